@@ -1,0 +1,33 @@
+# Two commands on a fresh machine: `make demo` and `make test`. Each sets up what it needs.
+PYTHON ?= python3
+BIN := .venv/bin
+WORKERS ?= $(shell nproc 2>/dev/null || echo 2)
+
+.PHONY: demo test check bench pictures clean
+
+demo: .venv/ready
+	$(BIN)/hushcube demo
+
+test: .venv/ready
+	$(BIN)/python -m pytest -n $(WORKERS)
+
+check: .venv/ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: .venv/ready
+	$(BIN)/python -m benchmarks
+
+pictures: .venv/ready
+	$(BIN)/python docs/pictures/draw.py
+
+.venv/ready: pyproject.toml
+	$(PYTHON) -m venv .venv || { [ "$$(id -u)" = 0 ] && apt-get update && apt-get install -y python3-venv && $(PYTHON) -m venv .venv; } \
+	  || { echo "python3 cannot create a virtual environment: install the package python3-venv, then run make again" >&2; exit 1; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $@
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,115 @@
+"""The error tree.
+
+HushcubeError                 anything hushcube raises on purpose
+├── BadInput                  the caller can fix it: names the field and the fix; exit code 2, nothing spent or written
+│   ├── SchemaError           the declared attributes
+│   ├── WorkloadError         the tables asked for
+│   ├── PrivacyError          epsilon, rho, delta, neighbours, rows per person
+│   │   └── BudgetExceeded    a plan that costs more than its guarantee allows
+│   ├── NotApplicable         a strategy that cannot serve this schema, workload or guarantee
+│   ├── TooLarge              more cells than can be held
+│   ├── DataError             the source: missing column, value outside its domain, unreadable file
+│   ├── PlanError             a plan file that is damaged or was changed
+│   ├── OutputError           the folder to write to
+│   ├── BundleError           a release that is damaged, was changed, or is not one
+│   └── QueryError            a question that a release cannot answer
+└── MissingDependency         an optional package that is not installed
+
+Messages never hold data: a value found in a row is not repeated in an error.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+
+class HushcubeError(Exception):
+    """Anything hushcube raises on purpose."""
+
+
+class BadInput(HushcubeError):
+    """Input that its owner can mend; `field` says where, `fix` says how."""
+
+    def __init__(self, field: str, problem: str, fix: str) -> None:
+        super().__init__(f"{field}: {problem}. Fix: {fix}.")
+        self.field = field
+        self.problem = problem
+        self.fix = fix
+
+
+class SchemaError(BadInput):
+    """A schema that does not describe a finite public domain."""
+
+
+class WorkloadError(BadInput):
+    """Workload words that cannot be read, or that ask for nothing."""
+
+
+class PrivacyError(BadInput):
+    """A guarantee that is incomplete, contradictory or out of range."""
+
+
+class BudgetExceeded(PrivacyError):
+    """A plan that would spend more than its guarantee allows."""
+
+    def __init__(self, requested: Fraction | float, remaining: Fraction | float, unit: str) -> None:
+        super().__init__(
+            "budget",
+            f"the plan costs {float(requested):.12g} {unit}, but only {float(remaining):.12g} is allowed",
+            "plan again with `hushcube plan`; a plan's budgets may not be edited upwards",
+        )
+        self.requested = requested
+        self.remaining = remaining
+
+
+class NotApplicable(BadInput):
+    """A strategy that cannot serve this schema, workload or guarantee."""
+
+    def __init__(self, strategy: str, reason: str) -> None:
+        super().__init__("strategy", f"{strategy} cannot be used here: {reason}", "choose another strategy, or `auto`")
+        self.strategy = strategy
+        self.reason = reason
+
+
+class TooLarge(BadInput):
+    """More cells than can be held; counted in Python integers before any memory is taken."""
+
+    def __init__(self, field: str, cells: int, limit: int) -> None:
+        super().__init__(
+            field,
+            f"{_readable(cells)} cells are more than the {_readable(limit)} that can be held",
+            "ask for smaller marginals, or declare coarser values or bins",
+        )
+        self.cells = cells
+        self.limit = limit
+
+
+class DataError(BadInput):
+    """A data source that is missing, unreadable or does not fit the schema."""
+
+
+class PlanError(BadInput):
+    """A plan file that is damaged or was changed."""
+
+
+class OutputError(BadInput):
+    """An output folder that cannot be written."""
+
+
+class BundleError(BadInput):
+    """A release folder that is damaged, was changed, or is not one."""
+
+
+class QueryError(BadInput):
+    """A question that a release cannot answer."""
+
+
+class MissingDependency(HushcubeError):
+    """An optional package that is not installed."""
+
+    def __init__(self, package: str, purpose: str, extra: str) -> None:
+        super().__init__(f"{purpose} needs {package}. Fix: pip install 'hushcube[{extra}]'.")
+
+
+def _readable(count: int) -> str:
+    return f"{count:,}" if count < 10**15 else f"about 10^{len(str(count)) - 1}"

@@ -1,0 +1,54 @@
+"""Variances on residual spaces and of cells, from the noise of what was measured.
+
+A linear recovery estimates each residual space V_C by combining the measured sets B >= C with weights u_B
+(u = 1/variance: generalised least squares; u = 1: ordinary). With the kernel
+
+    K_C(u) = sum_{B >= C}  u_B / cells(B)  prod_C inside_i  prod_{B - C} outside_i         [lattice/basis.py]
+
+the estimate of a Helmert coefficient of V_C with squared row norm h has variance h v_C,
+
+    v_C = K_C(u² variance) / (cells(C) K_C(u)²)        (= 1/(cells(C) K_C(1/variance)) for generalised least squares)
+
+and every cell of marginal A has variance  sum_{C <= A} m_C cells(C) v_C / cells(A)²       [math-notes, section 7].
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushcube.lattice.basis import Basis
+from hushcube.lattice.family import Family
+
+Floats = NDArray[np.float64]
+
+
+def kernel(basis: Basis, measured: Family, weights: Floats, spaces: Family) -> Floats:
+    """K_C(weights) for each residual space C."""
+    inside = basis.per_axis(basis.inside, measured.sizes)
+    outside = basis.per_axis(basis.outside, measured.sizes)
+    return measured.sum_over_supersets(spaces, weights / measured.cells, inside, outside)
+
+
+def dimensions(spaces: Family) -> Floats:
+    """m_C, the dimension of each residual space."""
+    return spaces.product(spaces.sizes - 1)
+
+
+def residual_variances(basis: Basis, measured: Family, variances: Floats, weights: Floats, spaces: Family) -> Floats:
+    """v_C for each space; infinite where nothing measured sees it, zero where it is known exactly or has no dimension."""
+    exact = variances == 0
+    u = np.where(exact, 0.0, weights)
+    total = kernel(basis, measured, u, spaces)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        v = kernel(basis, measured, u**2 * variances, spaces) / (spaces.cells * total**2)
+    v[total == 0] = np.inf
+    if exact.any():
+        v[kernel(basis, measured, exact.astype(np.float64), spaces) > 0] = 0.0
+    v[dimensions(spaces) == 0] = 0.0
+    return v
+
+
+def cell_variances(marginals: Family, spaces: Family, v: Floats) -> Floats:
+    """The mean cell variance of each marginal; infinite where it cannot be answered."""
+    return marginals.sum_over_subsets(spaces, dimensions(spaces) * spaces.cells * v) / marginals.cells**2

@@ -1,0 +1,22 @@
+"""The noisy results of a plan: everything that left the private side, and all that later steps may use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Measurement:
+    """Noisy integers, one array for each batch of equal-shaped measured sets, in the plan's order.
+
+    `private` is False where the noise came from a seed: such a measurement is for experiments and protects nobody.
+    """
+
+    plan_digest: str
+    values: tuple[Ints, ...]
+    private: bool

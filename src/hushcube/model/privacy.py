@@ -1,0 +1,135 @@
+"""The guarantee: how much, between which neighbours, for which unit. Nothing has a default.
+
+    pure epsilon         every outcome's probability changes by a factor of at most exp(epsilon)
+    rho-zCDP             Renyi divergences of order alpha are at most rho * alpha   [Bun and Steinke 2016]
+    (epsilon, delta)     as pure epsilon, up to a probability delta
+
+Budgets are Fractions: a decimal text or a float stands for the decimal number that is written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, Final, Literal
+
+from hushcube.errors import PrivacyError
+
+Neighbours = Literal["add-remove", "replace-one"]
+NEIGHBOURS: Final[tuple[Neighbours, ...]] = ("add-remove", "replace-one")
+Number = int | float | str | Fraction | Decimal
+
+LARGEST_BUDGET: Final = 500
+SMALLEST_BUDGET: Final = Fraction(1, 10**9)
+SMALLEST_DELTA: Final = Fraction(1, 10**200)
+MAX_ROWS_PER_PERSON: Final = 1_000_000
+_DECIMAL: Final = re.compile(r"[+-]?(\d{1,40}(\.\d{0,400})?|\.\d{1,400})([eE][+-]?\d{1,4})?")
+_RATIO: Final = re.compile(r"\d{1,40}/\d{1,40}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Privacy:
+    """What is promised to one person; exactly one of epsilon, rho, (epsilon, delta).
+
+    >>> Privacy.of(epsilon="0.1", neighbours="add-remove").epsilon
+    Fraction(1, 10)
+    >>> print(Privacy.of(epsilon=1, delta="1e-6", neighbours="replace-one", rows_per_person=4))
+    epsilon = 1, delta = 1e-06, replace-one, at most 4 rows per person
+    """
+
+    epsilon: Fraction | None
+    rho: Fraction | None
+    delta: Fraction | None
+    neighbours: Neighbours
+    rows_per_person: int
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        neighbours: str | None,
+        epsilon: Number | None = None,
+        rho: Number | None = None,
+        delta: Number | None = None,
+        rows_per_person: int = 1,
+    ) -> Privacy:
+        """Check and build a guarantee; a row is a person unless `rows_per_person` says otherwise."""
+        if neighbours is None:
+            raise PrivacyError("neighbours", "is not given", "choose add-remove or replace-one: there is no default")
+        if neighbours not in NEIGHBOURS:
+            raise PrivacyError("neighbours", f"{neighbours!r} is unknown", "choose add-remove or replace-one")
+        if epsilon is None and rho is None:
+            raise PrivacyError("epsilon", "no budget is given", "give epsilon, rho, or epsilon and delta")
+        if rho is not None and (epsilon is not None or delta is not None):
+            raise PrivacyError("rho", "stands beside epsilon or delta", "give rho alone, or epsilon with or without delta")
+        if isinstance(rows_per_person, bool) or not isinstance(rows_per_person, int) or rows_per_person < 1:
+            raise PrivacyError("rows_per_person", "must be a positive integer", "give the most rows one person may have")
+        if rows_per_person > MAX_ROWS_PER_PERSON:
+            raise PrivacyError("rows_per_person", f"is above {MAX_ROWS_PER_PERSON:,}", "bound the rows of a person")
+        return cls(
+            epsilon=None if epsilon is None else _budget("epsilon", epsilon),
+            rho=None if rho is None else _budget("rho", rho),
+            delta=None if delta is None else _delta(delta),
+            neighbours=neighbours,
+            rows_per_person=rows_per_person,
+        )
+
+    @property
+    def is_pure(self) -> bool:
+        """Whether the guarantee is pure epsilon, which needs Laplace noise; the others use Gaussian noise."""
+        return self.rho is None and self.delta is None
+
+    def __str__(self) -> str:
+        amounts = [f"{n} = {float(v):g}" for n in ("epsilon", "rho", "delta") if (v := getattr(self, n)) is not None]
+        unit = "one row per person" if self.rows_per_person == 1 else f"at most {self.rows_per_person} rows per person"
+        return ", ".join([*amounts, self.neighbours, unit])
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form; budgets as exact texts."""
+        amounts = {n: str(v) for n in ("epsilon", "rho", "delta") if (v := getattr(self, n)) is not None}
+        return {**amounts, "neighbours": self.neighbours, "rows_per_person": self.rows_per_person}
+
+    @classmethod
+    def from_dict(cls, raw: Any) -> Privacy:
+        """Read the JSON form."""
+        known = {"epsilon", "rho", "delta", "neighbours", "rows_per_person"}
+        if not isinstance(raw, Mapping) or not raw.keys() <= known or "rows_per_person" not in raw:
+            raise PrivacyError("privacy", "is not a guarantee", "give epsilon, rho, delta, neighbours, rows_per_person")
+        return cls.of(**{"neighbours": None, **raw})
+
+
+def _budget(field: str, raw: Any) -> Fraction:
+    value = _fraction(field, raw)
+    if value <= 0:
+        raise PrivacyError(field, "must be above zero", f"give a positive {field}, for example 1")
+    if value > LARGEST_BUDGET:
+        raise PrivacyError(field, f"is above {LARGEST_BUDGET:,}, which protects nobody", f"give a smaller {field}")
+    if value < SMALLEST_BUDGET:
+        raise PrivacyError(field, "is below 1e-9: the noise would drown any table", f"give a larger {field}")
+    return value
+
+
+def _delta(raw: Any) -> Fraction:
+    value = _fraction("delta", raw)
+    if not 0 < value < 1:
+        raise PrivacyError("delta", "must lie between 0 and 1", "give a small probability such as 1e-9, or leave it out")
+    if value < SMALLEST_DELTA:
+        raise PrivacyError("delta", "is below 1e-200", "leave delta out: that is pure epsilon")
+    return value
+
+
+def _fraction(field: str, raw: Any) -> Fraction:
+    """Decimal meaning for texts and floats: "0.1" and 0.1 both are one tenth."""
+    if isinstance(raw, Fraction):
+        return raw
+    if isinstance(raw, int) and not isinstance(raw, bool):
+        return Fraction(raw)
+    text = repr(raw) if isinstance(raw, float) else str(raw).strip() if isinstance(raw, str | Decimal) else ""
+    if _RATIO.fullmatch(text) and not text.endswith("/0"):
+        return Fraction(text)
+    if not _DECIMAL.fullmatch(text):
+        raise PrivacyError(field, f"{str(raw)[:40]!r} is not a finite number", "write a decimal number such as 0.5")
+    return Fraction(text)

@@ -1,0 +1,151 @@
+"""The declared, public domain of a data set."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import yaml
+
+from hushcube.errors import SchemaError, WorkloadError
+from hushcube.model.attribute import Attribute
+from hushcube.model.marginal import Marginal
+
+MAX_ATTRIBUTES = 2_000
+
+
+@dataclass(frozen=True)
+class Schema:
+    """Attributes in a fixed order; every marginal lists its attributes in this order.
+
+    >>> schema = Schema.from_yaml('''
+    ... name: people
+    ... attributes:
+    ...   - {name: sex, values: [Female, Male]}
+    ...   - {name: age, range: [0, 99]}
+    ... ''')
+    >>> schema.sizes
+    (2, 100)
+    >>> schema.marginal(["age", "sex"])
+    (0, 1)
+    """
+
+    attributes: tuple[Attribute, ...]
+    name: str = "data"
+
+    def __post_init__(self) -> None:
+        if not self.attributes:
+            raise SchemaError("attributes", "there are none", "declare at least one attribute")
+        if len(self.attributes) > MAX_ATTRIBUTES:
+            raise SchemaError("attributes", f"there are more than {MAX_ATTRIBUTES:,}", "declare fewer attributes")
+        if not isinstance(self.name, str) or not self.name:
+            raise SchemaError("name", "must be a text", "write `name: people`")
+        seen: set[str] = set()
+        for attribute in self.attributes:
+            if attribute.name in seen:
+                raise SchemaError(f"attribute {attribute.name!r}", "is declared twice", "declare each attribute once")
+            seen.add(attribute.name)
+
+    def __len__(self) -> int:
+        return len(self.attributes)
+
+    def __getitem__(self, name: str) -> Attribute:
+        return self.attributes[self.position(name)]
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The attributes' names, in order."""
+        return tuple(attribute.name for attribute in self.attributes)
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """The attributes' sizes n_i, in order."""
+        return tuple(attribute.size for attribute in self.attributes)
+
+    @cached_property
+    def _positions(self) -> dict[str, int]:
+        return {name: i for i, name in enumerate(self.names)}
+
+    def position(self, name: str) -> int:
+        """Where an attribute stands in the schema."""
+        try:
+            return self._positions[name]
+        except KeyError:
+            known = ", ".join(self.names[:20]) + (", ..." if len(self) > 20 else "")
+            raise WorkloadError("attribute", f"{name!r} is not in the schema", f"use one of: {known}") from None
+
+    def marginal(self, names: Sequence[str]) -> Marginal:
+        """The marginal of some attributes, brought into schema order."""
+        positions = tuple(sorted(self.position(name) for name in names))
+        if len(set(positions)) != len(positions):
+            raise WorkloadError("marginal", f"{'*'.join(names)} names an attribute twice", "name each attribute once")
+        return positions
+
+    def shape(self, marginal: Marginal) -> tuple[int, ...]:
+        """The sizes of a marginal's attributes."""
+        return tuple(self.sizes[i] for i in marginal)
+
+    def cells(self, marginal: Marginal) -> int:
+        """The number of cells of a marginal, as a Python integer that cannot overflow."""
+        return math.prod(self.shape(marginal))
+
+    def describe(self, marginal: Marginal) -> str:
+        """A marginal as a workload word; the total is `total`."""
+        return "*".join(self.names[i] for i in marginal) or "total"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The declaration with the keys of the YAML form."""
+        return {"name": self.name, "attributes": [attribute.to_dict() for attribute in self.attributes]}
+
+    @classmethod
+    def from_dict(cls, raw: Any) -> Schema:
+        """Read the YAML form; the offending key is named."""
+        if not isinstance(raw, Mapping):
+            raise SchemaError("schema", "must be a mapping", "start it with `name:` and `attributes:`")
+        unknown = sorted(str(key) for key in raw.keys() - {"name", "attributes"})
+        if unknown:
+            raise SchemaError("schema", f"has the unknown key {unknown[0]!r}", "use only name and attributes")
+        attributes = raw.get("attributes")
+        if not isinstance(attributes, list):
+            raise SchemaError("attributes", "must be a list", "write `attributes:` and one `- {name: ...}` for each")
+        read = tuple(Attribute.from_dict(item, where=f"attribute {i + 1}") for i, item in enumerate(attributes))
+        return cls(read, raw.get("name", "data"))
+
+    def to_yaml(self) -> str:
+        """The YAML form, one attribute a line."""
+        items = (
+            yaml.safe_dump(item, default_flow_style=True, width=math.inf, allow_unicode=True, sort_keys=False).strip()
+            for item in self.to_dict()["attributes"]
+        )
+        head = yaml.safe_dump({"name": self.name}, allow_unicode=True)
+        return head + "attributes:\n" + "".join(f"  - {item}\n" for item in items)
+
+    @classmethod
+    def from_yaml(cls, text: str) -> Schema:
+        """Read a schema file's text."""
+        try:
+            raw = yaml.load(text, Loader=_Loader)  # noqa: S506 - a SafeLoader with fewer truth values
+        except yaml.YAMLError as error:
+            mark = getattr(error, "problem_mark", None)
+            place = f"schema, line {mark.line + 1}" if mark is not None else "schema"
+            raise SchemaError(place, "is not valid YAML", "see the schema page of the documentation") from None
+        return cls.from_dict(raw)
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML 1.2's truth values: yes, no, on and off are labels, as people mean them; duplicate keys are errors."""
+
+    yaml_implicit_resolvers = {
+        first: [(tag, regexp) for tag, regexp in resolvers if tag != "tag:yaml.org,2002:bool" or first in "tTfF"]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+        for i, key in enumerate(keys):
+            if key in keys[:i]:
+                raise SchemaError("schema", f"the key {str(key)!r} stands twice in one mapping", "keep one of them")
+        return super().construct_mapping(node, deep=deep)

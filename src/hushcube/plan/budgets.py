@@ -1,0 +1,74 @@
+"""How a guarantee is divided among the measured sets.
+
+The error is sum_B s_B variance_B, the cost sum_B C_B beta_B.                      [Yaroslavtsev et al. 2013, (1)-(3)]
+
+    Laplace    variance = 2/beta²      optimum  beta_B ∝ (s_B / C_B)^(1/3)        [Corollary 3.3]
+    Gaussian   variance = 1/(2 beta)   optimum  beta_B ∝ (s_B / C_B)^(1/2)        [Corollary 3.3, its factor 2 mended]
+
+Under replace-one C_B is the largest change of set B, and the result is scaled to what all sets together really cost.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushcube.lattice.basis import Basis
+from hushcube.lattice.family import Family
+from hushcube.model.privacy import Privacy
+from hushcube.plan import calibrate, cost
+from hushcube.plan.plan import Budgets, smoothing
+
+Floats = NDArray[np.float64]
+
+
+def divide(basis: Basis, measured: Family, s: Floats, privacy: Privacy, rule: Budgets, proof: calibrate.Proof) -> Floats:
+    """Budgets for the measured sets that cost at most what the guarantee allows, exactly."""
+    if rule == "uniform":
+        shape = np.ones(len(measured))
+    else:
+        columns = np.empty(len(measured))
+        for batch in measured.batches:
+            columns[batch.ids] = float(cost.column(basis, batch.shape, pure=privacy.is_pure))
+        shape = closed_form(s, columns, pure=privacy.is_pure)
+    allowed = calibrate.row_budget(privacy, proof)
+    if proof != "smoothing":
+        return scaled(basis, measured, shape, privacy, allowed)
+    # the drawn variance is the continuous one plus t²; 1e-13 covers the rounding of turning it to and fro
+    continuous = scaled(basis, measured, shape, privacy, allowed * (1 - Fraction(1, 10**13)))
+    return np.where(np.isfinite(continuous), 0.5 / (0.5 / continuous + smoothing(basis, measured, privacy)), np.inf)
+
+
+def closed_form(s: Floats, C: Floats, *, pure: bool) -> Floats:
+    """The optimal budgets up to scale.
+
+    >>> closed_form(np.array([1.0, 8, 27]), np.ones(3), pure=True).round(9).tolist()
+    [1.0, 2.0, 3.0]
+    >>> closed_form(np.array([1.0, 4, 9]), np.ones(3), pure=False).tolist()
+    [1.0, 2.0, 3.0]
+    """
+    return np.cbrt(s / C) if pure else np.sqrt(s / C)
+
+
+def scaled(basis: Basis, measured: Family, shape: Floats, privacy: Privacy, allowed: Fraction) -> Floats:
+    """`shape` times the largest float factor found that keeps the exact cost within `allowed`."""
+    free = privacy.neighbours == "replace-one"
+    budgets = np.where(_is_total(measured), np.inf, shape) if free else shape
+
+    def spent(values: Floats) -> Fraction:
+        return cost.row_cost(basis, measured, values, pure=privacy.is_pure, neighbours=privacy.neighbours)
+
+    unit = spent(budgets)
+    if unit == 0:
+        return np.full(len(measured), np.inf) if free else budgets
+    budgets = budgets * float(allowed / unit)
+    while spent(budgets) > allowed:  # rounded against ourselves
+        budgets = budgets * (1 - 2.0**-50)
+    return budgets
+
+
+def _is_total(measured: Family) -> NDArray[np.bool_]:
+    """Sets whose answer cannot change when one row replaces another."""
+    return measured.product(np.where(measured.sizes > 1, 2.0, 1.0)) == 1

@@ -1,0 +1,173 @@
+"""A plan: a strategy's frozen, data-free decision. What is measured, with which noise, how answers are recovered.
+
+`budgets` holds one dyadic float a measured set: the rate of its Laplace noise, or 1/(2 variance) of its Gaussian noise;
+infinite where the answer is public. Sums of such numbers are exact, so a plan's cost is checked, not trusted, when it is
+made and again whenever one is loaded.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushcube.errors import BadInput, BudgetExceeded, PlanError
+from hushcube.lattice.basis import BASES, Basis
+from hushcube.lattice.family import Family
+from hushcube.model.privacy import Privacy
+from hushcube.model.schema import Schema
+from hushcube.model.workload import Workload
+from hushcube.plan import calibrate, cost
+from hushcube.plan.request import Request
+
+Floats = NDArray[np.float64]
+Budgets = Literal["optimal", "uniform"]
+Recovery = Literal["gls", "ols", "none"]
+BUDGETS: Final[tuple[Budgets, ...]] = get_args(Budgets)
+RECOVERIES: Final[tuple[Recovery, ...]] = get_args(Recovery)
+FORMAT: Final = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A checked decision; `hushcube.plan.error` predicts its errors."""
+
+    request: Request
+    strategy: str
+    budget_rule: Budgets
+    recovery: Recovery
+    proof: calibrate.Proof
+    basis: Basis
+    measured: Family
+    budgets: Floats
+
+    def __post_init__(self) -> None:
+        self._check_cost()
+
+    @property
+    def schema(self) -> Schema:
+        """The declared domain."""
+        return self.request.schema
+
+    @property
+    def workload(self) -> Workload:
+        """The marginals asked for."""
+        return self.request.workload
+
+    @property
+    def privacy(self) -> Privacy:
+        """The guarantee."""
+        return self.request.privacy
+
+    @property
+    def law(self) -> Literal["laplace", "gaussian"]:
+        """Which discrete noise is drawn."""
+        return "laplace" if self.privacy.is_pure else "gaussian"
+
+    @cached_property
+    def smoothing(self) -> Floats:
+        """The part of each set's noise variance that only serves the proof by smoothing; zero under the other proofs."""
+        if self.proof != "smoothing":
+            return np.zeros(len(self.measured))
+        return smoothing(self.basis, self.measured, self.privacy)
+
+    def _check_cost(self) -> None:
+        budgets = self.budgets
+        if len(budgets) != len(self.measured) or np.isnan(budgets).any() or (budgets <= 0).any():
+            raise PlanError("plan, budgets", "must be positive, one for each measured set", "plan again")
+        if self.proof not in calibrate.proofs(self.privacy):
+            raise PlanError("plan, proof", f"{self.proof!r} does not fit the guarantee", "plan again")
+        allowed = calibrate.row_budget(self.privacy, self.proof)
+        if self.proof == "smoothing":
+            continuous = 0.5 / budgets - self.smoothing
+            if (continuous[np.isfinite(budgets)] <= 0).any():
+                raise BudgetExceeded(np.inf, allowed, "rho for one row")
+            budgets = np.where(np.isfinite(budgets), 0.5 / continuous, np.inf)
+        unit = "epsilon for one row" if self.privacy.is_pure else "rho for one row"
+        try:
+            spent = cost.row_cost(
+                self.basis, self.measured, budgets, pure=self.privacy.is_pure, neighbours=self.privacy.neighbours
+            )
+        except OverflowError:
+            raise BudgetExceeded(np.inf, allowed, unit) from None
+        if spent > allowed:
+            raise BudgetExceeded(spent, allowed, unit)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form, without the digest."""
+        return {
+            "format": FORMAT,
+            "schema": self.schema.to_dict(),
+            "workload": list(self.workload.words),
+            "privacy": self.privacy.to_dict(),
+            "strategy": self.strategy,
+            "budgets": self.budget_rule,
+            "recovery": self.recovery,
+            "proof": self.proof,
+            "noise": f"discrete {self.law}",
+            "basis": self.basis.name,
+            "measured": [level.tolist() for level in self.measured.levels],
+            "budget": [b if np.isfinite(b) else None for b in self.budgets.tolist()],
+        }
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the canonical JSON form: any change of the decision changes it."""
+        canonical = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+        return hashlib.sha256(canonical.encode()).hexdigest()
+
+    def to_json(self) -> str:
+        """The file's text: the JSON form with its digest."""
+        return json.dumps({**self.to_dict(), "digest": self.digest}, ensure_ascii=False, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Plan:
+        """Read a plan file: the digest, every field and the cost are checked."""
+        again = "plan again with `hushcube plan --out`"
+        try:
+            raw = json.loads(text)
+        except ValueError:
+            raise PlanError("plan", "is not valid JSON", again) from None
+        if not isinstance(raw, dict) or raw.get("format") != FORMAT:
+            raise PlanError("plan", "is not a plan of this version of hushcube", again)
+        try:
+            schema = Schema.from_dict(raw["schema"])
+            request = Request(Workload.parse(raw["workload"], schema), Privacy.from_dict(raw["privacy"]))
+            levels = [np.array(level, dtype=np.int32).reshape(len(level), k) for k, level in enumerate(raw["measured"])]
+            if raw["budgets"] not in BUDGETS or raw["recovery"] not in RECOVERIES or not _increasing(levels, len(schema)):
+                raise ValueError
+            plan = cls(
+                request,
+                str(raw["strategy"]),
+                raw["budgets"],
+                raw["recovery"],
+                raw["proof"],
+                BASES[raw["basis"]],
+                Family(schema.sizes, levels),
+                np.array([np.inf if b is None else b for b in raw["budget"]], dtype=np.float64),
+            )
+        except BadInput:
+            raise
+        except (KeyError, TypeError, ValueError, OverflowError):
+            raise PlanError("plan", "a field is missing or damaged", again) from None
+        if plan.digest != raw.get("digest"):
+            raise PlanError("plan, digest", "does not fit the plan: the file was changed", again)
+        return plan
+
+
+def smoothing(basis: Basis, measured: Family, privacy: Privacy) -> Floats:
+    """t² over the smallest squared row norm of each set: the variance that the proof by smoothing adds."""
+    touched = float(len(measured)) if basis.name == "marginal" else float(measured.product(basis.per_axis(basis.rows, measured.sizes)).sum())
+    norms = measured.product(np.full(len(measured.sizes), 2.0)) if basis.name == "helmert" else np.ones(len(measured))
+    return calibrate.smoothing_variance(privacy, touched) / norms
+
+
+def _increasing(levels: list[NDArray[np.int32]], d: int) -> bool:
+    return all(
+        (np.diff(level, axis=1) > 0).all() and (level >= 0).all() and (level < d).all() for level in levels if level.size
+    )

@@ -1,0 +1,58 @@
+"""What is asked of a strategy: a schema's workload under a guarantee. Sizes are checked here, before any memory is taken."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushcube.errors import TooLarge
+from hushcube.lattice.family import Family
+from hushcube.model.privacy import Privacy
+from hushcube.model.schema import Schema
+from hushcube.model.workload import Workload
+
+MAX_TABLE_CELLS: Final = 100_000_000
+"""The largest single table that is measured or answered: 800 MB of 64-bit numbers."""
+MAX_WORKLOAD_CELLS: Final = 2_000_000_000
+"""The most cells of one release; they stream to disk."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """A workload (with its schema) under a guarantee."""
+
+    workload: Workload
+    privacy: Privacy
+
+    def __post_init__(self) -> None:
+        largest = max(map(self.schema.cells, self.workload.marginals))
+        if largest > MAX_TABLE_CELLS:
+            raise TooLarge("workload, largest marginal", largest, MAX_TABLE_CELLS)
+        if self.workload.cells > MAX_WORKLOAD_CELLS:
+            raise TooLarge("workload", self.workload.cells, MAX_WORKLOAD_CELLS)
+
+    @property
+    def schema(self) -> Schema:
+        """The declared domain."""
+        return self.workload.schema
+
+    @cached_property
+    def marginals(self) -> Family:
+        """The marginals asked for."""
+        return Family.of(self.workload.marginals, self.schema.sizes)
+
+    @cached_property
+    def weights(self) -> NDArray[np.float64]:
+        """The weights a_A, in the family's order."""
+        result = np.empty(len(self.workload))
+        result[self.marginals.ids(self.workload.marginals)] = self.workload.weights
+        return result
+
+    @property
+    def spaces(self) -> Family:
+        """The residual spaces seen by the workload."""
+        return self.marginals.closure

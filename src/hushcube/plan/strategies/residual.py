@@ -1,0 +1,37 @@
+"""Measure each residual space by itself: the optimum over all linear strategies for Gaussian noise.
+
+V_B for every B in the workload's closure, in the integer Helmert basis, noise in proportion to the rows' norms:
+
+    C_B = prod_B (1 - 1/n_i)        s_B = m_B cells(B) sum_{A >= B} a_A / cells(A)
+    variance_B ∝ sqrt(C_B / s_B), error (sum_B sqrt(C_B s_B))² / (2 rho)                        [math-notes, section 7; F+ for any sizes]
+
+For pure epsilon the centred tables themselves get Laplace noise, C_B = prod_B 2 (1 - 1/n_i): consistent, but poor.
+Each space is measured once, so the three recoveries coincide.
+"""
+
+from __future__ import annotations
+
+from hushcube.lattice.basis import CENTRED, HELMERT
+from hushcube.lattice.variances import dimensions
+from hushcube.plan.plan import Budgets, Plan, Recovery
+from hushcube.plan.request import Request
+from hushcube.plan.strategies.fourier import with_dimension
+from hushcube.plan.strategies.strategy import decide
+
+
+class Residual:
+    """The residual spaces of the workload's closure."""
+
+    name = "residual"
+
+    def accepts(self, request: Request) -> str | None:  # noqa: ARG002 - it always applies
+        """Every workload of marginals has residual spaces."""
+        return None
+
+    def plan(self, request: Request, budgets: Budgets, recovery: Recovery) -> Plan:
+        """One measured set for each residual space."""
+        measured = with_dimension(request.spaces)
+        inverse_cells = request.marginals.sum_over_supersets(measured, request.weights / request.marginals.cells)
+        s = dimensions(measured) * measured.cells * inverse_cells
+        basis = CENTRED if request.privacy.is_pure else HELMERT
+        return decide(request, strategy=self.name, basis=basis, measured=measured, s=s, budgets=budgets, recovery=recovery)

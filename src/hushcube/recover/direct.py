@@ -1,0 +1,51 @@
+"""Answers without recovery: each marginal from its own noisy numbers, as the papers' baselines do; tables may disagree."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushcube.lattice import hadamard
+from hushcube.model.measurement import Measurement
+from hushcube.plan.error import sources
+from hushcube.plan.plan import Plan
+from hushcube.recover.coefficients import Coefficients
+
+Floats = NDArray[np.float64]
+
+
+class DirectTables:
+    """Sums of cells of one measured table."""
+
+    def __init__(self, plan: Plan, measurement: Measurement) -> None:
+        self._measured = Coefficients(plan.measured, measurement.values)
+        self._family = plan.request.marginals
+        self._sources = sources(plan)[0]
+        self._sets = list(plan.measured)
+
+    def tables(self, rows: NDArray[np.int32], shape: tuple[int, ...]) -> Floats:
+        """The tables of marginals of one shape."""
+        result = np.empty((len(rows), *shape))
+        for at, (row, number) in enumerate(zip(rows.tolist(), self._family.find(rows).tolist(), strict=True)):
+            source = self._sets[self._sources[number]]
+            table = self._measured.gather(np.array([source], dtype=np.int32).reshape(1, len(source)))
+            if table is None:
+                raise LookupError("a source is a measured set")
+            result[at] = table[0].sum(axis=tuple(axis for axis, i in enumerate(source) if i not in row))
+        return result
+
+
+class InverseFourier:
+    """The inverse Hadamard transform, phantom codes dropped."""
+
+    def __init__(self, plan: Plan, measurement: Measurement) -> None:
+        self._measured = Coefficients(plan.measured, measurement.values)
+
+    def tables(self, rows: NDArray[np.int32], shape: tuple[int, ...]) -> Floats:
+        """The tables of marginals of one shape."""
+        codes = tuple(map(hadamard.padded, shape))
+        axes = range(1, len(shape) + 1)
+        tables = hadamard.transform(self._measured.assemble(rows, codes), axes) / np.prod(codes, dtype=np.float64)
+        return tables[(slice(None), *(slice(0, n) for n in shape))]
+
+

@@ -1,0 +1,92 @@
+"""Consistent tables by weighted least squares, diagonal over the residual spaces.
+
+With t_B the measured set B brought back to a table on B's attributes (the adjoint of its rows) and weights u_B,
+
+    coefficient_C = sum_{B >= C}  u_B / cells(B)  coefficient_C(t_B)  /  K_C(u)                  [lattice/variances.py]
+
+u = 1/variance is generalised least squares, the best linear unbiased answer; u = 1 the papers' ordinary one.
+No vector of the domain's size appears, and no matrix is inverted.              [Ding et al. 2011, (9)-(14), for any noise]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushcube.lattice import hadamard, helmert
+from hushcube.lattice.family import Batch, Family
+from hushcube.lattice.variances import kernel
+from hushcube.model.measurement import Measurement
+from hushcube.plan.error import recovery_weights
+from hushcube.plan.plan import Plan
+from hushcube.recover.coefficients import Coefficients
+
+Floats = NDArray[np.float64]
+_CHUNK: Final = 2**22
+
+
+def estimate(plan: Plan, measurement: Measurement) -> Coefficients:
+    """The coefficients of every residual space of the workload."""
+    if plan.basis.name == "helmert":  # each space was measured once, in this very basis
+        return Coefficients(plan.measured, measurement.values)
+    spaces = plan.request.spaces
+    result = Coefficients(spaces, tuple(np.zeros((len(b.ids), *(n - 1 for n in b.shape))) for b in spaces.batches))
+    weights = recovery_weights(plan)
+    scale = kernel(plan.basis, plan.measured, weights, spaces)
+    with np.errstate(divide="ignore"):
+        inverse = np.where(scale > 0, 1 / scale, 0.0)
+    for batch, values in zip(plan.measured.batches, measurement.values, strict=True):
+        _accumulate(plan, batch, values, weights / plan.measured.cells, inverse, result)
+    _insert_public_total(plan, measurement, result)
+    return result
+
+
+def _accumulate(
+    plan: Plan, batch: Batch, values: NDArray[np.int64], weights: Floats, inverse: Floats, result: Coefficients
+) -> None:
+    axes = range(1, len(batch.shape) + 1)
+    for part in _parts(batch):
+        coefficients = helmert.forward(_adjoint(plan, values[part], batch.shape), axes)
+        share = weights[batch.ids[part]]
+        level: list[NDArray[np.int32]] = [np.zeros((0, k), np.int32) for k in range(len(batch.shape))]
+        members = Family(plan.schema.sizes, [*level, batch.rows[part]])  # keeps the batch's order, which is sorted
+        for pair in members.inclusions(result.spaces):
+            if pair.kept.ndim == 1:
+                chosen = coefficients[(pair.big, *_block(pair.kept.tolist()))]
+                factor = (share[pair.big] * inverse[pair.small]).reshape(-1, *[1] * (chosen.ndim - 1))
+                result.add(pair.small, chosen * factor)
+                continue
+            for big, small, kept in zip(pair.big.tolist(), pair.small.tolist(), pair.kept.tolist(), strict=True):
+                chosen = coefficients[(big, *_block(kept))]
+                result.add(np.array([small]), chosen[None] * (share[big] * inverse[small]))
+
+
+def _adjoint(plan: Plan, values: NDArray[np.int64], shape: tuple[int, ...]) -> Floats:
+    """The measured numbers as tables on the set's attributes."""
+    axes = range(1, len(shape) + 1)
+    numbers = values.astype(np.float64)
+    if plan.basis.name == "fourier":
+        return hadamard.adjoint(numbers, shape, axes)
+    if plan.basis.name == "centred":  # the noise is centred with the rest; counts were multiplied by the sizes
+        for axis in axes:
+            numbers = (numbers - numbers.mean(axis=axis, keepdims=True)) / shape[axis - 1]
+    return numbers
+
+
+def _insert_public_total(plan: Plan, measurement: Measurement, result: Coefficients) -> None:
+    total = plan.measured.ids([()])[0]
+    if total >= 0 and not np.isfinite(plan.budgets[total]):
+        result.blocks[0][0] = measurement.values[0][0]
+
+
+def _block(kept: list[bool]) -> tuple[slice | int, ...]:
+    return tuple(slice(1, None) if inside else 0 for inside in kept)
+
+
+def _parts(batch: Batch) -> Iterator[slice]:
+    step = max(1, _CHUNK // int(np.prod(batch.shape, dtype=np.int64)))
+    for start in range(0, len(batch.ids), step):
+        yield slice(start, min(start + step, len(batch.ids)))
