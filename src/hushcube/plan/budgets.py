@@ -71,4 +71,4 @@ def scaled(basis: Basis, measured: Family, shape: Floats, privacy: Privacy, allo
 
 def _is_total(measured: Family) -> NDArray[np.bool_]:
     """Sets whose answer cannot change when one row replaces another."""
-    return measured.product(np.where(measured.sizes > 1, 2.0, 1.0)) == 1
+    return np.asarray(measured.product(np.where(measured.sizes > 1, 2.0, 1.0)) == 1)

@@ -1,4 +1,4 @@
-"""Predicted errors of a plan, before any data exists: variances of sets, residual spaces and cells, and margins.
+"""Predicted errors of a plan, before any data exists: variances of sets, residual spaces, cells and sums of cells.
 
 `exact=False` uses the continuous formulas 2/beta² and 1/(2 beta) (under `smoothing`, of the continuous mechanism);
 `exact=True` the true variances of the discrete noise that is drawn.
@@ -7,27 +7,22 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
+from collections.abc import Callable
 from functools import lru_cache
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hushcube.lattice import helmert
+from hushcube.lattice import hadamard, helmert
 from hushcube.lattice.family import Family
 from hushcube.lattice.hadamard import padded
 from hushcube.lattice.variances import cell_variances as lattice_cell_variances
 from hushcube.lattice.variances import residual_variances as lattice_residual_variances
-from hushcube.model.noise import SMOOTH, gaussian_variance, laplace_variance, standard_margin, symmetric_quantile
+from hushcube.model.noise import SMOOTH, gaussian_variance, laplace_variance
 from hushcube.model.marginal import Marginal
 from hushcube.plan.plan import Plan
 
 Floats = NDArray[np.float64]
-
-COVERAGE: Final = 0.95
-_MOST_PAIRS: Final = 2_000_000
-
 
 def set_variances(plan: Plan, *, exact: bool) -> Floats:
     """The noise variance of each measured set, in units of its real rows; for Helmert rows, per unit of squared norm."""
@@ -60,7 +55,8 @@ def recovery_weights(plan: Plan) -> Floats:
     if plan.recovery == "ols":
         return noisy.astype(np.float64)
     variances = np.where(noisy, set_variances(plan, exact=True), 1.0)
-    return noisy * (variances[noisy].min(initial=1.0) / variances)
+    weights: Floats = noisy * (variances[noisy].min(initial=np.inf) / variances) if noisy.any() else noisy * 1.0
+    return weights
 
 
 def space_variances(plan: Plan, *, exact: bool) -> Floats:
@@ -82,7 +78,7 @@ def cell_variances(plan: Plan, *, exact: bool) -> Floats:
         return set_variances(plan, exact=exact)[source] * summed
     if plan.recovery == "none" and plan.basis.name == "fourier":
         variances = set_variances(plan, exact=exact) * plan.measured.product(plan.basis.per_axis(plan.basis.rows, plan.measured.sizes))
-        return marginals.sum_over_subsets(plan.measured, variances) / _codes(marginals) ** 2
+        return marginals.sum_over_subsets(plan.measured, variances) / codes(marginals) ** 2
     return lattice_cell_variances(marginals, plan.request.spaces, space_variances(plan, exact=exact))
 
 
@@ -116,10 +112,10 @@ def sources(plan: Plan) -> tuple[NDArray[np.int64], Floats]:
 def coefficient_variances(plan: Plan, marginal: Marginal) -> Floats:
     """Variances of the Helmert coefficients of one answered table under least squares; shape of the table."""
     spaces = plan.request.spaces
-    v = space_variances_of(plan)
+    v = _once(plan, "_space_variances", lambda: space_variances(plan, exact=True))
     shape = plan.schema.shape(marginal)
     result = np.empty(shape)
-    for B in _subsets(list(marginal)):
+    for B in subsets(marginal):
         block = tuple(slice(1, None) if i in B else 0 for i in marginal)
         sizes = plan.schema.shape(B)
         parameter = _uneven_parameter(plan, B)
@@ -130,11 +126,49 @@ def coefficient_variances(plan: Plan, marginal: Marginal) -> Floats:
     return result
 
 
-def space_variances_of(plan: Plan) -> Floats:
-    """The exact v_C of a plan, computed once."""
-    if "space_variances" not in plan.__dict__:
-        plan.__dict__["space_variances"] = space_variances(plan, exact=True)
-    return plan.__dict__["space_variances"]  # type: ignore[no-any-return]
+def sum_variance(plan: Plan, marginal: Marginal, weights: Floats) -> float:
+    """The exact variance of a weighted sum of the cells of one workload marginal; weights of the table's shape."""
+    axes = range(len(marginal))
+    if plan.recovery == "none" and plan.basis.name == "marginal":
+        return float(_variance_of(plan, marginal) * (weights**2).sum())
+    if plan.recovery == "none" and plan.basis.name == "fourier":
+        padded_weights = hadamard.transform(hadamard.pad(weights, axes), axes)
+        variances = np.zeros(padded_weights.shape)
+        for B in subsets(marginal):
+            at = int(plan.measured.ids([B])[0])
+            if at >= 0:
+                variances[tuple(slice(1, None) if i in B else 0 for i in marginal)] = set_variances(plan, exact=True)[at]
+        return float((padded_weights**2 * variances).sum() / padded_weights.size**2)
+    # q·y = sum_k (Tq)_k c_k / ||row_k||², the coefficients c_k independent
+    transformed = helmert.forward(weights, axes)
+    for axis in axes:
+        norms = helmert.norms(weights.shape[axis]).reshape([-1 if a == axis else 1 for a in axes])
+        transformed = transformed / norms
+    return float((transformed**2 * coefficient_variances(plan, marginal)).sum())
+
+
+def cell_variance_table(plan: Plan, marginal: Marginal) -> Floats:
+    """The variance of each cell of a workload marginal; a single number, shape (), where all cells are alike."""
+    if any(_uneven_parameter(plan, B) is not None for B in subsets(marginal)):
+        return helmert.inverse_variances(coefficient_variances(plan, marginal), range(len(marginal)))
+    return np.asarray(_variance_of(plan, marginal))
+
+
+def _variance_of(plan: Plan, marginal: Marginal) -> float:
+    return float(exact_cell_variances(plan)[plan.request.marginals.ids([marginal])[0]])
+
+
+def exact_cell_variances(plan: Plan) -> Floats:
+    """`cell_variances(plan, exact=True)`, computed once."""
+    return _once(plan, "_cell_variances", lambda: cell_variances(plan, exact=True))
+
+
+def _once(plan: Plan, name: str, compute: Callable[[], Floats]) -> Floats:
+    """Plans are frozen, so what follows from one is kept beside it."""
+    if name not in plan.__dict__:
+        plan.__dict__[name] = compute()
+    result: Floats = plan.__dict__[name]
+    return result
 
 
 def _uneven_parameter(plan: Plan, space: Marginal) -> float | None:
@@ -146,77 +180,11 @@ def _uneven_parameter(plan: Plan, space: Marginal) -> float | None:
     return parameter if 0 < parameter * 2.0 ** len(space) < SMOOTH else None
 
 
-def margins(plan: Plan) -> Floats:
-    """The half-width of the 95% interval of a cell of each workload marginal (the mean where cells differ)."""
-    deviations = np.sqrt(cell_variances(plan, exact=True))
-    if plan.basis.name == "marginal" and (plan.recovery == "none" or len(plan.measured) == 1):
-        source, summed = sources(plan)
-        return np.array([lattice_margin(plan, int(b), int(n)) for b, n in zip(source, summed.round(), strict=True)])
-    if plan.law == "gaussian":
-        return deviations * standard_margin(0.0, COVERAGE)
-    factors = [standard_margin(round(kurtosis, 2), COVERAGE) for kurtosis in excess_kurtosis(plan).tolist()]
-    return deviations * np.array(factors)
-
-
-def lattice_margin(plan: Plan, measured_set: int, summed: int) -> float:
-    """The exact 95% margin of a sum of independent cells of one measured table."""
-    budget = float(plan.budgets[measured_set])
-    if not math.isfinite(budget):
-        return 0.0
-    parameter = Fraction(budget) if plan.law == "laplace" else 1 / (2 * Fraction(budget))
-    return float(symmetric_quantile(plan.law, parameter, summed, COVERAGE))
-
-
-def excess_kurtosis(plan: Plan) -> Floats:
-    """An answer's excess kurtosis under Laplace noise: sum of w⁴ variance² times 3, over its variance squared.
-
-    For marginals under least squares the weights of table C's cells in a cell of A depend only on which attributes of
-    both they share, so the sum runs over patterns. Elsewhere the largest value, one Laplace term's, is taken: safe.
-    """
-    marginals = plan.request.marginals
-    largest = np.full(len(marginals), 3.0)
-    if plan.basis.name == "fourier" and plan.recovery == "none":
-        rows = plan.measured.product(plan.basis.per_axis(plan.basis.rows, plan.measured.sizes))
-        fourth = marginals.sum_over_subsets(plan.measured, rows * set_variances(plan, exact=True) ** 2) / _codes(marginals) ** 4
-        return 3 * fourth / np.maximum(cell_variances(plan, exact=True) ** 2, 1e-300)
-    if plan.basis.name != "marginal" or len(marginals) * len(plan.measured) > _MOST_PAIRS // 64:
-        return largest
-    return _least_squares_kurtosis(plan)
-
-
-def _least_squares_kurtosis(plan: Plan) -> Floats:
-    sizes = plan.schema.sizes
-    spaces = plan.request.spaces
-    weights = recovery_weights(plan) / plan.measured.cells
-    kernel = plan.measured.sum_over_supersets(spaces, weights)
-    number = {space: i for i, space in enumerate(spaces)}
-    cells = plan.measured.cells.tolist()
-    variances = set_variances(plan, exact=True)
-    result = np.zeros(len(plan.request.marginals))
-    for at, A in enumerate(plan.request.marginals):
-        second = fourth = 0.0
-        for c, C in enumerate(plan.measured):
-            shared = [i for i in A if i in C]
-            # w[M] = sum_{B <= shared} share_B / cells(A - B) prod_{B and M} (1 - 1/n) prod_{B - M} (-1/n)
-            w = np.array(
-                [weights[c] / kernel[number[B]] / math.prod(sizes[i] for i in A if i not in B) for B in _subsets(shared)]
-            )
-            count = np.full(1, cells[c])
-            for axis, i in enumerate(shared):
-                pairs = w.reshape(-1, 2, 1 << axis)
-                w = np.stack((pairs[:, 0] - pairs[:, 1] / sizes[i], pairs[:, 0] + pairs[:, 1] * (1 - 1 / sizes[i])), axis=1).ravel()
-                count = np.concatenate((count * (1 - 1 / sizes[i]), count / sizes[i]))
-            second += float((count * w**2).sum() * variances[c])
-            fourth += float((count * w**4).sum() * variances[c] ** 2)
-        result[at] = 3 * fourth / second**2 if second else 0.0
-    return result
-
-
-def _subsets(items: list[int]) -> list[tuple[int, ...]]:
+def subsets(items: Marginal) -> list[Marginal]:
     """Subsets in the order of their bit masks."""
     return [tuple(item for at, item in enumerate(items) if mask >> at & 1) for mask in range(1 << len(items))]
 
 
-def _codes(marginals: Family) -> Floats:
+def codes(marginals: Family) -> Floats:
     """2^bits of each marginal: its cells with the phantoms."""
     return marginals.product([padded(int(n)) for n in marginals.sizes])

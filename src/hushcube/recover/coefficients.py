@@ -39,7 +39,8 @@ class Coefficients:
         if not len(ids) or ids[0] < 0:
             return None
         batch_of, row_of = self._places
-        return self.blocks[batch_of[ids[0]]][row_of[ids]]
+        block: Numbers = self.blocks[batch_of[ids[0]]]
+        return block[row_of[ids]]
 
     def add(self, ids: Ids, values: Floats) -> None:
         """Add values (one array a set, sets of one shape, repetitions allowed) to the blocks."""
