@@ -1,0 +1,52 @@
+"""hushcube: differentially private data cubes and contingency tables that add up, with an error bar on every cell.
+
+The verbs are in `hushcube.api`: plan, compare, release, open_release. The nouns are here, imported when they are used, so
+that `import hushcube` and `hushcube --help` are fast.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hushcube.api import open_release
+    from hushcube.model.attribute import Attribute
+    from hushcube.model.privacy import Privacy
+    from hushcube.model.schema import Schema
+    from hushcube.model.table import NoisyTable
+    from hushcube.model.workload import Workload
+    from hushcube.plan.plan import Plan
+    from hushcube.release.release import Estimate, Release
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Attribute",
+    "Estimate",
+    "NoisyTable",
+    "Plan",
+    "Privacy",
+    "Release",
+    "Schema",
+    "Workload",
+    "open_release",
+]
+
+_HOMES = {
+    "Attribute": "model.attribute",
+    "Estimate": "release.release",
+    "NoisyTable": "model.table",
+    "Plan": "plan.plan",
+    "Privacy": "model.privacy",
+    "Release": "release.release",
+    "Schema": "model.schema",
+    "Workload": "model.workload",
+    "open_release": "api",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'hushcube' has no attribute {name!r}")
+    return getattr(import_module(f"hushcube.{_HOMES[name]}"), name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,6 +26,17 @@ class Batch:
     shape: tuple[int, ...]
     ids: Ids
     rows: Rows
+
+    @property
+    def cells(self) -> int:
+        """The number of cells of each marginal."""
+        return math.prod(self.shape)
+
+    def parts(self, most_cells: int) -> Iterator[slice]:
+        """Runs of the batch with at most that many cells together (or one marginal), for work in bounded memory."""
+        step = max(1, most_cells // self.cells)
+        for start in range(0, len(self.ids), step):
+            yield slice(start, min(start + step, len(self.ids)))
 
 
 @dataclass(frozen=True)
@@ -71,14 +83,20 @@ class Family:
             yield from map(tuple, level.tolist())
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Family) and len(self) == len(other) and all(a == b for a, b in zip(self, other, strict=True))
+        return (
+            isinstance(other, Family)
+            and len(self) == len(other)
+            and all(a == b for a, b in zip(self, other, strict=True))
+        )
 
     __hash__ = None  # type: ignore[assignment]
 
     @property
     def attributes(self) -> Ids:
         """The attributes that occur in some marginal."""
-        return np.unique(np.concatenate([np.zeros(0, np.int64), *(level.ravel() for level in self.levels)])).astype(np.int64)
+        return np.unique(np.concatenate([np.zeros(0, np.int64), *(level.ravel() for level in self.levels)])).astype(
+            np.int64
+        )
 
     def _key(self, rows: Rows) -> NDArray[Any]:
         """One sortable number a row: a bit mask, a mixed-radix number, or (many attributes, high order) a Python integer."""
@@ -167,7 +185,9 @@ class Family:
             if len(present):
                 yield Inclusion(present + start, found[present], kept)
 
-    def sum_over_supersets(self, small: Family, values: Floats, inside: Floats | None = None, outside: Floats | None = None) -> Floats:
+    def sum_over_supersets(
+        self, small: Family, values: Floats, inside: Floats | None = None, outside: Floats | None = None
+    ) -> Floats:
         """For each B in `small`: the sum over members A >= B of values_A prod_{B} inside_i prod_{A-B} outside_i."""
         total = np.zeros(len(small))
         for pair in self.inclusions(small):

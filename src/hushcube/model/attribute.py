@@ -58,7 +58,9 @@ class Attribute:
     def __post_init__(self) -> None:
         _check_name(self.name)
         where = f"attribute {self.name!r}"
-        declared = [k for k, v in zip(KINDS, (self.values, self.range, self.bins, self.codes), strict=True) if v is not None]
+        declared = [
+            k for k, v in zip(KINDS, (self.values, self.range, self.bins, self.codes), strict=True) if v is not None
+        ]
         if len(declared) != 1:
             found = " and ".join(declared) if declared else "none of them"
             raise SchemaError(where, f"declares {found}", "declare exactly one of values, range, bins, size")
@@ -66,7 +68,9 @@ class Attribute:
         for policy in ("missing", "other"):
             label = getattr(self, policy)
             if not isinstance(label, str) or not label or len(label) > MAX_LABEL:
-                raise SchemaError(f"{where}, {policy}", "must be a label", f"write `{policy}: error` or `{policy}: unknown`")
+                raise SchemaError(
+                    f"{where}, {policy}", "must be a label", f"write `{policy}: error` or `{policy}: unknown`"
+                )
 
     @property
     def kind(self) -> Kind:
@@ -138,7 +142,10 @@ class Attribute:
     def to_dict(self) -> dict[str, Any]:
         """The declaration with the keys of the YAML form, defaults left out."""
         declared: Any = self.codes if self.kind == "size" else getattr(self, self.kind)
-        fields: dict[str, Any] = {"name": self.name, self.kind: declared if self.kind == "size" else list(declared)}
+        fields: dict[str, Any] = {
+            "name": self.name,
+            self.kind: declared if self.kind == "size" else list(declared),
+        }
         if self.ordered is not None:
             fields["ordered"] = self.ordered
         for policy in ("missing", "other"):
@@ -179,11 +186,15 @@ class Attribute:
 
 def _check_name(name: Any) -> None:
     if not isinstance(name, str) or not name or name != name.strip() or len(name) > 200:
-        raise SchemaError("attribute name", f"{str(name)[:40]!r} is not a name", "use a non-empty text without outer blanks")
+        raise SchemaError(
+            "attribute name", f"{str(name)[:40]!r} is not a name", "use a non-empty text without outer blanks"
+        )
     bad = sorted(set(name) & _RESERVED)
     if bad:
         raise SchemaError(
-            f"attribute {name!r}", f"its name holds {bad[0]!r}, which workload words use", "rename it, and give `column:`"
+            f"attribute {name!r}",
+            f"its name holds {bad[0]!r}, which workload words use",
+            "rename it, and give `column:`",
         )
     if _WORKLOAD_WORD.fullmatch(name):
         raise SchemaError(f"attribute {name!r}", "its name is a workload word", "rename it, and give `column:`")
@@ -196,7 +207,9 @@ def _check_values(where: str, values: Any) -> None:
     seen: set[str] = set()
     for value in values:
         if not isinstance(value, str) or not value or len(value) > MAX_LABEL:
-            raise SchemaError(f"{where}, values", f"{str(value)[:40]!r} is not a label", "use non-empty texts or numbers")
+            raise SchemaError(
+                f"{where}, values", f"{str(value)[:40]!r} is not a label", "use non-empty texts or numbers"
+            )
         if value in seen:
             raise SchemaError(f"{where}, values", f"{value[:40]!r} stands there twice", "list each value once")
         seen.add(value)
@@ -207,7 +220,9 @@ def _check_range(where: str, ends: Any) -> None:
         raise SchemaError(f"{where}, range", "must be two integers", "write for example `range: [0, 99]`")
     low, high = ends
     if low > high:
-        raise SchemaError(f"{where}, range", f"the domain is empty: {low} is above {high}", "write the smaller end first")
+        raise SchemaError(
+            f"{where}, range", f"the domain is empty: {low} is above {high}", "write the smaller end first"
+        )
     if max(abs(low), abs(high)) >= 2**62:
         raise SchemaError(f"{where}, range", "its ends do not fit 64-bit integers", "use smaller numbers")
     _check_count(f"{where}, range", high - low + 1)
@@ -263,7 +278,9 @@ def _label(field: str, raw: Any) -> str:
         return raw
     if isinstance(raw, int) or (isinstance(raw, float) and math.isfinite(raw)):
         return _number_text(raw)
-    raise SchemaError(field, f"{str(raw)[:40]!r} is not a label", "use texts or numbers (null is declared by `missing:`)")
+    raise SchemaError(
+        field, f"{str(raw)[:40]!r} is not a label", "use texts or numbers (null is declared by `missing:`)"
+    )
 
 
 def _number_text(number: float) -> str:

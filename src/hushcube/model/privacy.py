@@ -64,9 +64,13 @@ class Privacy:
         if epsilon is None and rho is None:
             raise PrivacyError("epsilon", "no budget is given", "give epsilon, rho, or epsilon and delta")
         if rho is not None and (epsilon is not None or delta is not None):
-            raise PrivacyError("rho", "stands beside epsilon or delta", "give rho alone, or epsilon with or without delta")
+            raise PrivacyError(
+                "rho", "stands beside epsilon or delta", "give rho alone, or epsilon with or without delta"
+            )
         if isinstance(rows_per_person, bool) or not isinstance(rows_per_person, int) or rows_per_person < 1:
-            raise PrivacyError("rows_per_person", "must be a positive integer", "give the most rows one person may have")
+            raise PrivacyError(
+                "rows_per_person", "must be a positive integer", "give the most rows one person may have"
+            )
         if rows_per_person > MAX_ROWS_PER_PERSON:
             raise PrivacyError("rows_per_person", f"is above {MAX_ROWS_PER_PERSON:,}", "bound the rows of a person")
         return cls(
@@ -115,7 +119,9 @@ def _budget(field: str, raw: Any) -> Fraction:
 def _delta(raw: Any) -> Fraction:
     value = _fraction("delta", raw)
     if not 0 < value < 1:
-        raise PrivacyError("delta", "must lie between 0 and 1", "give a small probability such as 1e-9, or leave it out")
+        raise PrivacyError(
+            "delta", "must lie between 0 and 1", "give a small probability such as 1e-9, or leave it out"
+        )
     if value < SMALLEST_DELTA:
         raise PrivacyError("delta", "is below 1e-200", "leave delta out: that is pure epsilon")
     return value

@@ -22,7 +22,7 @@ class NoisyTable:
 
     >>> from hushcube.model.attribute import Attribute
     >>> schema = Schema((Attribute(name="sex", values=("F", "M")), Attribute(name="age", codes=3)))
-    >>> table = NoisyTable(schema, (0, 1), np.arange(6.0).reshape(2, 3), np.ones((2, 3)))
+    >>> table = NoisyTable(schema, (0, 1), np.arange(6.0).reshape(2, 3), np.ones((2, 3)), np.full((2, 3), 2.0))
     >>> table.slice({"sex": "M"}).values.tolist()
     [[3.0, 4.0, 5.0]]
     """
@@ -31,6 +31,8 @@ class NoisyTable:
     marginal: Marginal
     values: Floats
     std_errors: Floats
+    margins: Floats
+    """Half-widths of the cells' 95% intervals."""
     kept: tuple[tuple[int, ...], ...] | None = None
     """The positions kept along each axis, where the table is a slice."""
 
@@ -51,9 +53,8 @@ class NoisyTable:
         """The part of the table with the given labels; a text or several for each attribute."""
         chosen = selection(self.schema, self.marginal, where)
         index = np.ix_(*chosen) if chosen else ()
-        return NoisyTable(
-            self.schema, self.marginal, self.values[index], self.std_errors[index], tuple(map(tuple, chosen))
-        )
+        values, std_errors, margins = (numbers[index] for numbers in (self.values, self.std_errors, self.margins))
+        return NoisyTable(self.schema, self.marginal, values, std_errors, margins, tuple(map(tuple, chosen)))
 
 
 def selection(schema: Schema, marginal: Marginal, where: Mapping[str, str | Sequence[str]]) -> list[list[int]]:
@@ -61,7 +62,11 @@ def selection(schema: Schema, marginal: Marginal, where: Mapping[str, str | Sequ
     names = [schema.names[i] for i in marginal]
     for name in where:
         if name not in names:
-            raise QueryError("where", f"{name!r} is not an attribute of this table", f"use one of: {', '.join(names) or 'none'}")
+            raise QueryError(
+                "where",
+                f"{name!r} is not an attribute of this table",
+                f"use one of: {', '.join(names) or 'none'}",
+            )
     chosen = []
     for name, i in zip(names, marginal, strict=True):
         attribute = schema.attributes[i]

@@ -1,13 +1,13 @@
 """The marginals asked for, each with a weight, in words that are parsed and printed back identically.
 
-    2-way                all marginals of exactly two attributes; 0-way is the total
-    <=3-way              all of at most three, the total included
-    1..3-way             all of one to three
-    cube                 all
-    star:2               all 2-way, and the first half (rounded down) of the 3-way in lexicographic order
-    anchored:2:sex       all 2-way, and the 3-way that contain sex
-    age*sex,education    these
-    WORD=2.5             the same with weight 2.5; a later word sets the weight of a marginal named before
+2-way                all marginals of exactly two attributes; 0-way is the total
+<=3-way              all of at most three, the total included
+1..3-way             all of one to three
+cube                 all
+star:2               all 2-way, and the first half (rounded down) of the 3-way in lexicographic order
+anchored:2:sex       all 2-way, and the 3-way that contain sex
+age*sex,education    these
+WORD=2.5             the same with weight 2.5; a later word sets the weight of a marginal named before
 """
 
 from __future__ import annotations
@@ -82,7 +82,9 @@ class Workload:
 
 
 def _split_weight(word: str) -> tuple[str, float, str]:
-    body, equals, number = (part.strip() for part in word.rpartition("=")) if re.search(r"[^<]=", word) else (word, "", "")
+    body, equals, number = (
+        (part.strip() for part in word.rpartition("=")) if re.search(r"[^<]=", word) else (word, "", "")
+    )
     body = "*".join(part.strip() for part in body.split("*"))
     if not equals:
         return body, 1.0, body
@@ -91,7 +93,9 @@ def _split_weight(word: str) -> tuple[str, float, str]:
     except ValueError:
         weight = math.nan
     if not (0 < weight < math.inf):
-        raise WorkloadError("workload", f"the weight of {body!r} is not a positive number", "write for example `age*sex=2.5`")
+        raise WorkloadError(
+            "workload", f"the weight of {body!r} is not a positive number", "write for example `age*sex=2.5`"
+        )
     return body, weight, f"{body}={number}"
 
 

@@ -24,7 +24,9 @@ from hushcube.plan.plan import Budgets, smoothing
 Floats = NDArray[np.float64]
 
 
-def divide(basis: Basis, measured: Family, s: Floats, privacy: Privacy, rule: Budgets, proof: calibrate.Proof) -> Floats:
+def divide(
+    basis: Basis, measured: Family, s: Floats, privacy: Privacy, rule: Budgets, proof: calibrate.Proof
+) -> Floats:
     """Budgets for the measured sets that cost at most what the guarantee allows, exactly."""
     if rule == "uniform":
         shape = np.ones(len(measured))

@@ -44,7 +44,8 @@ def row_cost(basis: Basis, measured: Family, budgets: Floats, *, pure: bool, nei
         if not np.isfinite(budgets).all():
             raise OverflowError("exact answers have no finite cost when rows are added or removed")
         return sum(
-            (column(basis, batch.shape, pure=pure) * exact_sum(budgets[batch.ids]) for batch in measured.batches), Fraction(0)
+            (column(basis, batch.shape, pure=pure) * exact_sum(budgets[batch.ids]) for batch in measured.batches),
+            Fraction(0),
         )
     varying = measured.product(measured.sizes > 1) * (np.arange(len(measured)) >= _totals(measured)) > 0
     if not np.isfinite(budgets[varying]).all():
@@ -128,7 +129,8 @@ def _changes(basis: Basis, shape: tuple[int, ...], *, pure: bool) -> Floats:
         else:
             same = math.prod(float(_same(basis, n)) for n in shape)
             mixed = math.prod(
-                float(basis.column_product(n) if differs else _same(basis, n)) for n, differs in zip(shape, pattern, strict=True)
+                float(basis.column_product(n) if differs else _same(basis, n))
+                for n, differs in zip(shape, pattern, strict=True)
             )
             result[pattern] = (1 if pure else 2) * (same - mixed)
     return result
@@ -142,7 +144,11 @@ def _centred_l1_change(shape: tuple[int, ...], pattern: tuple[int, ...]) -> floa
     """sum over cells of |prod_i P[c_i, j_i] - prod_i P[c_i, k_i]| for P = I - J/n, cells classed by where they meet j or k."""
     shared = math.prod(2 * (n - 1) / n for n, differs in zip(shape, pattern, strict=True) if not differs)
     classes = [
-        ((1, 1 - 1 / n, -1 / n), (1, -1 / n, 1 - 1 / n), (n - 2, -1 / n, -1 / n))  # (how many cells, first, second factor)
+        (
+            (1, 1 - 1 / n, -1 / n),
+            (1, -1 / n, 1 - 1 / n),
+            (n - 2, -1 / n, -1 / n),
+        )  # (how many cells, first, second factor)
         for n, differs in zip(shape, pattern, strict=True)
         if differs
     ]

@@ -24,11 +24,16 @@ from hushcube.plan.plan import Plan
 
 Floats = NDArray[np.float64]
 
+
 def set_variances(plan: Plan, *, exact: bool) -> Floats:
     """The noise variance of each measured set, in units of its real rows; for Helmert rows, per unit of squared norm."""
     if not exact:
         with np.errstate(divide="ignore"):
-            return 2 / plan.budgets**2 if plan.law == "laplace" else 0.5 / plan.budgets - plan.smoothing * np.isfinite(plan.budgets)
+            return (
+                2 / plan.budgets**2
+                if plan.law == "laplace"
+                else 0.5 / plan.budgets - plan.smoothing * np.isfinite(plan.budgets)
+            )
     stretch = plan.measured.product(plan.basis.per_axis(plan.basis.stretch, plan.measured.sizes))
     if plan.law == "laplace":
         return laplace_variance(plan.budgets / stretch) / stretch**2
@@ -37,7 +42,9 @@ def set_variances(plan: Plan, *, exact: bool) -> Floats:
         return np.where(parameters > 0, gaussian_variance(np.maximum(parameters, 1e-300)), 0.0)
     result = parameters.copy()
     for batch in plan.measured.batches:
-        for i in batch.ids[(parameters[batch.ids] * 2.0 ** len(batch.shape) < SMOOTH) & (parameters[batch.ids] > 0)].tolist():
+        for i in batch.ids[
+            (parameters[batch.ids] * 2.0 ** len(batch.shape) < SMOOTH) & (parameters[batch.ids] > 0)
+        ].tolist():
             norms = helmert.residual_norms(batch.shape)
             result[i] = float(np.mean(helmert_coefficient_variances(float(parameters[i]), batch.shape) / norms))
     return result
@@ -77,7 +84,9 @@ def cell_variances(plan: Plan, *, exact: bool) -> Floats:
         source, summed = sources(plan)
         return set_variances(plan, exact=exact)[source] * summed
     if plan.recovery == "none" and plan.basis.name == "fourier":
-        variances = set_variances(plan, exact=exact) * plan.measured.product(plan.basis.per_axis(plan.basis.rows, plan.measured.sizes))
+        variances = set_variances(plan, exact=exact) * plan.measured.product(
+            plan.basis.per_axis(plan.basis.rows, plan.measured.sizes)
+        )
         return marginals.sum_over_subsets(plan.measured, variances) / codes(marginals) ** 2
     return lattice_cell_variances(marginals, plan.request.spaces, space_variances(plan, exact=exact))
 
@@ -137,7 +146,9 @@ def sum_variance(plan: Plan, marginal: Marginal, weights: Floats) -> float:
         for B in subsets(marginal):
             at = int(plan.measured.ids([B])[0])
             if at >= 0:
-                variances[tuple(slice(1, None) if i in B else 0 for i in marginal)] = set_variances(plan, exact=True)[at]
+                variances[tuple(slice(1, None) if i in B else 0 for i in marginal)] = set_variances(plan, exact=True)[
+                    at
+                ]
         return float((padded_weights**2 * variances).sum() / padded_weights.size**2)
     # q·y = sum_k (Tq)_k c_k / ||row_k||², the coefficients c_k independent
     transformed = helmert.forward(weights, axes)
@@ -148,10 +159,16 @@ def sum_variance(plan: Plan, marginal: Marginal, weights: Floats) -> float:
 
 
 def cell_variance_table(plan: Plan, marginal: Marginal) -> Floats:
-    """The variance of each cell of a workload marginal; a single number, shape (), where all cells are alike."""
+    """The variance of each cell of a marginal that is asked for, or, after least squares, of any subset of one.
+
+    A single number, shape (), where all cells are alike.
+    """
     if any(_uneven_parameter(plan, B) is not None for B in subsets(marginal)):
         return helmert.inverse_variances(coefficient_variances(plan, marginal), range(len(marginal)))
-    return np.asarray(_variance_of(plan, marginal))
+    if plan.request.marginals.ids([marginal])[0] >= 0:
+        return np.asarray(_variance_of(plan, marginal))
+    v = _once(plan, "_space_variances", lambda: space_variances(plan, exact=True))
+    return np.asarray(lattice_cell_variances(Family.of([marginal], plan.schema.sizes), plan.request.spaces, v)[0])
 
 
 def _variance_of(plan: Plan, marginal: Marginal) -> float:
@@ -169,6 +186,14 @@ def _once(plan: Plan, name: str, compute: Callable[[], Floats]) -> Floats:
         plan.__dict__[name] = compute()
     result: Floats = plan.__dict__[name]
     return result
+
+
+def is_uneven(plan: Plan) -> bool:
+    """Whether some tables' cells have unequal variances: Helmert coefficients whose discrete noise is very small."""
+    if plan.basis.name != "helmert":
+        return False
+    smallest = 0.5 / plan.budgets * plan.measured.product(np.full(len(plan.measured.sizes), 2.0))
+    return bool(((smallest > 0) & (smallest < SMOOTH)).any())
 
 
 def _uneven_parameter(plan: Plan, space: Marginal) -> float | None:

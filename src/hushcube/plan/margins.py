@@ -13,11 +13,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from hushcube.lattice.family import Family
 from hushcube.model.marginal import Marginal
 from hushcube.model.noise import SMOOTH, standard_margin, symmetric_quantile
 from hushcube.plan.error import (
-    cell_variances,
-    codes,
     exact_cell_variances,
     recovery_weights,
     set_variances,
@@ -37,17 +36,31 @@ _MOST_PAIRS: Final = 20_000
 def margins(plan: Plan) -> Floats:
     """The half-width of the 95% interval of a cell of each workload marginal (the mean where cells differ)."""
     deviations = np.sqrt(exact_cell_variances(plan))
-    if plan.basis.name == "marginal" and (plan.recovery == "none" or len(plan.measured) == 1):
-        source, summed = sources(plan)
-        return np.array([lattice_margin(plan, int(b), int(n)) for b, n in zip(source, summed.round(), strict=True)])
-    if plan.law == "gaussian":
+    if plan.law == "gaussian" and not _is_lattice(plan):
         result = deviations * standard_margin(0.0, COVERAGE) + 0.5 * is_coarse(plan)
-    else:
-        result = deviations * [standard_margin(round(kurtosis, 2), COVERAGE) for kurtosis in excess_kurtosis(plan).tolist()]
-    total, measured = plan.request.marginals.ids([()])[0], plan.measured.ids([()])[0]
-    if total >= 0 and plan.basis.name == "helmert":
-        result[total] = lattice_margin(plan, int(measured), 1)
-    return result
+        if plan.basis.name == "helmert" and (total := plan.request.marginals.ids([()])[0]) >= 0:
+            result[total] = lattice_margin(plan, int(plan.measured.ids([()])[0]), 1)
+        return result
+    pairs = zip(plan.request.marginals, deviations, strict=True)
+    return np.array([float(cell_margin(plan, marginal, deviation)) for marginal, deviation in pairs])
+
+
+def cell_margin(plan: Plan, marginal: Marginal, deviations: Floats) -> Floats:
+    """The half-widths for the cells of one workload marginal, given their standard deviations."""
+    at = int(plan.request.marginals.ids([marginal])[0])
+    if _is_lattice(plan):
+        source, summed = sources(plan)
+        return np.full_like(deviations, lattice_margin(plan, int(source[at]), round(float(summed[at]))))
+    if plan.basis.name == "helmert" and marginal == ():
+        return np.full_like(deviations, lattice_margin(plan, int(plan.measured.ids([()])[0]), 1))
+    if plan.law == "gaussian":
+        return deviations * standard_margin(0.0, COVERAGE) + 0.5 * is_coarse(plan)
+    return deviations * standard_margin(round(excess_kurtosis(plan, marginal), 2), COVERAGE)
+
+
+def _is_lattice(plan: Plan) -> bool:
+    """Whether each answer is a plain sum of cells of one measured table."""
+    return plan.basis.name == "marginal" and (plan.recovery == "none" or len(plan.measured) == 1)
 
 
 def is_coarse(plan: Plan) -> bool:
@@ -58,7 +71,7 @@ def is_coarse(plan: Plan) -> bool:
 
 def sum_margin(plan: Plan, marginal: Marginal, weights: Floats) -> float:
     """The half-width of the 95% interval of a weighted sum of cells of one table."""
-    if plan.basis.name == "marginal" and plan.recovery == "none" and ((weights == 0) | (weights == 1)).all():
+    if _is_lattice(plan) and ((weights == 0) | (weights == 1)).all():
         source, summed = sources(plan)
         at = plan.request.marginals.ids([marginal])[0]
         return lattice_margin(plan, int(source[at]), round(float(summed[at] * weights.sum())))
@@ -77,46 +90,42 @@ def lattice_margin(plan: Plan, measured_set: int, summed: int) -> float:
     return float(symmetric_quantile(plan.law, parameter, summed, COVERAGE))
 
 
-def excess_kurtosis(plan: Plan) -> Floats:
-    """An answer's excess kurtosis under Laplace noise: sum of w⁴ variance² times 3, over its variance squared.
+def excess_kurtosis(plan: Plan, marginal: Marginal) -> float:
+    """An answer's excess kurtosis under Laplace noise: 3 sum w⁴ variance² over its variance squared.
 
     For marginals under least squares the weights of table C's cells in a cell of A depend only on which attributes of
     both they share, so the sum runs over patterns. Elsewhere the largest value, one Laplace term's, is taken: safe.
     """
-    marginals = plan.request.marginals
-    largest = np.full(len(marginals), 3.0)
     if plan.basis.name == "fourier" and plan.recovery == "none":
-        rows = plan.measured.product(plan.basis.per_axis(plan.basis.rows, plan.measured.sizes))
-        fourth = marginals.sum_over_subsets(plan.measured, rows * set_variances(plan, exact=True) ** 2) / codes(marginals) ** 4
-        return 3 * fourth / np.maximum(cell_variances(plan, exact=True) ** 2, 1e-300)
-    if plan.basis.name != "marginal" or len(marginals) * len(plan.measured) > _MOST_PAIRS:
-        return largest
-    return _least_squares_kurtosis(plan)
+        inside = [at for at in plan.measured.ids(subsets(marginal)).tolist() if at >= 0]
+        terms = set_variances(plan, exact=True)[inside]
+        rows = plan.measured.product(plan.basis.per_axis(plan.basis.rows, plan.measured.sizes))[inside]
+        return float(3 * (rows * terms**2).sum() / max(float((rows * terms).sum()) ** 2, 1e-300))
+    if plan.basis.name != "marginal" or len(plan.request.marginals) * len(plan.measured) > _MOST_PAIRS:
+        return 3.0
+    return _least_squares_kurtosis(plan, marginal)
 
 
-def _least_squares_kurtosis(plan: Plan) -> Floats:
+def _least_squares_kurtosis(plan: Plan, A: Marginal) -> float:
     sizes = plan.schema.sizes
-    spaces = plan.request.spaces
     weights = recovery_weights(plan) / plan.measured.cells
-    kernel = plan.measured.sum_over_supersets(spaces, weights)
-    number = {space: i for i, space in enumerate(spaces)}
+    inside = subsets(A)
+    spaces = Family.of(inside, sizes)
+    kernel = dict(zip(spaces, plan.measured.sum_over_supersets(spaces, weights).tolist(), strict=True))
+    variances = set_variances(plan, exact=True).tolist()
     cells = plan.measured.cells.tolist()
-    variances = set_variances(plan, exact=True)
-    result = np.zeros(len(plan.request.marginals))
-    for at, A in enumerate(plan.request.marginals):
-        second = fourth = 0.0
-        for c, C in enumerate(plan.measured):
-            shared = [i for i in A if i in C]
-            # w[M] = sum_{B <= shared} share_B / cells(A - B) prod_{B and M} (1 - 1/n) prod_{B - M} (-1/n)
-            w = np.array(
-                [weights[c] / kernel[number[B]] / math.prod(sizes[i] for i in A if i not in B) for B in subsets(tuple(shared))]
-            )
-            count = np.full(1, cells[c])
-            for axis, i in enumerate(shared):
-                pairs = w.reshape(-1, 2, 1 << axis)
-                w = np.stack((pairs[:, 0] - pairs[:, 1] / sizes[i], pairs[:, 0] + pairs[:, 1] * (1 - 1 / sizes[i])), axis=1).ravel()
-                count = np.concatenate((count * (1 - 1 / sizes[i]), count / sizes[i]))
-            second += float((count * w**2).sum() * variances[c])
-            fourth += float((count * w**4).sum() * variances[c] ** 2)
-        result[at] = 3 * fourth / second**2 if second else 0.0
-    return result
+    second = fourth = 0.0
+    for c, C in enumerate(plan.measured):
+        shared = tuple(i for i in A if i in C)
+        # w[M] = sum_{B <= shared} share_B / cells(A - B) prod_{B and M} (1 - 1/n) prod_{B - M} (-1/n)
+        w = np.array([weights[c] / kernel[B] / math.prod(sizes[i] for i in A if i not in B) for B in subsets(shared)])
+        count = np.full(1, cells[c])
+        for axis, i in enumerate(shared):
+            pairs = w.reshape(-1, 2, 1 << axis)
+            w = np.stack(
+                (pairs[:, 0] - pairs[:, 1] / sizes[i], pairs[:, 0] + pairs[:, 1] * (1 - 1 / sizes[i])), axis=1
+            ).ravel()
+            count = np.concatenate((count * (1 - 1 / sizes[i]), count / sizes[i]))
+        second += float((count * w**2).sum() * variances[c])
+        fourth += float((count * w**4).sum() * variances[c] ** 2)
+    return 3 * fourth / second**2 if second else 0.0

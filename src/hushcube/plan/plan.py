@@ -91,7 +91,11 @@ class Plan:
         unit = "epsilon for one row" if self.privacy.is_pure else "rho for one row"
         try:
             spent = cost.row_cost(
-                self.basis, self.measured, budgets, pure=self.privacy.is_pure, neighbours=self.privacy.neighbours
+                self.basis,
+                self.measured,
+                budgets,
+                pure=self.privacy.is_pure,
+                neighbours=self.privacy.neighbours,
             )
         except OverflowError:
             raise BudgetExceeded(np.inf, allowed, unit) from None
@@ -118,7 +122,9 @@ class Plan:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the canonical JSON form: any change of the decision changes it."""
-        canonical = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+        canonical = json.dumps(
+            self.to_dict(), sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False
+        )
         return hashlib.sha256(canonical.encode()).hexdigest()
 
     def to_json(self) -> str:
@@ -139,7 +145,11 @@ class Plan:
             schema = Schema.from_dict(raw["schema"])
             request = Request(Workload.parse(raw["workload"], schema), Privacy.from_dict(raw["privacy"]))
             levels = [np.array(level, dtype=np.int32).reshape(len(level), k) for k, level in enumerate(raw["measured"])]
-            if raw["budgets"] not in BUDGETS or raw["recovery"] not in RECOVERIES or not _increasing(levels, len(schema)):
+            if (
+                raw["budgets"] not in BUDGETS
+                or raw["recovery"] not in RECOVERIES
+                or not _increasing(levels, len(schema))
+            ):
                 raise ValueError
             plan = cls(
                 request,
@@ -162,12 +172,18 @@ class Plan:
 
 def smoothing(basis: Basis, measured: Family, privacy: Privacy) -> Floats:
     """t² over the smallest squared row norm of each set: the variance that the proof by smoothing adds."""
-    touched = float(len(measured)) if basis.name == "marginal" else float(measured.product(basis.per_axis(basis.rows, measured.sizes)).sum())
+    touched = (
+        float(len(measured))
+        if basis.name == "marginal"
+        else float(measured.product(basis.per_axis(basis.rows, measured.sizes)).sum())
+    )
     norms = measured.product(np.full(len(measured.sizes), 2.0)) if basis.name == "helmert" else np.ones(len(measured))
     return calibrate.smoothing_variance(privacy, touched) / norms
 
 
 def _increasing(levels: list[NDArray[np.int32]], d: int) -> bool:
     return all(
-        (np.diff(level, axis=1) > 0).all() and (level >= 0).all() and (level < d).all() for level in levels if level.size
+        (np.diff(level, axis=1) > 0).all() and (level >= 0).all() and (level < d).all()
+        for level in levels
+        if level.size
     )

@@ -47,5 +47,3 @@ class InverseFourier:
         axes = range(1, len(shape) + 1)
         tables = hadamard.transform(self._measured.assemble(rows, codes), axes) / np.prod(codes, dtype=np.float64)
         return tables[(slice(None), *(slice(0, n) for n in shape))]
-
-

@@ -10,7 +10,6 @@ No vector of the domain's size appears, and no matrix is inverted.              
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
@@ -45,10 +44,15 @@ def estimate(plan: Plan, measurement: Measurement) -> Coefficients:
 
 
 def _accumulate(
-    plan: Plan, batch: Batch, values: NDArray[np.int64], weights: Floats, inverse: Floats, result: Coefficients
+    plan: Plan,
+    batch: Batch,
+    values: NDArray[np.int64],
+    weights: Floats,
+    inverse: Floats,
+    result: Coefficients,
 ) -> None:
     axes = range(1, len(batch.shape) + 1)
-    for part in _parts(batch):
+    for part in batch.parts(_CHUNK):
         coefficients = helmert.forward(_adjoint(plan, values[part], batch.shape), axes)
         share = weights[batch.ids[part]]
         level: list[NDArray[np.int32]] = [np.zeros((0, k), np.int32) for k in range(len(batch.shape))]
@@ -84,9 +88,3 @@ def _insert_public_total(plan: Plan, measurement: Measurement, result: Coefficie
 
 def _block(kept: list[bool]) -> tuple[slice | int, ...]:
     return tuple(slice(1, None) if inside else 0 for inside in kept)
-
-
-def _parts(batch: Batch) -> Iterator[slice]:
-    step = max(1, _CHUNK // int(np.prod(batch.shape, dtype=np.int64)))
-    for start in range(0, len(batch.ids), step):
-        yield slice(start, min(start + step, len(batch.ids)))

@@ -1,0 +1,1 @@
+"""The published bundle: written once, opened by anyone, queried without hushcube's private side."""

@@ -39,7 +39,15 @@ class Fourier:
         codes = request.marginals.product([padded(n) for n in request.schema.sizes])
         rows = measured.product(FOURIER.per_axis(FOURIER.rows, measured.sizes))
         s = rows * request.marginals.sum_over_supersets(measured, request.weights * request.marginals.cells / codes**2)
-        return decide(request, strategy=self.name, basis=FOURIER, measured=measured, s=s, budgets=budgets, recovery=recovery)
+        return decide(
+            request,
+            strategy=self.name,
+            basis=FOURIER,
+            measured=measured,
+            s=s,
+            budgets=budgets,
+            recovery=recovery,
+        )
 
 
 def with_dimension(spaces: Family) -> Family:

@@ -32,5 +32,11 @@ class Identity:
         """One measured set with the whole budget."""
         measured = Family.of([tuple(range(len(request.schema)))], request.schema.sizes)
         return decide(
-            request, strategy=self.name, basis=MARGINAL, measured=measured, s=np.ones(1), budgets=budgets, recovery=recovery
+            request,
+            strategy=self.name,
+            basis=MARGINAL,
+            measured=measured,
+            s=np.ones(1),
+            budgets=budgets,
+            recovery=recovery,
         )

@@ -34,4 +34,12 @@ class Residual:
         inverse_cells = request.marginals.sum_over_supersets(measured, request.weights / request.marginals.cells)
         s = dimensions(measured) * measured.cells * inverse_cells
         basis = CENTRED if request.privacy.is_pure else HELMERT
-        return decide(request, strategy=self.name, basis=basis, measured=measured, s=s, budgets=budgets, recovery=recovery)
+        return decide(
+            request,
+            strategy=self.name,
+            basis=basis,
+            measured=measured,
+            s=s,
+            budgets=budgets,
+            recovery=recovery,
+        )

@@ -26,4 +26,12 @@ class WorkloadTables:
         """One measured set for each marginal asked for."""
         measured = request.marginals
         s = request.weights * measured.cells
-        return decide(request, strategy=self.name, basis=MARGINAL, measured=measured, s=s, budgets=budgets, recovery=recovery)
+        return decide(
+            request,
+            strategy=self.name,
+            basis=MARGINAL,
+            measured=measured,
+            s=s,
+            budgets=budgets,
+            recovery=recovery,
+        )

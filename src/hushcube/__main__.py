@@ -1,0 +1,5 @@
+"""`python -m hushcube` is `hushcube`."""
+
+from hushcube.cli import main
+
+main()

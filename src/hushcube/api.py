@@ -1,0 +1,109 @@
+"""hushcube for Python users: plan, release, open. The same steps as the command line's verbs.
+
+>>> from hushcube import Attribute, Schema
+>>> from hushcube.api import plan
+>>> schema = Schema((Attribute(name="sex", values=("F", "M")), Attribute(name="age", range=(0, 9))))
+>>> p = plan(schema, "<=2-way", rho="0.5", neighbours="add-remove")
+>>> p.strategy, p.law
+('residual', 'gaussian')
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from hushcube.model.privacy import Number, Privacy
+from hushcube.model.schema import Schema
+from hushcube.model.workload import Workload
+from hushcube.plan.plan import Budgets, Plan, Recovery
+from hushcube.plan.planner import Comparison
+from hushcube.plan.planner import compare as compare_plans
+from hushcube.plan.request import Request
+from hushcube.release.bundle import check_output, open_bundle, write
+from hushcube.release.release import Release
+
+Progress = Callable[[str, float], None]
+
+
+def compare(
+    schema: Schema,
+    workload: str | Sequence[str],
+    *,
+    neighbours: str,
+    epsilon: Number | None = None,
+    rho: Number | None = None,
+    delta: Number | None = None,
+    rows_per_person: int = 1,
+    strategy: str = "all",
+    budgets: Budgets | None = None,
+    recovery: Recovery | None = None,
+    progress: Progress | None = None,
+) -> Comparison:
+    """Every applicable plan with its predicted error, and the best one; no data, no cost."""
+    privacy = Privacy.of(epsilon=epsilon, rho=rho, delta=delta, neighbours=neighbours, rows_per_person=rows_per_person)
+    request = Request(Workload.parse(workload, schema), privacy)
+    return compare_plans(request, strategy=strategy, budgets=budgets, recovery=recovery, progress=progress)
+
+
+def plan(
+    schema: Schema,
+    workload: str | Sequence[str],
+    *,
+    neighbours: str,
+    epsilon: Number | None = None,
+    rho: Number | None = None,
+    delta: Number | None = None,
+    rows_per_person: int = 1,
+    strategy: str = "auto",
+    budgets: Budgets | None = None,
+    recovery: Recovery | None = None,
+) -> Plan:
+    """The plan of one strategy, or of the best one; no data, no cost."""
+    return compare(
+        schema,
+        workload,
+        neighbours=neighbours,
+        epsilon=epsilon,
+        rho=rho,
+        delta=delta,
+        rows_per_person=rows_per_person,
+        strategy=strategy,
+        budgets=budgets,
+        recovery=recovery,
+    ).chosen
+
+
+def release(
+    plan: Plan,
+    data: object,
+    *,
+    out: str | Path | None = None,
+    query: str | None = None,
+    seed: int | None = None,
+    progress: Progress | None = None,
+) -> Release:
+    """Measure a plan on data, once, and publish: in memory, or as a new folder `out`.
+
+    `data` is a path (CSV, Parquet, DuckDB), or a pandas, polars or Arrow frame. With a `seed` the noise can be repeated
+    by anyone who knows it: the release is stamped NOT PRIVATE.
+    """
+    from hushcube.private.engines import open_source
+    from hushcube.private.measure import measure
+    from hushcube.private.noise import SeededEntropy
+
+    folder = None if out is None else Path(out)
+    if folder is not None:
+        check_output(folder)
+    engine = open_source(data, query=query)
+    entropy = None if seed is None else SeededEntropy(seed)
+    published = Release.of(plan, measure(plan, engine, entropy=entropy, progress=progress))
+    if folder is None:
+        return published
+    write(published, folder, progress=progress)
+    return open_bundle(folder, verify=False)
+
+
+def open_release(folder: str | Path, *, verify: bool = True) -> Release:
+    """Open a published folder; every checksum is verified unless told otherwise."""
+    return open_bundle(Path(folder), verify=verify)

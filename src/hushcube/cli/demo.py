@@ -1,0 +1,57 @@
+"""`hushcube demo`: the whole path on the built-in Titanic data."""
+
+from __future__ import annotations
+
+from itertools import count
+from pathlib import Path
+
+import click
+
+from hushcube.cli.output import progress_bar
+
+
+@click.command("demo")
+@click.option(
+    "--out",
+    metavar="FOLDER",
+    help="The folder to publish.  [default: the first free of demo-release, demo-release-2, ...]",
+)
+def command(out: str | None) -> None:
+    """Plan, release and show the built-in Titanic data: 2,201 people, epsilon = 1.
+
+    The truth is shown beside the noisy tables because these people's data is public.
+    """
+    import numpy as np
+
+    from hushcube.api import compare, release
+    from hushcube.cli.plan import show_comparison, show_marginals
+    from hushcube.cli.show import show_table
+    from hushcube.samples import TITANIC, titanic
+
+    folder = Path(out) if out is not None else _free_folder()
+    with progress_bar() as progress:
+        comparison = compare(TITANIC, "<=2-way", epsilon=1, neighbours="add-remove", progress=progress)
+    click.echo("1. Plan: the error of every table, before any data is touched.\n")
+    show_comparison(comparison)
+    show_marginals(comparison.chosen)
+    people = titanic()
+    with progress_bar() as progress:
+        published = release(comparison.chosen, people, out=folder, progress=progress)
+    click.echo(f"\n2. Release: measured once, published in {folder}.\n")
+    click.echo("3. Show: every cell with its error bar, every table adding up.\n")
+    for name in ("class*survived", "class"):
+        table = published.table(name)
+        shape = table.values.shape
+        codes = [
+            np.searchsorted(np.sort(labels), people[a].to_numpy())
+            for a, labels in zip(table.attributes, table.labels, strict=True)
+        ]
+        codes = [np.argsort(labels)[code] for code, labels in zip(codes, table.labels, strict=True)]
+        truth = np.bincount(np.ravel_multi_index(codes, shape), minlength=table.values.size)
+        show_table(table, "titanic", 60, truth)
+    click.echo(f"next: hushcube show {folder}  |  hushcube show {folder} sex*survived --where sex=female")
+
+
+def _free_folder() -> Path:
+    names = (Path("demo-release" + (f"-{n}" if n > 1 else "")) for n in count(1))
+    return next(name for name in names if not name.exists())

@@ -1,0 +1,95 @@
+"""Options that several verbs share, and reading the files they name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from hushcube.errors import BadInput, SchemaError
+
+if TYPE_CHECKING:
+    from hushcube.model.schema import Schema
+    from hushcube.plan.planner import Comparison
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+STRATEGIES = "auto (the best by predicted error), all (every variant, compared), identity, workload, fourier, residual"
+
+
+def planning(command: Command) -> Command:
+    """The options of `plan`, which `release` takes too."""
+    for option in reversed(
+        (
+            click.option("--schema", metavar="FILE", help="The schema file (YAML)."),
+            click.option(
+                "--workload",
+                multiple=True,
+                metavar="WORDS",
+                help="Tables to publish, e.g. 2-way or age*sex; repeatable.",
+            ),
+            click.option("--epsilon", metavar="NUMBER", help="Budget of pure or, with --delta, approximate privacy."),
+            click.option("--rho", metavar="NUMBER", help="Budget of zero-concentrated privacy."),
+            click.option("--delta", metavar="NUMBER", help="Probability that the bound of --epsilon may fail."),
+            click.option("--neighbours", metavar="RELATION", help="add-remove or replace-one; there is no default."),
+            click.option(
+                "--rows-per-person",
+                type=int,
+                default=1,
+                show_default=True,
+                help="Most rows that one person may have.",
+            ),
+            click.option("--strategy", metavar="NAME", help=f"{STRATEGIES}.  [default: auto]"),
+            click.option("--budgets", metavar="RULE", help="optimal or uniform."),
+            click.option("--recovery", metavar="WAY", help="gls, ols or none."),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+as_json = click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON document and nothing else on standard output."
+)
+
+
+def make_comparison(options: dict[str, Any], progress: Callable[[str, float], None] | None = None) -> Comparison:
+    """Plan as the shared options say."""
+    from hushcube.api import compare
+
+    if options["schema"] is None:
+        raise BadInput("--schema", "is not given", "name a schema file; `hushcube schema draft` drafts one")
+    if not options["workload"]:
+        raise BadInput("--workload", "is not given", "name the tables to publish, for example `--workload 2-way`")
+    return compare(
+        read_schema(options["schema"]),
+        options["workload"],
+        epsilon=options["epsilon"],
+        rho=options["rho"],
+        delta=options["delta"],
+        neighbours=options["neighbours"],
+        rows_per_person=options["rows_per_person"],
+        strategy=options["strategy"] or "auto",
+        budgets=options["budgets"],
+        recovery=options["recovery"],
+        progress=progress,
+    )
+
+
+def read_schema(path: str) -> Schema:
+    """The schema in a file."""
+    from hushcube.model.schema import Schema
+
+    return Schema.from_yaml(read_text(path, SchemaError, "schema"))
+
+
+def read_text(path: str, kind: type[BadInput], field: str) -> str:
+    """A file's text; a missing, unreadable or non-UTF-8 file is the caller's to mend."""
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise kind(field, f"the file {path!r} is not UTF-8 text", "save it as UTF-8") from None
+    except (OSError, ValueError):
+        raise kind(field, f"the file {path!r} cannot be read", "give the path of an existing file") from None

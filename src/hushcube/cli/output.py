@@ -1,0 +1,54 @@
+"""What people see: tables on standard output, progress and notes on standard error."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+
+def print_json(document: Any) -> None:
+    """One JSON document on standard output."""
+    click.echo(json.dumps(document, ensure_ascii=False, allow_nan=False))
+
+
+def note(text: str) -> None:
+    """A remark on standard error."""
+    click.echo(text, err=True)
+
+
+def console() -> Any:
+    """A terminal for tables; wide enough not to fold when the output is not a terminal."""
+    from rich.console import Console
+
+    return Console(width=None if sys.stdout.isatty() else 120, highlight=False)
+
+
+@contextmanager
+def progress_bar() -> Iterator[Callable[[str, float], None]]:
+    """A bar on standard error that names the stage; silent where standard error is not a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda _stage, _share: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description:>10}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=1.0)
+        yield lambda stage, share: bar.update(task, description=stage, completed=share)
+
+
+def number(value: float) -> str:
+    """A number as people write it: about four significant digits, thousands separated.
+
+    >>> number(1336772.26), number(0.01234), number(24.0)
+    ('1,336,772', '0.01234', '24')
+    """
+    if value == 0 or abs(value) >= 1000:
+        return f"{value:,.0f}" if abs(value) < 1e12 else f"{value:.4g}"
+    return f"{value:.4g}"

@@ -1,0 +1,79 @@
+"""`hushcube release`: measure once, publish a folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hushcube.cli.options import as_json, make_comparison, planning, read_text
+from hushcube.cli.output import note, print_json, progress_bar
+from hushcube.errors import BadInput, PlanError
+
+
+@click.command("release")
+@click.argument("plan_file", metavar="[PLAN.json]", required=False)
+@planning
+@click.option("--data", metavar="SOURCE", help="CSV or Parquet path or glob, or DATABASE.duckdb#TABLE.")
+@click.option(
+    "--query",
+    metavar="SQL",
+    help="A query whose rows are the data, run by DuckDB (on --data's database, if given).",
+)
+@click.option("--out", metavar="FOLDER", help="The folder to publish; it must not exist yet.")
+@click.option("--seed", type=int, help="Repeatable noise for experiments: the release is stamped NOT PRIVATE.")
+@as_json
+def command(
+    plan_file: str | None,
+    data: str | None,
+    query: str | None,
+    out: str | None,
+    seed: int | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Measure a plan on data, once, and publish the tables.
+
+    \b
+    hushcube release plan.json --data people.parquet --out published
+    hushcube release --schema people.yaml --workload 2-way --epsilon 1 --neighbours add-remove \\
+        --data people.csv --out published
+    """
+    from hushcube.api import release
+    from hushcube.plan.plan import Plan
+    from hushcube.release.bundle import check_output
+
+    if data is None and query is None:
+        raise BadInput("--data", "is not given", "name the data, for example `--data people.parquet`")
+    if out is None:
+        raise BadInput("--out", "is not given", "name a new folder for the release")
+    given = [name for name, value in options.items() if value not in (None, (), 1)]
+    if plan_file is not None and given:
+        raise BadInput(f"--{given[0].replace('_', '-')}", "stands beside a plan file", "leave it out: the plan decides")
+    if seed is not None and seed < 0:
+        raise BadInput("--seed", "is negative", "give a number of at least 0")
+    check_output(Path(out))
+    with progress_bar() as progress:
+        if plan_file is not None:
+            plan = Plan.from_json(read_text(plan_file, PlanError, "plan"))
+        else:
+            plan = make_comparison(options, progress).chosen
+        published = release(plan, data, query=query, out=out, seed=seed, progress=progress)
+    if not published.private:
+        note("NOT PRIVATE: the noise came from --seed. Do not publish this release.")
+    if as_json:
+        print_json(
+            {
+                "out": out,
+                "tables": len(plan.workload),
+                "cells": plan.workload.cells,
+                "strategy": plan.strategy,
+                "privacy": plan.privacy.to_dict(),
+                "plan_digest": plan.digest,
+                "private": published.private,
+            }
+        )
+    else:
+        click.echo(f"published {len(plan.workload):,} tables ({plan.workload.cells:,} cells) in {out}: {plan.privacy}")
+        click.echo(f"look at them with: hushcube show {out}")

@@ -1,0 +1,186 @@
+"""`hushcube show`: a table of a release, with error bars."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hushcube.cli.options import as_json
+from hushcube.cli.output import console, note, number, print_json
+from hushcube.errors import QueryError
+
+if TYPE_CHECKING:
+    from hushcube.model.table import NoisyTable
+    from hushcube.release.release import Release
+
+
+@click.command("show")
+@click.argument("folder")
+@click.argument("marginal", required=False)
+@click.option(
+    "--where",
+    multiple=True,
+    metavar="ATTRIBUTE=LABEL",
+    help="Keep these cells; repeat it for more labels or attributes.",
+)
+@click.option("--sum", "as_sum", is_flag=True, help="Print the sum of the kept cells with its interval.")
+@click.option("--rows", type=click.IntRange(min=1), default=60, show_default=True, help="The most rows to print.")
+@click.option("--no-verify", is_flag=True, help="Skip the checksums (large releases).")
+@as_json
+def command(
+    folder: str,
+    marginal: str | None,
+    where: tuple[str, ...],
+    as_sum: bool,
+    rows: int,
+    no_verify: bool,
+    as_json: bool,
+) -> None:
+    """Print a table of a release, with error bars; without MARGINAL, what it holds.
+
+    \b
+    hushcube show published
+    hushcube show published age*sex --where sex=Female
+    hushcube show published age*sex --where age=30 --where age=31 --sum
+    """
+    from hushcube.api import open_release
+
+    release = open_release(folder, verify=not no_verify)
+    if not release.private:
+        note("NOT PRIVATE: the noise of this release came from a seed.")
+    if marginal is None:
+        if where or as_sum:
+            raise QueryError("marginal", "is not given", "name a table, for example `hushcube show FOLDER age*sex`")
+        _show_contents(release, rows, as_json=as_json)
+        return
+    conditions = _conditions(where)
+    if as_sum:
+        _show_sum(release, marginal, conditions, as_json=as_json)
+        return
+    table = release.table(marginal, conditions)
+    if as_json:
+        print_json(
+            {
+                "attributes": list(table.attributes),
+                "face": "unbiased",
+                "private": release.private,
+                "cells": list(_cells(table)),
+            }
+        )
+    else:
+        show_table(table, release.schema.name, rows)
+
+
+def _conditions(where: tuple[str, ...]) -> dict[str, list[str]]:
+    conditions: dict[str, list[str]] = {}
+    for condition in where:
+        name, equals, label = condition.partition("=")
+        if not equals:
+            raise QueryError("--where", f"{condition!r} has no =", "write for example `--where sex=Female`")
+        conditions.setdefault(name.strip(), []).append(label)
+    return conditions
+
+
+def _cells(table: NoisyTable) -> Any:
+    numbers = zip(
+        table.values.ravel().tolist(),
+        table.std_errors.ravel().tolist(),
+        table.margins.ravel().tolist(),
+        strict=True,
+    )
+    for labels, (value, std_error, margin) in zip(product(*table.labels), numbers, strict=True):
+        yield {
+            **dict(zip(table.attributes, labels, strict=True)),
+            "value": value,
+            "std_error": std_error,
+            "low_95": value - margin,
+            "high_95": value + margin,
+        }
+
+
+def show_table(table: NoisyTable, name: str, rows: int, truth: Any = None) -> None:
+    """Cells with their error bars, drawn to scale; beside them the truth, where it is public."""
+    from rich.table import Table
+
+    words = "*".join(table.attributes) or "total"
+    grid = Table(title=f"{name}: {words}, unbiased, with 95% margins", title_justify="left")
+    for attribute in table.attributes:
+        grid.add_column(attribute)
+    grid.add_column("value", justify="right")
+    grid.add_column("margin", justify="right")
+    grid.add_column("")
+    if truth is not None:
+        grid.add_column("truth", justify="right")
+    values, margins = table.values.ravel(), table.margins.ravel()
+    largest = max(float((values + margins).max(initial=0)), 1e-9)
+    for at, labels in zip(range(rows), product(*table.labels), strict=False):
+        bar = _bar(values[at], margins[at], largest)
+        known = [] if truth is None else [number(float(truth.ravel()[at]))]
+        grid.add_row(*labels, number(values[at]), f"± {number(margins[at])}", bar, *known)
+    console().print(grid)
+    if values.size > rows:
+        note(f"... and {values.size - rows:,} more cells: --rows shows more, --json all")
+
+
+def _bar(value: float, margin: float, largest: float, width: int = 30) -> str:
+    """Blocks up to the interval's lower end, shade up to its upper end."""
+    low, high = (min(max(x / largest, 0.0), 1.0) * width for x in (value - margin, value + margin))
+    return "█" * round(low) + "▒" * (math.ceil(high) - round(low))
+
+
+def _show_sum(release: Release, marginal: str, conditions: dict[str, list[str]], *, as_json: bool) -> None:
+    estimate = release.estimate(marginal, conditions)
+    if as_json:
+        print_json(
+            {
+                "value": estimate.value,
+                "std_error": estimate.std_error,
+                "low_95": estimate.low,
+                "high_95": estimate.high,
+                "private": release.private,
+            }
+        )
+    else:
+        click.echo(
+            f"{number(estimate.value)} ± {number(estimate.margin)}  (95%: {number(estimate.low)} to {number(estimate.high)})"
+        )
+
+
+def _show_contents(release: Release, rows: int, *, as_json: bool) -> None:
+    from rich.table import Table
+
+    from hushcube.plan import error
+
+    plan = release.plan
+    deviations = error.exact_cell_variances(plan)[plan.request.marginals.ids(plan.workload.marginals)] ** 0.5
+    listed = [
+        {
+            "attributes": [release.schema.names[i] for i in m],
+            "cells": release.schema.cells(m),
+            "face": "unbiased",
+            "std_error": d,
+        }
+        for m, d in zip(plan.workload.marginals, deviations.tolist(), strict=True)
+    ]
+    if as_json:
+        print_json(
+            {
+                "name": release.schema.name,
+                "privacy": plan.privacy.to_dict(),
+                "private": release.private,
+                "tables": listed,
+            }
+        )
+        return
+    grid = Table(title=f"{release.schema.name}: {len(release):,} tables, {plan.privacy}", title_justify="left")
+    grid.add_column("table")
+    grid.add_column("cells", justify="right")
+    grid.add_column("standard error", justify="right")
+    for entry in listed[:rows]:
+        grid.add_row("*".join(entry["attributes"]) or "total", f"{entry['cells']:,}", number(entry["std_error"]))
+    console().print(grid)
+    if len(listed) > rows:
+        note(f"... and {len(listed) - rows:,} more tables: --rows shows more, --json all")

@@ -1,0 +1,57 @@
+"""Engines count: they turn rows into exact tables of non-negative integers, and do nothing else.
+
+This is the contract. What an engine returns is exact, hence secret: it never leaves `hushcube.private`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushcube.model.schema import Schema
+
+__all__ = ["Engine", "ExactCounts", "Progress", "open_source"]
+
+Progress = Callable[[float], None]
+"""Called now and then with the fraction of the rows that has been read."""
+
+
+class ExactCounts(ABC):
+    """The exact tables of one data set; counted already, or counted when asked for."""
+
+    @property
+    @abstractmethod
+    def rows(self) -> int:
+        """How many rows were counted."""
+
+    @abstractmethod
+    def tables(self, marginals: NDArray[np.int32]) -> NDArray[np.int64]:
+        """The tables of (m, k) marginals of one shape, as (m, *shape); k = 0 gives (m, 1), the total."""
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: exact, not shown>"
+
+
+class Engine(Protocol):
+    """Whatever can count."""
+
+    def count(
+        self, schema: Schema, wanted: Sequence[NDArray[np.int32]], *, progress: Progress | None = None
+    ) -> ExactCounts:
+        """Read the rows once; `wanted` holds all marginals to be asked for, an (m, k) array for each k."""
+        ...
+
+
+def open_source(source: object, *, query: str | None = None) -> Engine:
+    """The engine for what a user calls the data: a path, a database table, a query or a data frame.
+
+    Nothing is read yet except what is needed to recognise the source.
+    """
+    from hushcube.private.engines.duckdb import DuckDBEngine
+    from hushcube.private.engines.source import recognise
+
+    return DuckDBEngine(recognise(source, query=query))

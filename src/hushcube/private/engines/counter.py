@@ -1,0 +1,76 @@
+"""Decides, as coded rows arrive, whether to keep them or to count them into covering tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushcube.private.engines import ExactCounts
+from hushcube.private.engines.cover import MAX_WANTED, CoverCounts, choose, row_cost
+from hushcube.private.engines.kernels import Columns, RowCounts
+
+KEPT_BYTES: Final = 1 << 25
+"""Rows beyond this are counted as they pass, where the tables can be held."""
+HELD_CELLS: Final = 1 << 27
+"""Cells that covering tables may take together: 1 GiB."""
+
+
+class Counter:
+    """Takes coded rows in batches, returns counts.
+
+    Without a cover (too many tables, or too large ones) all rows are kept, coded: one to four bytes a value.
+    """
+
+    def __init__(self, wanted: Sequence[NDArray[np.int32]], sizes: Sequence[int], expected_rows: int | None) -> None:
+        self.rows = 0
+        self._wanted = wanted
+        self._sizes = sizes
+        self._expected = expected_rows
+        self._kept: list[tuple[Columns, int]] = []
+        self._kept_bytes = 0
+        self._cover: CoverCounts | None = None
+        self._decided = False
+
+    def add(self, columns: Columns, rows: int) -> None:
+        """Take some more rows."""
+        self.rows += rows
+        if self._cover is not None:
+            self._cover.add(columns, rows)
+            return
+        self._kept.append((columns, rows))
+        self._kept_bytes += sum(column.nbytes for column in columns.values())
+        if self._kept_bytes > KEPT_BYTES and not self._decided:
+            self._decide(max(self._expected or 4 * self.rows, self.rows))
+
+    def finish(self) -> ExactCounts:
+        """The counts of all rows."""
+        if not self._decided:
+            self._decide(self.rows)
+        if self._cover is not None:
+            return self._cover
+        used = list(self._kept[0][0]) if self._kept else sorted({int(i) for m in self._wanted for i in np.unique(m)})
+        joined = {
+            i: np.concatenate([columns[i] for columns, _ in self._kept]) if self._kept else np.zeros(0, dtype=np.uint8)
+            for i in used
+        }
+        return RowCounts(joined, self.rows, self._sizes)
+
+    def _decide(self, rows: int) -> None:
+        """Cover when the tables can be held and it is cheaper than counting each table from kept rows."""
+        self._decided = True
+        if sum(map(len, self._wanted)) > MAX_WANTED or not self._sizes:
+            return
+        cells = [math.prod(self._sizes[i] for i in marginal) for group in self._wanted for marginal in group.tolist()]
+        cover, cost = choose(self._wanted, self._sizes, rows)
+        held = sum(math.prod(self._sizes[i] for i in table) for table in cover)
+        must_keep = self._kept_bytes <= KEPT_BYTES and cost > sum(rows * row_cost(n) + n for n in cells)
+        if held > HELD_CELLS or must_keep:
+            return
+        self._cover = CoverCounts(cover, self._sizes)
+        for columns, some in self._kept:
+            self._cover.add(columns, some)
+        self._kept.clear()

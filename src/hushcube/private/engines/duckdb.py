@@ -1,0 +1,97 @@
+"""The embedded engine: DuckDB reads the rows and finds the texts, numpy counts.
+
+Coded columns stream out of one scan as Arrow batches; the next batch is read while one is counted. Few rows
+are kept and counted when asked for; many rows go into covering tables as they pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from hushcube.errors import DataError
+from hushcube.model.attribute import Attribute
+from hushcube.model.schema import Schema
+from hushcube.private.engines import ExactCounts, Progress
+from hushcube.private.engines.coding import Codes, coder
+from hushcube.private.engines.counter import Counter
+from hushcube.private.engines.source import Opened, Source
+
+_BATCH_VALUES: Final = 1 << 23
+
+
+class DuckDBEngine:
+    """Counts the tables of one source."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+
+    def count(
+        self, schema: Schema, wanted: Sequence[NDArray[np.int32]], *, progress: Progress | None = None
+    ) -> ExactCounts:
+        """Read the rows once and count them, or keep them coded."""
+        used = sorted({int(i) for marginals in wanted for i in np.unique(marginals)})
+        attributes = [schema.attributes[i] for i in used]
+        sizes = [attribute.size for attribute in attributes]
+        with self.source.open([attribute.source_column for attribute in attributes]) as data:
+            if not used:
+                return _only_total(data)
+            counter = Counter(wanted, schema.sizes, data.rows)
+            largest = np.zeros(len(used), dtype=np.int64)
+            seen = 0
+            for columns in coded(data, attributes):
+                largest = np.maximum(largest, [column.max(initial=0) for column in columns])
+                if (largest < sizes).all():
+                    counter.add(dict(zip(used, columns, strict=True)), len(columns[0]))
+                seen += len(columns[0])
+                if progress and data.rows:
+                    progress(min(1.0, seen / data.rows))
+        # Only now, so that which attribute is named does not depend on the order of the rows.
+        for attribute, top in zip(attributes, largest.tolist(), strict=True):
+            if top >= attribute.size:
+                raise refused(attribute, missing=top == attribute.size)
+        if progress:
+            progress(1.0)
+        return counter.finish()
+
+
+def refused(attribute: Attribute, *, missing: bool) -> DataError:
+    """Why the data does not fit the schema: which attribute, and what kind of value, never which value."""
+    where = f"attribute {attribute.name!r}, column {attribute.source_column!r}"
+    if missing:
+        fix = "declare a category for them, for example `missing: unknown`"
+        return DataError(where, "holds missing values", fix)
+    fix = "declare them, or a category for all others, for example `other: other`"
+    return DataError(where, "holds values outside the declared domain", fix)
+
+
+def coded(data: Opened, attributes: Sequence[Attribute]) -> Iterator[list[Codes]]:
+    """The positions of some attributes, in batches of rows."""
+    types = data.relation.types
+    coders = []
+    for attribute in attributes:
+        place = data.position(attribute.source_column, f"attribute {attribute.name!r}")
+        coders.append(coder(attribute, f"#{place + 1}", str(types[place].id)))
+    chosen = data.relation.project(", ".join(f"{each.sql} AS k{i}" for i, each in enumerate(coders)))
+    for batch in _read_ahead(chosen.to_arrow_reader(max(1, _BATCH_VALUES // len(coders)))):
+        yield [each.positions(column) for each, column in zip(coders, batch.columns, strict=True)]
+
+
+def _read_ahead(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+    with ThreadPoolExecutor(1) as thread:
+        pending = thread.submit(next, reader, None)
+        while (batch := pending.result()) is not None:
+            pending = thread.submit(next, reader, None)
+            yield batch
+
+
+def _only_total(data: Opened) -> ExactCounts:
+    found: Any = data.relation.aggregate("count(*) AS n").fetchall()
+    counter = Counter([], (), None)
+    counter.add({}, int(found[0][0]))
+    return counter.finish()

@@ -1,0 +1,117 @@
+"""Counting coded rows with numpy.
+
+A table's cell is a mixed-radix number: for attributes i < j < k of sizes n it is (c_i n_j + c_j) n_k + c_k.
+Rows are taken in blocks that fit the cache, indices are kept in the smallest type, and tables that begin with
+the same attributes share that part of the index.
+
+Measured: 2 to 3 ns a row and table, half of what one bincount over whole columns takes. A second thread gains
+nothing, because bincount holds the interpreter's lock; popcounts of bitmaps are twenty times slower.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushcube.model.marginal import Marginal
+from hushcube.private.engines import ExactCounts
+from hushcube.private.engines.coding import Codes
+
+Columns = Mapping[int, Codes]
+"""Coded columns of equal length, by schema position."""
+
+BLOCK: Final = 1 << 18
+_LADDER: Final = tuple((np.iinfo(kind).max, np.dtype(kind)) for kind in (np.uint8, np.uint16, np.uint32, np.int64))
+
+
+def count(
+    columns: Columns,
+    rows: int,
+    sizes: Sequence[int],
+    tables: Sequence[Marginal],
+    totals: Sequence[NDArray[np.int64]],
+) -> None:
+    """Add the rows to the flat tables `totals`; consecutive tables should begin alike."""
+    for start in range(0, rows, BLOCK):
+        stop = min(rows, start + BLOCK)
+        indices = _Indices({i: column[start:stop] for i, column in columns.items()}, sizes)
+        for table, total in zip(tables, totals, strict=True):
+            index = indices.of(table)
+            if total.size <= stop - start:
+                total += np.bincount(index, minlength=total.size)
+            else:  # a pass over all cells would cost more than the rows
+                np.add.at(total, index.astype(np.intp), 1)
+
+
+class _Indices:
+    """The cell indices of one block of rows; remembers those of the last table's leading attributes."""
+
+    def __init__(self, columns: Columns, sizes: Sequence[int]) -> None:
+        self._columns = columns
+        self._sizes = sizes
+        self._path: list[tuple[int, int, Codes]] = []
+        self._scaled: list[dict[int, Codes]] = []
+        self._typed: dict[tuple[int, str], Codes] = {}
+
+    def of(self, table: Marginal) -> Codes:
+        """The index of a table of at least one attribute."""
+        shared = 0
+        while shared < min(len(table), len(self._path)) and self._path[shared][0] == table[shared]:
+            shared += 1
+        del self._path[shared:], self._scaled[shared:]
+        for depth in range(shared, len(table)):
+            attribute = table[depth]
+            size = self._sizes[attribute]
+            if depth == 0:
+                cells, index = size, self._columns[attribute]
+            else:
+                cells = self._path[-1][1] * size
+                scaled = self._scale(size, cells)
+                index = scaled + self._column(attribute, scaled.dtype)
+            self._path.append((attribute, cells, index))
+            self._scaled.append({})
+        return self._path[-1][2]
+
+    def _column(self, attribute: int, kind: np.dtype[Any]) -> Codes:
+        """A column in the type of the sum it goes into: adding mixed types takes thrice as long."""
+        key = attribute, kind.char
+        if key not in self._typed:
+            self._typed[key] = self._columns[attribute].astype(kind, copy=False)
+        return self._typed[key]
+
+    def _scale(self, size: int, cells: int) -> Codes:
+        """The last index times `size`, in a type that holds every cell of the longer table."""
+        known = self._scaled[-1]
+        if size not in known:
+            kind = next(dtype for top, dtype in _LADDER if cells <= top)
+            known[size] = np.multiply(self._path[-1][2], size, dtype=kind)
+        return known[size]
+
+
+class RowCounts(ExactCounts):
+    """Keeps the coded rows and counts what it is asked for."""
+
+    def __init__(self, columns: Columns, rows: int, sizes: Sequence[int]) -> None:
+        self._columns = columns
+        self._rows = rows
+        self._sizes = sizes
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return self._rows
+
+    def tables(self, marginals: NDArray[np.int32]) -> NDArray[np.int64]:
+        """Count the tables, in an order in which neighbours share leading attributes."""
+        listed = [tuple(map(int, marginal)) for marginal in marginals]
+        if marginals.shape[1] == 0:
+            return np.full((len(listed), 1), self._rows, dtype=np.int64)
+        shape = tuple(self._sizes[i] for i in listed[0]) if listed else (0,) * marginals.shape[1]
+        tables = np.zeros((len(listed), math.prod(shape)), dtype=np.int64)
+        order = sorted(range(len(listed)), key=listed.__getitem__)
+        count(self._columns, self._rows, self._sizes, [listed[i] for i in order], [tables[i] for i in order])
+        return tables.reshape(len(listed), *shape)

@@ -1,0 +1,279 @@
+"""What a user may call the data, and how DuckDB gets to see it.
+
+    people.csv, people.csv.gz, csv:anything      delimited text with a header; every field is read as text
+    people.parquet, parts/*.parquet, parquet:... one Parquet file, or several with the same columns
+    people.duckdb#table, duckdb:file#table       a table or view of a database file, opened read-only
+    people.duckdb and a query, or only a query   one SELECT, on the file or on an empty in-memory database
+    a pandas or polars frame, an Arrow table, batch or stream, a DuckDB relation
+
+Columns are found by their exact names and handed to DuckDB by their positions: DuckDB itself takes `Age` and
+`age` for one name, and renames the second. Messages of DuckDB quote data, so none of them is passed on.
+"""
+
+from __future__ import annotations
+
+import csv
+import glob
+import gzip
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, TextIO
+
+import duckdb
+import pyarrow as pa
+
+from hushcube.errors import DataError
+from hushcube.private.engines.coding import literal, quote
+
+_CSV: Final = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
+_PARQUET: Final = (".parquet", ".pq")
+_DATABASE: Final = (".duckdb", ".ddb", ".db")
+_DELIMITERS: Final = ",;\t|"
+_LONGEST_LINE: Final = 2**25
+_HELP: Final = "give a .csv or .parquet file, FILE.duckdb#TABLE, or say which with csv:, parquet: or duckdb:"
+
+
+@dataclass(frozen=True, repr=False)
+class Opened:
+    """A relation and the exact names of its columns, by position; `rows` where that is known for nothing.
+
+    It has no repr of its own because that of a relation shows rows.
+    """
+
+    relation: duckdb.DuckDBPyRelation
+    names: tuple[str, ...]
+    rows: int | None = None
+
+    def position(self, column: str, field: str) -> int:
+        """Where a column stands; the name must match exactly and once."""
+        found = [i for i, name in enumerate(self.names) if name == column]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise DataError(field, f"the data has several columns {column!r}", "give each column its own name")
+        if any(name.casefold() == column.casefold() for name in self.names):
+            fix = "upper and lower case differ: write it as the data does, or give the data's name as `column:`"
+        else:
+            fix = "correct the name, or name the data's column with `column:`"
+        raise DataError(field, f"the data has no column {column!r}", fix)
+
+
+class Source(ABC):
+    """Something that can be opened, more than once."""
+
+    @contextmanager
+    def open(self, columns: Sequence[str] | None = None) -> Iterator[Opened]:
+        """Open it for reading; only `columns` need be there, where given."""
+        with (
+            unreadable(self.problem, self.fix),
+            duckdb.connect(":memory:", config=dict(_SETTINGS)) as connection,
+        ):
+            yield self.show(connection, columns)
+
+    problem = "cannot be read"
+    fix = "check that the file is whole and of the kind its name says"
+
+    @abstractmethod
+    def show(self, connection: duckdb.DuckDBPyConnection, columns: Sequence[str] | None) -> Opened:
+        """The relation, on this connection."""
+
+
+_SETTINGS: Final = {
+    # Nothing is fetched from the network behind the owner's back, and the order of rows means nothing here.
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "preserve_insertion_order": "false",
+}
+
+
+@contextmanager
+def unreadable(problem: str, fix: str, field: str = "data") -> Iterator[None]:
+    """Turn what DuckDB, Arrow and the file system raise into an error without any data in it."""
+    try:
+        yield
+    except duckdb.InterruptException:
+        raise KeyboardInterrupt from None
+    except (duckdb.Error, pa.ArrowException, OSError, UnicodeError, csv.Error, EOFError):
+        raise DataError(field, problem, fix) from None
+
+
+@dataclass(frozen=True)
+class Delimited(Source):
+    """A CSV file: the header decides the delimiter; every line must have as many fields."""
+
+    path: Path
+    problem = "the CSV file cannot be read"
+    fix = 'it must be UTF-8 with a header, `"` around fields that need it, and equally many fields in each line'
+
+    def show(self, connection: duckdb.DuckDBPyConnection, columns: Sequence[str] | None) -> Opened:  # noqa: ARG002
+        """Every field as text, so that the code 01 stays 01; columns named by position."""
+        names, delimiter = self._header()
+        declared = ", ".join(f"{literal(f'c{i}')}: 'VARCHAR'" for i in range(len(names)))
+        options = (
+            f"auto_detect = false, header = true, delim = {literal(delimiter)}, quote = '\"', escape = '\"', "
+            f"strict_mode = true, max_line_size = {_LONGEST_LINE}, columns = {{{declared}}}"
+        )
+        return Opened(connection.sql(f"SELECT * FROM read_csv({literal(str(self.path))}, {options})"), names)  # noqa: S608
+
+    def _header(self) -> tuple[tuple[str, ...], str]:
+        def text() -> TextIO:
+            if self.path.name.endswith(".gz"):
+                return gzip.open(self.path, "rt", encoding="utf-8-sig", newline="")
+            return self.path.open(encoding="utf-8-sig", newline="")
+
+        with text() as file:
+            line = file.readline(_LONGEST_LINE)
+        if not line.strip():
+            raise DataError("data", "the CSV file has no header", "write the column names into the first line")
+        delimiter = max(_DELIMITERS, key=lambda mark: len(next(csv.reader([line], delimiter=mark))))
+        with text() as file:
+            return tuple(next(csv.reader(file, delimiter=delimiter, strict=True))), delimiter
+
+
+@dataclass(frozen=True)
+class Parquet(Source):
+    """Parquet files with the same columns."""
+
+    files: tuple[str, ...]
+    problem = "the Parquet data cannot be read"
+
+    def show(self, connection: duckdb.DuckDBPyConnection, columns: Sequence[str] | None) -> Opened:
+        """Types are widened over the files; else DuckDB rounds later floats to the first file's integers."""
+        import pyarrow.parquet as pq
+
+        listed = f"[{', '.join(map(literal, self.files))}]"
+        relation = connection.sql(f"SELECT * FROM read_parquet({listed}, union_by_name = true)")  # noqa: S608
+        schemas = [pq.read_schema(file).names for file in self.files]
+        for column in columns or ():
+            if 0 < sum(column in names for names in schemas) < len(schemas):
+                raise DataError("data", f"not every file has the column {column!r}", "use files with the same columns")
+        # Where DuckDB renamed case twins, the files know the names; partition columns follow the files' own.
+        exact = schemas[0]
+        rows = sum(pq.read_metadata(file).num_rows for file in self.files)
+        return Opened(relation, (*exact, *relation.columns[len(exact) :]), rows)
+
+
+@dataclass(frozen=True)
+class Database(Source):
+    """A DuckDB database, with the name of a table or a query; read-only, or in memory without a file."""
+
+    path: Path | None
+    table: str | None = None
+    query: str | None = None
+    problem = "the database cannot be read"
+    fix = "check that it is a DuckDB file that no other program is writing, and that the query runs there"
+
+    @contextmanager
+    def open(self, columns: Sequence[str] | None = None) -> Iterator[Opened]:
+        """Open the file itself: it must exist, so that no other kind of address can be meant."""
+        if self.path is None:
+            with super().open(columns) as opened:
+                yield opened
+            return
+        with unreadable(self.problem, self.fix):
+            connection = duckdb.connect(str(self.path), read_only=True, config=dict(_SETTINGS))
+        with unreadable(self.problem, self.fix), connection:
+            yield self.show(connection, columns)
+
+    def show(self, connection: duckdb.DuckDBPyConnection, columns: Sequence[str] | None) -> Opened:  # noqa: ARG002
+        """The table, or the query's result."""
+        relation = self._select(connection) if self.query is not None else self._table(connection)
+        return Opened(relation, tuple(relation.columns))
+
+    def _select(self, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
+        fix = "give one SELECT that DuckDB can run"
+        with unreadable("the SQL cannot be run", fix, "query"):
+            statements = connection.extract_statements(self.query or "")
+            if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+                raise DataError("query", "is not one SELECT", fix)
+            return connection.sql(statements[0].query)
+
+    def _table(self, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
+        found = connection.execute(
+            """SELECT schema_name, name FROM (
+                   SELECT database_name, schema_name, table_name AS name FROM duckdb_tables() UNION ALL
+                   SELECT database_name, schema_name, view_name FROM duckdb_views() WHERE NOT internal
+               ) WHERE database_name = current_database() AND $1 IN (name, schema_name || '.' || name)""",
+            [self.table],
+        ).fetchall()
+        if len(found) != 1:
+            what = "no table or view" if not found else "several tables or views"
+            raise DataError("data", f"the database has {what} {self.table!r}", "write FILE#TABLE or FILE#SCHEMA.TABLE")
+        schema, name = found[0]
+        return connection.sql(f"SELECT * FROM {quote(schema)}.{quote(name)}")  # noqa: S608
+
+
+@dataclass(frozen=True, repr=False)
+class Relation(Source):
+    """A relation of the user's own DuckDB connection, which stays theirs."""
+
+    relation: duckdb.DuckDBPyRelation
+    problem = "the DuckDB relation cannot be read"
+    fix = "check that its connection is open and that it can be fetched"
+
+    @contextmanager
+    def open(self, columns: Sequence[str] | None = None) -> Iterator[Opened]:  # noqa: ARG002
+        """Nothing to open or close."""
+        with unreadable(self.problem, self.fix):
+            yield Opened(self.relation, tuple(self.relation.columns))
+
+    def show(self, connection: duckdb.DuckDBPyConnection, columns: Sequence[str] | None) -> Opened:
+        """Not needed: the relation has a connection."""
+        raise NotImplementedError
+
+
+def recognise(source: object, *, query: str | None = None) -> Source:
+    """Find out what a source is; files must exist, but are not read."""
+    if query is not None:
+        path = None if source is None or source == ":memory:" else _query_file(source)
+        return Database(path, query=query)
+    if isinstance(source, str | os.PathLike):
+        return _recognise_path(os.fspath(source))
+    if isinstance(source, duckdb.DuckDBPyRelation):
+        return Relation(source)
+    from hushcube.private.engines.frames import recognise_frame
+
+    with unreadable("the stream cannot be read", "check that it was not read before"):
+        frame = recognise_frame(source)
+    if frame is None:
+        raise DataError("data", f"an object of type {type(source).__name__} is no data source", _HELP)
+    return frame
+
+
+def _recognise_path(text: Any) -> Source:
+    if not isinstance(text, str) or not text or "\0" in text:
+        raise DataError("data", "is not a path", _HELP)
+    prefix, colon, rest = text.partition(":")
+    kind = prefix if colon and prefix in ("csv", "parquet", "duckdb") else ""
+    name = rest if kind else text
+    file, mark, table = name.rpartition("#")
+    lower = name.lower()
+    if kind == "csv" or (not kind and lower.endswith(_CSV)):
+        return Delimited(_existing(name))
+    if kind == "parquet" or (not kind and lower.endswith(_PARQUET)):
+        files = (name,) if Path(name).is_file() else tuple(sorted(glob.glob(name, recursive=True)))  # noqa: PTH207
+        if not files:
+            raise DataError("data", f"there is no file {name!r}", "check the path; quote a pattern in the shell")
+        return Parquet(files)
+    if mark and table and (kind == "duckdb" or file.lower().endswith(_DATABASE)):
+        return Database(_existing(file), table=table)
+    if kind == "duckdb" or lower.endswith(_DATABASE):
+        raise DataError("data", "names a database but no table", "write FILE.duckdb#TABLE, or give a query")
+    raise DataError("data", f"it is not clear what {text!r} is", _HELP)
+
+
+def _query_file(source: object) -> Path:
+    if not isinstance(source, str | os.PathLike):
+        raise DataError("query", "works on a DuckDB file or alone", "leave out the data, or give a .duckdb file")
+    return _existing(str(os.fspath(source)).removeprefix("duckdb:"))
+
+
+def _existing(name: str) -> Path:
+    path = Path(name)
+    if not path.is_file():
+        raise DataError("data", f"there is no file {name!r}", "check the path")
+    return path

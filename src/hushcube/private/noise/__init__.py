@@ -1,0 +1,7 @@
+"""Exact discrete noise: the samplers' outcomes have exactly the stated law, given ideal random bits."""
+
+from hushcube.private.noise.entropy import Entropy, SeededEntropy, SystemEntropy
+from hushcube.private.noise.gaussian import discrete_gaussian
+from hushcube.private.noise.laplace import discrete_laplace
+
+__all__ = ["Entropy", "SeededEntropy", "SystemEntropy", "discrete_gaussian", "discrete_laplace"]

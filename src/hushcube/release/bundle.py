@@ -1,0 +1,219 @@
+"""A release on disk: Parquet tables and one JSON manifest, complete or not there at all.
+
+    manifest.json          what is here: format, schema, workload, privacy, strategy, checksums, and the list of tables
+    tables/*.parquet       one row per cell: the attributes as labelled columns, then `value` and `std_error`
+    measurements/          the noisy integers, in the plan's order: all that other post-processing needs
+    plan.json, schema.yaml, PRIVACY.md
+
+Beyond 1,000 tables they are packed by order into files with columns attribute_1, label_1, ..., value, std_error; the
+manifest gives each table's file, its first row (`offset`) and its number of rows (`cells`).
+Everything is written to a temporary folder beside the target and renamed at the end.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushcube.errors import BadInput, BundleError, OutputError
+from hushcube.model.marginal import Marginal
+from hushcube.model.measurement import Measurement
+from hushcube.plan.plan import Plan
+from hushcube.release.release import Release
+from hushcube.release.statement import NOT_PRIVATE, privacy_statement
+from hushcube.release.tables import read_table, write_tables
+
+Floats = NDArray[np.float64]
+Progress = Callable[[str, float], None]
+
+FORMAT: Final = 1
+MEASUREMENTS: Final = "measurements/values.parquet"
+
+
+def check_output(folder: Path) -> None:
+    """Refuse a folder that exists or cannot be made, before anything is spent."""
+    if folder.exists() or folder.is_symlink():
+        raise OutputError("out", "the folder exists already", "choose a new one; releases are never overwritten")
+    parent = folder.absolute().parent
+    if not parent.is_dir():
+        raise OutputError("out", "its parent is not a folder", "create the parent folder first")
+    try:
+        with tempfile.TemporaryDirectory(dir=parent, prefix=".hushcube-"):
+            pass
+    except OSError:
+        raise OutputError(
+            "out", "the parent folder cannot be written", "choose another place, or mend its permissions"
+        ) from None
+
+
+def write(release: Release, folder: Path, *, progress: Progress | None = None) -> None:
+    """Write a release to a new folder; an interruption leaves nothing behind."""
+    check_output(folder)
+    with _all_or_nothing(folder) as work:
+        tables = write_tables(release, work, progress or (lambda _stage, _share: None))
+        _write_measurement(release.source.measurement(), work / MEASUREMENTS)
+        (work / "plan.json").write_text(release.plan.to_json(), encoding="utf-8")
+        (work / "schema.yaml").write_text(release.schema.to_yaml(), encoding="utf-8")
+        (work / "PRIVACY.md").write_text(privacy_statement(release.plan, private=release.private), encoding="utf-8")
+        manifest = _manifest(release, tables, work)
+        (work / "manifest.json").write_text(json.dumps(manifest, ensure_ascii=False, indent=1), encoding="utf-8")
+
+
+def open_bundle(folder: Path, *, verify: bool = True) -> Release:
+    """Open a release; unless told not to, every file's checksum is verified."""
+    manifest = _read_manifest(folder)
+    if verify:
+        _verify(folder, manifest)
+    try:
+        plan = Plan.from_json((folder / "plan.json").read_text(encoding="utf-8"))
+        entries = {plan.schema.marginal(entry["attributes"]): entry for entry in manifest["tables"]}
+        private = bool(manifest["private"])
+        if plan.digest != manifest["plan_digest"] or entries.keys() != set(plan.workload.marginals):
+            raise ValueError
+    except (OSError, KeyError, TypeError, ValueError, AttributeError):
+        raise _damaged("manifest.json", "does not fit the plan and the tables") from None
+    except BadInput as problem:
+        raise _damaged("plan.json", problem.problem) from None
+    return Release(plan, BundleTables(folder, plan, entries, private), private)
+
+
+class BundleTables:
+    """Published values, read from a folder when asked for."""
+
+    def __init__(self, folder: Path, plan: Plan, entries: dict[Marginal, dict[str, Any]], private: bool) -> None:
+        self._folder = folder
+        self._plan = plan
+        self._entries = entries
+        self._private = private
+
+    def tables(self, rows: NDArray[np.int32], shape: tuple[int, ...]) -> Floats:
+        """The values of published marginals of one shape."""
+        return np.stack([self._read(tuple(row)).reshape(shape) for row in rows.tolist()])
+
+    def _read(self, marginal: Marginal) -> Floats:
+        entry = self._entries[marginal]
+        values = read_table(_inside(self._folder, entry["file"]), entry.get("offset", 0), entry["cells"])
+        if len(values) != self._plan.schema.cells(marginal):
+            raise _damaged(str(entry["file"]), "does not have the right number of rows")
+        return values
+
+    def measurement(self) -> Measurement:
+        """The noisy measurements, in the plan's batches."""
+        import pyarrow.parquet as pq
+
+        flat = pq.read_table(self._folder / MEASUREMENTS).column("value").to_numpy()
+        values, start = [], 0
+        for batch in self._plan.measured.batches:
+            shape = (len(batch.ids), *map(self._plan.basis.rows, batch.shape))
+            size = int(np.prod(shape, dtype=np.int64))
+            values.append(flat[start : start + size].reshape(shape))
+            start += size
+        if start != len(flat):
+            raise _damaged(MEASUREMENTS, "does not have the right number of rows")
+        return Measurement(self._plan.digest, tuple(values), self._private)
+
+
+@contextmanager
+def _all_or_nothing(folder: Path) -> Iterator[Path]:
+    work = Path(tempfile.mkdtemp(dir=folder.absolute().parent, prefix=f".{folder.name}-partial-"))
+    try:
+        yield work
+        work.chmod(0o755)
+        work.rename(folder)
+    except BaseException:
+        shutil.rmtree(work, ignore_errors=True)
+        raise
+
+
+def _write_measurement(measurement: Measurement, path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path.parent.mkdir()
+    schema = pa.schema([("value", pa.int64())])
+    with pq.ParquetWriter(
+        path, schema, compression="zstd", use_dictionary=False, column_encoding="DELTA_BINARY_PACKED"
+    ) as writer:
+        for values in measurement.values:
+            writer.write_table(pa.table({"value": values.reshape(-1)}, schema=schema))
+
+
+def _manifest(release: Release, tables: list[dict[str, Any]], work: Path) -> dict[str, Any]:
+    from hushcube import __version__
+
+    plan = release.plan
+    files = sorted(path for path in work.rglob("*") if path.is_file())
+    return {
+        "format": FORMAT,
+        "hushcube": __version__,
+        "name": plan.schema.name,
+        "private": release.private,
+        **({} if release.private else {"warning": NOT_PRIVATE}),
+        "privacy": plan.privacy.to_dict(),
+        "strategy": {
+            "name": plan.strategy,
+            "budgets": plan.budget_rule,
+            "recovery": plan.recovery,
+            "proof": plan.proof,
+        },
+        "noise": f"discrete {plan.law}",
+        "plan_digest": plan.digest,
+        "workload": list(plan.workload.words),
+        "schema": plan.schema.to_dict(),
+        "checksums": {path.relative_to(work).as_posix(): _sha256(path) for path in files},
+        "tables": tables,
+    }
+
+
+def _read_manifest(folder: Path) -> dict[str, Any]:
+    path = folder / "manifest.json"
+    if not path.is_file():
+        raise BundleError(
+            str(folder),
+            "is not a release: it has no manifest.json",
+            "give the folder that `hushcube release` wrote",
+        )
+    try:
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        raise _damaged("manifest.json", "cannot be read") from None
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise _damaged("manifest.json", "is not of this version of hushcube")
+    return manifest
+
+
+def _verify(folder: Path, manifest: dict[str, Any]) -> None:
+    checksums = manifest.get("checksums")
+    if not isinstance(checksums, dict) or not {"plan.json", MEASUREMENTS} <= checksums.keys():
+        raise _damaged("manifest.json", "lists no checksums")
+    for name, expected in checksums.items():
+        path = _inside(folder, name)
+        if not path.is_file():
+            raise _damaged(name, "is missing")
+        if _sha256(path) != expected:
+            raise _damaged(name, "was changed after the release")
+
+
+def _inside(folder: Path, name: str) -> Path:
+    path = folder / name
+    if not path.resolve().is_relative_to(folder.resolve()):
+        raise _damaged("manifest.json", "names a file outside the release")
+    return path
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _damaged(part: str, problem: str) -> BundleError:
+    return BundleError(part, problem, "get the release again from its publisher")

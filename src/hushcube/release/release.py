@@ -1,0 +1,174 @@
+"""A release: tables with error bars, any roll-up, any slice, and an interval for any sum of cells."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushcube.errors import QueryError, WorkloadError
+from hushcube.model.marginal import Marginal
+from hushcube.model.measurement import Measurement
+from hushcube.model.schema import Schema
+from hushcube.model.table import NoisyTable, selection
+from hushcube.plan import error, margins
+from hushcube.plan.plan import Plan
+from hushcube.recover.recovery import recover
+
+Floats = NDArray[np.float64]
+Where = Mapping[str, str | Sequence[str]]
+
+
+class Tables(Protocol):
+    """Where published values come from: memory or a folder."""
+
+    def tables(self, rows: NDArray[np.int32], shape: tuple[int, ...]) -> Floats:
+        """The values of published marginals (rows of positions) of one shape; (marginals, *shape)."""
+
+    def measurement(self) -> Measurement:
+        """The noisy measurements behind them."""
+
+
+class RecoveredTables:
+    """Values computed from a measurement when asked for."""
+
+    def __init__(self, plan: Plan, measurement: Measurement) -> None:
+        self._answers = recover(plan, measurement)
+        self._measurement = measurement
+
+    def tables(self, rows: NDArray[np.int32], shape: tuple[int, ...]) -> Floats:
+        """The values of published marginals of one shape."""
+        return self._answers.tables(rows, shape)
+
+    def measurement(self) -> Measurement:
+        """The measurement itself."""
+        return self._measurement
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number with its standard error and the half-width of its 95% interval."""
+
+    value: float
+    std_error: float
+    margin: float
+
+    @property
+    def low(self) -> float:
+        """The lower end of the 95% interval."""
+        return self.value - self.margin
+
+    @property
+    def high(self) -> float:
+        """The upper end of the 95% interval."""
+        return self.value + self.margin
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """What was published. `release.table("age*sex")` is a table; `release.estimate(...)` a sum of cells with an interval."""
+
+    plan: Plan
+    source: Tables
+    private: bool
+
+    @property
+    def schema(self) -> Schema:
+        """The declared domain."""
+        return self.plan.schema
+
+    @classmethod
+    def of(cls, plan: Plan, measurement: Measurement) -> Release:
+        """The release that a measurement allows: its tables are recovered when asked for."""
+        return cls(plan, RecoveredTables(plan, measurement), measurement.private)
+
+    def __iter__(self) -> Iterator[str]:
+        """The published marginals as workload words."""
+        return (self.schema.describe(marginal) for marginal in self.plan.workload.marginals)
+
+    def __len__(self) -> int:
+        return len(self.plan.workload)
+
+    def table(self, marginal: str | Sequence[str], where: Where | None = None) -> NoisyTable:
+        """A published marginal, or the roll-up of one, or the slice of either that `where` keeps.
+
+        `marginal` is a word such as `age*sex`, or a sequence of names; `total`, or an empty sequence, is the total.
+        """
+        wanted = self._marginal(marginal)
+        published = self._published(wanted)
+        values = self._values(published)
+        if published != wanted:
+            values = values.sum(axis=tuple(axis for axis, i in enumerate(published) if i not in wanted))
+        variances, widths = self._errors(wanted, published)
+        table = NoisyTable(
+            self.schema,
+            wanted,
+            values,
+            np.broadcast_to(np.sqrt(variances), values.shape),
+            np.broadcast_to(widths, values.shape),
+        )
+        return table if where is None else table.slice(where)
+
+    def estimate(self, marginal: str | Sequence[str], where: Where | None = None) -> Estimate:
+        """The sum of the cells that `where` keeps (all of them by default), with its exact standard error."""
+        wanted = self._marginal(marginal)
+        published = self._published(wanted)
+        chosen = selection(self.schema, wanted, where or {})
+        axes = dict(zip(wanted, chosen, strict=True))
+        weights = np.ones(())
+        for i in published:
+            kept = np.zeros(self.schema.sizes[i])
+            kept[axes.get(i, slice(None))] = 1.0
+            weights = np.multiply.outer(weights, kept)
+        return Estimate(
+            float((weights * self._values(published)).sum()),
+            math.sqrt(error.sum_variance(self.plan, published, weights)),
+            margins.sum_margin(self.plan, published, weights),
+        )
+
+    def _values(self, published: Marginal) -> Floats:
+        rows = np.array([published], dtype=np.int32).reshape(1, len(published))
+        return np.asarray(self.source.tables(rows, self.schema.shape(published))[0])
+
+    def _errors(self, wanted: Marginal, published: Marginal) -> tuple[Floats, Floats]:
+        """Variances and margins of the cells of a table; numbers of shape () where all cells are alike."""
+        plan = self.plan
+        if wanted == published:
+            variances = error.cell_variance_table(plan, wanted)
+            return variances, margins.cell_margin(plan, wanted, np.sqrt(variances))
+        # a roll-up: one of its cells sums a slab of the published table
+        slab = np.zeros(self.schema.shape(published))
+        slab[tuple(0 if i in wanted else slice(None) for i in published)] = 1.0
+        margin = margins.sum_margin(plan, published, slab)
+        if plan.recovery == "none":
+            return np.asarray(error.sum_variance(plan, published, slab)), np.asarray(margin)
+        variances = error.cell_variance_table(plan, wanted)
+        first = math.sqrt(error.sum_variance(plan, published, slab))
+        return variances, np.sqrt(variances) * (margin / first if first else 0.0)
+
+    def _marginal(self, marginal: str | Sequence[str]) -> Marginal:
+        names = marginal.split("*") if isinstance(marginal, str) else list(marginal)
+        if names == ["total"] and "total" not in self.schema.names:
+            names = []
+        try:
+            return self.schema.marginal([name.strip() for name in names])
+        except WorkloadError as problem:
+            raise QueryError("marginal", problem.problem, problem.fix) from None
+
+    def _published(self, wanted: Marginal) -> Marginal:
+        """The published table that answers a marginal: itself, or the smallest one that contains it."""
+        family = self.plan.request.marginals
+        if family.ids([wanted])[0] >= 0:
+            return wanted
+        containing = [m for m in self.plan.workload.marginals if set(wanted) <= set(m)]
+        if not containing:
+            raise QueryError(
+                "marginal",
+                f"{self.schema.describe(wanted)} is not published, nor is any table that contains it",
+                "ask for one of the published marginals (`hushcube show` lists them), or a subset of one",
+            )
+        return min(containing, key=lambda m: (self.schema.cells(m), m))

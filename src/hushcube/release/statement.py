@@ -1,0 +1,72 @@
+"""The guarantee in plain words, for people who will never read a formula."""
+
+from __future__ import annotations
+
+from hushcube.model.privacy import Privacy
+from hushcube.plan.plan import Plan
+
+NOT_PRIVATE = "NOT PRIVATE: the noise came from a seed. This release is for experiments and protects nobody."
+
+
+def privacy_statement(plan: Plan, *, private: bool) -> str:
+    """The text of PRIVACY.md."""
+    privacy = plan.privacy
+    lines = [f"# Privacy of the release `{plan.schema.name}`", ""]
+    if not private:
+        lines += [f"**{NOT_PRIVATE}**", ""]
+    lines += [
+        f"Guarantee: **{privacy}**.",
+        "",
+        _meaning(privacy),
+        "",
+        _neighbours(privacy),
+        "",
+        _unit(privacy),
+        "",
+        f"How it is met: strategy `{plan.strategy}` measured {len(plan.measured):,} sets of attributes ({plan.basis.name} basis) with "
+        f"exact discrete {plan.law.title()} noise{_proof(plan)}. Everything else in this folder is computed from those "
+        "noisy numbers and costs nothing more. The full description is in `plan.json`.",
+        "",
+        "The attributes and their values (`schema.yaml`) were declared as public; they are not protected.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _meaning(privacy: Privacy) -> str:
+    if privacy.is_pure:
+        return (
+            "Whatever is published here would have been published with nearly the same probability without any one "
+            f"person's data: the probability of any outcome changes by a factor of at most exp({float(privacy.epsilon or 0):g})."
+        )
+    if privacy.rho is not None:
+        return (
+            "What is published here depends on any one person's data only slightly: zero-concentrated differential "
+            f"privacy with rho = {float(privacy.rho):g} (Rényi divergence of every order a at most {float(privacy.rho):g} · a)."
+        )
+    return (
+        "Whatever is published here would have been published with nearly the same probability without any one person's "
+        f"data: up to a probability of {float(privacy.delta or 0):g}, the probability of any outcome changes by a factor of at "
+        f"most exp({float(privacy.epsilon or 0):g})."
+    )
+
+
+def _neighbours(privacy: Privacy) -> str:
+    if privacy.neighbours == "add-remove":
+        return "Compared are data sets with and without one person; even the number of people is protected."
+    return "Compared are data sets in which one person's data is replaced by any other; the number of people is public."
+
+
+def _unit(privacy: Privacy) -> str:
+    if privacy.rows_per_person == 1:
+        return "One row is taken as one person. If a person has several rows, the guarantee for that person is weaker."
+    return (
+        f"A person is taken to have at most {privacy.rows_per_person} rows, and the noise covers all of them. "
+        "If a person has more rows, the guarantee for that person is weaker."
+    )
+
+
+def _proof(plan: Plan) -> str:
+    if plan.proof == "smoothing":
+        return ", calibrated by the analytic Gaussian mechanism and widened so that the proof covers discrete noise"
+    return ", calibrated through zero-concentrated differential privacy" if plan.proof == "zcdp" else ""

@@ -1,0 +1,182 @@
+"""Tables as Parquet files: one each, or packed by order where there are very many."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from hushcube.errors import BundleError
+from hushcube.model.marginal import Marginal
+from hushcube.model.schema import Schema
+from hushcube.plan import error
+from hushcube.plan.plan import Plan
+from hushcube.release.release import Release
+
+Floats = NDArray[np.float64]
+Entry = dict[str, Any]
+
+MOST_FILES: Final = 1_000
+_CHUNK: Final = 2**21
+"""Cells held at once while streaming to disk."""
+
+
+def write_tables(release: Release, folder: Path, progress: Callable[[str, float], None]) -> list[Entry]:
+    """Write all published tables below `folder/tables`; returns their entries for the manifest."""
+    plan = release.plan
+    family = plan.request.marginals
+    (folder / "tables").mkdir()
+    done, total = 0.0, float(family.cells.sum())
+    with (_OneFileEach if len(family) <= MOST_FILES else _Packs)(release.schema, folder) as sink:
+        for batch in family.batches:
+            for part in batch.parts(_CHUNK):
+                rows = batch.rows[part]
+                values = release.source.tables(rows, batch.shape)
+                sink.add(rows, batch.shape, values, _std_errors(plan, rows, batch.shape))
+                done += values.size
+                progress("writing", min(done / total, 1.0))
+        return sink.entries
+
+
+def read_table(path: Path, offset: int, cells: int) -> Floats:
+    """The values of one table; from a pack, only the row groups that hold it are read."""
+    try:
+        file = pq.ParquetFile(path)
+        groups, skipped, start = [], 0, 0
+        for group in range(file.metadata.num_row_groups):
+            rows = file.metadata.row_group(group).num_rows
+            if start + rows > offset and start < offset + cells:
+                groups.append(group)
+            elif not groups:
+                skipped += rows
+            start += rows
+        column = file.read_row_groups(groups, columns=["value"]).column("value")
+    except (OSError, pa.ArrowException, KeyError):
+        raise BundleError(path.name, "cannot be read", "get the release again from its publisher") from None
+    values: Floats = column.to_numpy()[offset - skipped : offset - skipped + cells]
+    return values
+
+
+class _Sink(Protocol):
+    entries: list[Entry]
+
+    def add(self, rows: NDArray[np.int32], shape: tuple[int, ...], values: Floats, std_errors: Floats) -> None: ...
+
+
+class _OneFileEach:
+    """tables/0003-age-sex.parquet with the columns age, sex, value, std_error."""
+
+    def __init__(self, schema: Schema, folder: Path) -> None:
+        self.entries: list[Entry] = []
+        self._schema = schema
+        self._folder = folder
+
+    def __enter__(self) -> _OneFileEach:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Every file is closed as soon as it is written."""
+
+    def add(self, rows: NDArray[np.int32], shape: tuple[int, ...], values: Floats, std_errors: Floats) -> None:
+        """Write one file for each marginal."""
+        for marginal, table, errors in zip(map(tuple, rows.tolist()), values, std_errors, strict=True):
+            slug = re.sub(r"[^A-Za-z0-9]+", "-", self._schema.describe(marginal)).strip("-")[:60]
+            name = f"tables/{len(self.entries):04d}-{slug}.parquet"
+            columns = {
+                self._schema.names[i]: _labels(self._schema, i, _positions(shape, axis))
+                for axis, i in enumerate(marginal)
+            }
+            columns |= _numbers(table, errors, taken=columns)
+            pq.write_table(pa.table(columns), self._folder / name, compression="zstd")
+            self.entries.append(_entry(self._schema, marginal, name))
+
+
+class _Packs:
+    """tables/3-way.parquet with the columns attribute_1, label_1, ..., value, std_error; a table is a run of rows."""
+
+    def __init__(self, schema: Schema, folder: Path) -> None:
+        self.entries: list[Entry] = []
+        self._schema = schema
+        self._folder = folder
+        self._writer: pq.ParquetWriter | None = None
+        self._order = -1
+        self._row = 0
+        self._names = pa.array(schema.names, pa.string())
+        self._labels = pa.array([label for attribute in schema.attributes for label in attribute.labels], pa.string())
+        self._starts = np.concatenate([[0], np.cumsum(schema.sizes)[:-1]]).astype(np.int32)
+
+    def __enter__(self) -> _Packs:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._writer is not None:
+            self._writer.close()
+
+    def add(self, rows: NDArray[np.int32], shape: tuple[int, ...], values: Floats, std_errors: Floats) -> None:
+        """Append marginals of one shape; they come in increasing order (number of attributes)."""
+        order, cells = len(shape), int(np.prod(shape, dtype=np.int64))
+        columns: dict[str, Any] = {}
+        for axis in range(order):
+            attributes = np.repeat(rows[:, axis], cells)
+            labels = np.tile(_positions(shape, axis), len(rows)) + np.repeat(self._starts[rows[:, axis]], cells)
+            columns[f"attribute_{axis + 1}"] = pa.DictionaryArray.from_arrays(attributes.astype(np.int16), self._names)
+            columns[f"label_{axis + 1}"] = pa.DictionaryArray.from_arrays(labels, self._labels)
+        columns |= _numbers(values, std_errors, taken={})
+        table = pa.table(columns)
+        if order != self._order:
+            if self._writer is not None:
+                self._writer.close()
+            self._order, self._row = order, 0
+            self._writer = pq.ParquetWriter(
+                self._folder / self._file,
+                table.schema,
+                compression={name: "none" if name == "value" else "zstd" for name in columns},
+                use_dictionary=[name for name in columns if name != "value"],
+            )
+        self._writer.write_table(table)  # type: ignore[union-attr]
+        for marginal in map(tuple, rows.tolist()):
+            self.entries.append({**_entry(self._schema, marginal, self._file), "offset": self._row})
+            self._row += cells
+
+    @property
+    def _file(self) -> str:
+        return f"tables/{self._order}-way.parquet"
+
+
+def _std_errors(plan: Plan, rows: NDArray[np.int32], shape: tuple[int, ...]) -> Floats:
+    """Standard errors of the cells of marginals of one shape, broadcast where a table's cells are alike."""
+    alike = error.exact_cell_variances(plan)[plan.request.marginals.find(rows)]
+    result = np.broadcast_to(alike.reshape(-1, *[1] * len(shape)), (len(rows), *shape))
+    if error.is_uneven(plan):
+        result = np.stack(
+            [np.broadcast_to(error.cell_variance_table(plan, tuple(row)), shape) for row in rows.tolist()]
+        )
+    return np.sqrt(result)
+
+
+def _positions(shape: tuple[int, ...], axis: int) -> NDArray[np.int32]:
+    """The position along an axis of every cell, in row-major order."""
+    inner = int(np.prod(shape[axis + 1 :], dtype=np.int64))
+    outer = int(np.prod(shape[:axis], dtype=np.int64))
+    return np.tile(np.repeat(np.arange(shape[axis], dtype=np.int32), inner), outer)
+
+
+def _labels(schema: Schema, attribute: int, positions: NDArray[np.int32]) -> pa.Array:
+    return pa.DictionaryArray.from_arrays(positions, pa.array(schema.attributes[attribute].labels, pa.string()))
+
+
+def _numbers(values: Floats, std_errors: Floats, taken: dict[str, Any]) -> dict[str, Any]:
+    """The two number columns; a trailing underscore steps aside for an attribute of the same name."""
+    names = [name + "_" * (name in taken) for name in ("value", "std_error")]
+    return dict(zip(names, (pa.array(np.ascontiguousarray(x).reshape(-1)) for x in (values, std_errors)), strict=True))
+
+
+def _entry(schema: Schema, marginal: Marginal, file: str) -> Entry:
+    names = [schema.names[i] for i in marginal]
+    return {"attributes": names, "file": file, "face": "unbiased", "cells": schema.cells(marginal)}

@@ -1,0 +1,130 @@
+"""Every way of counting gives the same tables, and covers cover."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hushcube.private.engines import counter as counter_module
+from hushcube.private.engines import kernels
+from hushcube.private.engines.counter import Counter
+from hushcube.private.engines.cover import LIMITS, CoverCounts, _members, choose, greedy
+from hushcube.private.engines.kernels import RowCounts
+
+SIZES = (3, 1, 10, 300, 2, 256, 7)
+
+
+def coded(rows, sizes=SIZES, seed=1):
+    rng = np.random.default_rng(seed)
+    kinds = [np.uint8 if n < 255 else np.uint16 for n in sizes]
+    return {
+        i: rng.integers(0, n, rows).astype(kind) for i, (n, kind) in enumerate(zip(sizes, kinds, strict=True))
+    }
+
+
+def plain(columns, sizes, marginal):
+    table = np.zeros([sizes[i] for i in marginal] or [1], dtype=np.int64)
+    np.add.at(table, tuple(columns[i] for i in marginal) or 0, 1)
+    return table
+
+
+def all_marginals(d, orders):
+    return [
+        np.array(list(itertools.combinations(range(d), k)), np.int32).reshape(-1 if k else 1, k)
+        for k in orders
+    ]
+
+
+@pytest.fixture(params=["rows", "cover", "late cover", "small blocks", "chosen"])
+def finish(request, monkeypatch):
+    """Each way of counting, forced by moving the limits."""
+    way = request.param
+    if way == "rows":
+        monkeypatch.setattr(counter_module, "HELD_CELLS", -1)
+    if way in ("cover", "late cover"):
+        monkeypatch.setattr(counter_module, "KEPT_BYTES", 0 if way == "cover" else 5_000)
+    if way == "small blocks":
+        monkeypatch.setattr(kernels, "BLOCK", 17)
+
+    def run(columns, rows, wanted, sizes=SIZES):
+        counting = Counter(wanted, sizes, None)
+        for start in range(0, rows, 400):
+            stop = min(rows, start + 400)
+            counting.add({i: column[start:stop] for i, column in columns.items()}, stop - start)
+        counts = counting.finish()
+        if way in ("rows", "cover"):
+            assert isinstance(counts, RowCounts if way == "rows" else CoverCounts)
+        return counts
+
+    return run
+
+
+@pytest.mark.parametrize("orders", [(0, 1, 2), (3,), (1, 4), (7,)])
+def test_all_kernels_agree_with_plain_counting(finish, orders):
+    columns, wanted = coded(1_003), all_marginals(7, orders)
+    if orders == (7,):
+        columns = {i: column % 2 for i, column in columns.items()}
+    sizes = SIZES if orders != (7,) else (3, 1, 10, 2, 2, 2, 7)
+    counts = finish(columns, 1_003, wanted, sizes)
+    assert counts.rows == 1_003
+    for group in wanted:
+        for marginal in group[::-1]:
+            found = counts.tables(marginal[None])[0]
+            assert found.dtype == np.int64
+            assert np.array_equal(found, plain(columns, sizes, marginal.tolist()))
+
+
+def test_tables_of_one_shape_come_together_in_the_order_asked_for(finish):
+    sizes = (4,) * 6
+    columns, wanted = coded(2_000, sizes), all_marginals(6, (3,))
+    counts = finish(columns, 2_000, wanted, sizes)
+    asked = wanted[0][np.random.default_rng(3).permutation(20)]
+    found = counts.tables(asked)
+    assert found.shape == (20, 4, 4, 4)
+    for table, marginal in zip(found, asked, strict=True):
+        assert np.array_equal(table, plain(columns, sizes, marginal.tolist()))
+    assert counts.tables(np.zeros((2, 0), np.int32)).tolist() == [[2_000], [2_000]]
+    assert len(counts.tables(np.zeros((0, 3), np.int32))) == 0
+
+
+def test_order_of_rows_does_not_matter(finish):
+    columns, wanted = coded(900), all_marginals(7, (2,))
+    order = np.random.default_rng(2).permutation(900)
+    shuffled = {i: column[order] for i, column in columns.items()}
+    for marginal in wanted[0]:
+        first, second = (finish(c, 900, wanted).tables(marginal[None]) for c in (columns, shuffled))
+        assert np.array_equal(first, second)
+
+
+@given(
+    sizes=st.lists(st.integers(1, 40), min_size=1, max_size=8),
+    limit=st.sampled_from(LIMITS),
+    data=st.data(),
+)
+def test_a_cover_contains_every_wanted_marginal_and_keeps_its_limit(sizes, limit, data):
+    places = st.lists(st.integers(0, len(sizes) - 1), unique=True).map(sorted).map(tuple)
+    wanted = data.draw(st.lists(places, min_size=1, max_size=12))
+    members = _members([np.array([m], np.int32).reshape(1, len(m)) for m in wanted], len(sizes))
+    tables, used = greedy(members, sizes, limit)
+    assert sum(used) == len(set(wanted))
+    for marginal in wanted:
+        assert any(set(marginal) <= set(table) for table in tables)
+    for table in tables:
+        assert math.prod(sizes[i] for i in table) <= limit or table in wanted
+
+
+def test_covers_of_the_usual_workloads_are_small():
+    for k, most in ((2, 8), (3, 22)):
+        tables, _ = choose(all_marginals(10, (k,)), (10,) * 10, 10_000_000)
+        assert len(tables) <= most
+
+
+def test_what_was_not_announced_is_refused_rather_than_guessed():
+    counts = CoverCounts([(0, 1)], SIZES)
+    with pytest.raises(LookupError):
+        counts.tables(np.array([[0, 2]], np.int32))
