@@ -60,7 +60,7 @@ def peers(scale):
 
 
 def tables(rows=1_000, columns=729):
-    """Yield draws for a table in which every row has its own parameter, and every column its own multiplier."""
+    """Yield draws for tables in which every row has its own parameter, every column its multiplier."""
     entropy, rng = SystemEntropy(), np.random.default_rng(1)
     factors = np.array([k * (k + 1) for k in range(1, 10)])
     multipliers = np.multiply.outer(np.multiply.outer(factors, factors), factors).ravel()
@@ -89,9 +89,7 @@ def main():
                 }
             )
     for law, ours, draws in tables():
-        rows.append(
-            {"law": f"{law}, 1000 x 729", "scale": None, "nanoseconds": seconds_per_draw(ours, draws) * 1e9}
-        )
+        rows.append({"law": f"{law}, 1000 x 729", "scale": None, "nanoseconds": seconds_per_draw(ours, draws) * 1e9})
     print(f"{'law':24}{'scale':>10}{'ns/draw':>10}{'x OpenDP':>10}{'/ numpy':>10}")
     for row in sorted(rows, key=lambda row: row["law"]):
         print(

@@ -49,8 +49,6 @@ class Basis:
     """The measured integers are this many times the real rows."""
     forward: Callable[[Ints, Sequence[int]], Ints]
     """Exact tables to measured integers, along the given axes."""
-    largest_entry: Callable[[int], int]
-    """The largest absolute entry of the integer rows: what one person can move one measured number by, along an axis."""
 
     def per_axis(self, function: Callable[[int], float | Fraction], sizes: Sequence[int] | Ints) -> Floats:
         """A function of the size, for each attribute."""
@@ -71,7 +69,6 @@ MARGINAL: Final = Basis(
     column_product=lambda n: Fraction(0),
     stretch=lambda n: 1,
     forward=lambda tables, axes: tables,
-    largest_entry=lambda n: 1,
 )
 
 FOURIER: Final = Basis(
@@ -84,7 +81,6 @@ FOURIER: Final = Basis(
     column_product=lambda n: Fraction(-1),
     stretch=lambda n: 1,
     forward=hadamard.residual,
-    largest_entry=lambda n: 1,
 )
 
 HELMERT: Final = Basis(
@@ -97,7 +93,6 @@ HELMERT: Final = Basis(
     column_product=lambda n: Fraction(-1, n),
     stretch=lambda n: 1,
     forward=helmert.residual,
-    largest_entry=lambda n: max(n - 1, 1),
 )
 
 CENTRED: Final = Basis(
@@ -110,7 +105,6 @@ CENTRED: Final = Basis(
     column_product=lambda n: Fraction(-1, n),
     stretch=lambda n: n,
     forward=lambda tables, axes: _centre(tables, axes),
-    largest_entry=lambda n: max(n - 1, 1),
 )
 
 BASES: Final = {basis.name: basis for basis in (MARGINAL, FOURIER, HELMERT, CENTRED)}

@@ -36,7 +36,7 @@ def dimensions(spaces: Family) -> Floats:
 
 
 def residual_variances(basis: Basis, measured: Family, variances: Floats, weights: Floats, spaces: Family) -> Floats:
-    """v_C for each space; infinite where nothing measured sees it, zero where it is known exactly or has no dimension."""
+    """v_C for each space; infinite where nothing measured sees it, zero where known exactly or without dimension."""
     exact = variances == 0
     u = np.where(exact, 0.0, weights)
     total = kernel(basis, measured, u, spaces)

@@ -15,6 +15,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Final, Literal
 
 from hushcube.errors import SchemaError
@@ -236,7 +237,7 @@ def _check_bins(where: str, edges: Any) -> None:
         raise SchemaError(f"{where}, bins", "edges must be finite numbers", "write for example `bins: [0, 10, 50]`")
     if max(map(abs, edges)) >= 2**53:
         raise SchemaError(f"{where}, bins", "edges beyond 2^53 are not exact", "use smaller numbers")
-    if any(a >= b for a, b in zip(edges, edges[1:], strict=False)):
+    if any(a >= b for a, b in pairwise(edges)):
         raise SchemaError(f"{where}, bins", "edges must increase", "sort them and drop repeated ones")
 
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 SMOOTH: Final = 2.5
-"""From this parameter on the discrete Gaussian's moments equal the continuous ones to 1e-16: exp(-2 pi² 2.5) < 1e-21."""
+"""From this parameter on the discrete Gaussian's moments are the continuous ones to 1e-16: exp(-2 pi² 2.5) < 1e-21."""
 
 
 def laplace_variance(rate: Floats) -> Floats:
@@ -87,7 +87,7 @@ def standard_margin(excess_kurtosis: float, coverage: float) -> float:
     if excess_kurtosis < 1e-4:
         return _normal_quantile((1 + coverage) / 2)
     nu = 3 / excess_kurtosis
-    # P(|X| <= x) = (2/pi) int_0^inf sin(t x)/t (1 + t²/(2 nu))^-nu dt for unit variance; the integrand dies like t^(-2 nu - 1)
+    # P(|X| <= x) = (2/pi) int_0^inf sin(t x)/t (1 + t²/(2 nu))^-nu dt, unit variance; it dies like t^(-2 nu - 1)
     t = np.linspace(0, 400, 400_001)[1:]
     phi = (1 + t**2 / (2 * nu)) ** -nu / t
     step = t[0]

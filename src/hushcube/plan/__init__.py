@@ -1,0 +1,1 @@
+"""Data-free: what to measure, with which noise, and how wrong each cell will be."""

@@ -9,7 +9,7 @@ difference of two columns; the cost is
     add-remove    sum_B beta_B prod_B column_i                                             (every column alike)
     replace-one   max over the set D of attributes that differ, of sum_B beta_B change_B(D),
                   Gaussian and Fourier: change_B(D) = f [prod_B same_i - prod_{B-D} same_i prod_{B and D} differ_i],
-                  f = 2 (squared L2), or 1 (L1 of +-1 rows); same, differ: inner products of equal and different columns.
+                  f = 2 (squared L2) or 1 (L1 of +-1 rows); same, differ: products of equal and of different columns.
 
 The total (B empty) cannot change when one row replaces another: it costs nothing and is published exactly.
 Budgets are dyadic floats; sums are taken exactly, and maxima are rounded up.
@@ -141,7 +141,7 @@ def _same(basis: Basis, n: int) -> Fraction:
 
 
 def _centred_l1_change(shape: tuple[int, ...], pattern: tuple[int, ...]) -> float:
-    """sum over cells of |prod_i P[c_i, j_i] - prod_i P[c_i, k_i]| for P = I - J/n, cells classed by where they meet j or k."""
+    """sum over cells c of |prod_i P[c_i, j_i] - prod_i P[c_i, k_i]|, P = I - J/n; cells classed by meeting j or k."""
     shared = math.prod(2 * (n - 1) / n for n, differs in zip(shape, pattern, strict=True) if not differs)
     classes = [
         (

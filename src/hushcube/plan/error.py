@@ -18,15 +18,15 @@ from hushcube.lattice.family import Family
 from hushcube.lattice.hadamard import padded
 from hushcube.lattice.variances import cell_variances as lattice_cell_variances
 from hushcube.lattice.variances import residual_variances as lattice_residual_variances
-from hushcube.model.noise import SMOOTH, gaussian_variance, laplace_variance
 from hushcube.model.marginal import Marginal
+from hushcube.model.noise import SMOOTH, gaussian_variance, laplace_variance
 from hushcube.plan.plan import Plan
 
 Floats = NDArray[np.float64]
 
 
 def set_variances(plan: Plan, *, exact: bool) -> Floats:
-    """The noise variance of each measured set, in units of its real rows; for Helmert rows, per unit of squared norm."""
+    """The noise variance of each measured set, in units of its real rows; of Helmert rows, per unit of squared norm."""
     if not exact:
         with np.errstate(divide="ignore"):
             return (
@@ -57,7 +57,7 @@ def helmert_coefficient_variances(parameter: float, shape: tuple[int, ...]) -> F
 
 
 def recovery_weights(plan: Plan) -> Floats:
-    """The weights u_B with which least squares combines the measured sets, at most 1; zero for what is known exactly."""
+    """The weights u_B with which least squares combines the measured sets, at most 1; zero for what is exact."""
     noisy = np.isfinite(plan.budgets)
     if plan.recovery == "ols":
         return noisy.astype(np.float64)
@@ -197,7 +197,7 @@ def is_uneven(plan: Plan) -> bool:
 
 
 def _uneven_parameter(plan: Plan, space: Marginal) -> float | None:
-    """The Gaussian parameter of a set whose Helmert coefficients have uneven true variances, None where they are even."""
+    """The Gaussian parameter of a set whose Helmert coefficients have uneven true variances, or None."""
     if plan.basis.name != "helmert":
         return None
     at = int(plan.measured.ids([space])[0])

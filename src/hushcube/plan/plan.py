@@ -1,8 +1,8 @@
-"""A plan: a strategy's frozen, data-free decision. What is measured, with which noise, how answers are recovered.
+"""A plan: a strategy's frozen, data-free decision. What is measured, with which noise, how answers come back.
 
 `budgets` holds one dyadic float a measured set: the rate of its Laplace noise, or 1/(2 variance) of its Gaussian noise;
-infinite where the answer is public. Sums of such numbers are exact, so a plan's cost is checked, not trusted, when it is
-made and again whenever one is loaded.
+infinite where the answer is public. Sums of such numbers are exact, so a plan's cost is checked, not trusted, when it
+is made and again whenever one is loaded.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Plan:
 
     @cached_property
     def smoothing(self) -> Floats:
-        """The part of each set's noise variance that only serves the proof by smoothing; zero under the other proofs."""
+        """The part of each set's noise variance that only serves the proof by smoothing; zero under other proofs."""
         if self.proof != "smoothing":
             return np.zeros(len(self.measured))
         return smoothing(self.basis, self.measured, self.privacy)

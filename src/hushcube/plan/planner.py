@@ -38,7 +38,7 @@ def compare(
     recovery: Recovery | None = None,
     progress: Callable[[str, float], None] | None = None,
 ) -> Comparison:
-    """Plan with one strategy, with `auto` (the best by predicted error), or with `all` (every variant, the best chosen).
+    """Plan with one strategy, with `auto` (the best by predicted error), or with `all` (every variant, best chosen).
 
     Unless told otherwise one strategy means optimal budgets and generalised least squares; `auto` tries both budgets.
     """

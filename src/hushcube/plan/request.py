@@ -1,4 +1,4 @@
-"""What is asked of a strategy: a schema's workload under a guarantee. Sizes are checked here, before any memory is taken."""
+"""What is asked of a strategy: a workload under a guarantee. Sizes are checked here, before any memory is taken."""
 
 from __future__ import annotations
 
@@ -29,10 +29,12 @@ class Request:
     privacy: Privacy
 
     def __post_init__(self) -> None:
-        largest = max(map(self.schema.cells, self.workload.marginals))
-        if largest > MAX_TABLE_CELLS:
-            raise TooLarge("workload, largest marginal", largest, MAX_TABLE_CELLS)
-        if self.workload.cells > MAX_WORKLOAD_CELLS:
+        # floats are exact below 2^53, far above the limits; what is refused is counted in Python integers
+        if self.marginals.cells.max() > MAX_TABLE_CELLS:
+            raise TooLarge(
+                "workload, largest marginal", max(map(self.schema.cells, self.workload.marginals)), MAX_TABLE_CELLS
+            )
+        if self.marginals.cells.sum() > MAX_WORKLOAD_CELLS:
             raise TooLarge("workload", self.workload.cells, MAX_WORKLOAD_CELLS)
 
     @property

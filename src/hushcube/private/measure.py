@@ -27,7 +27,7 @@ Progress = Callable[[str, float], None]
 
 MAX_ROWS: Final = 2**34
 """Tables have at most 10^8 cells, so no transform of this many rows can overflow 64 bits."""
-_CHUNK: Final = 2**21
+_CHUNK: Final = 2**18
 """Cells handled at once: large enough to batch, small enough to stay out of the way."""
 
 
@@ -64,8 +64,10 @@ def _noise(plan: Plan, batch: Batch, part: slice, entropy: Entropy) -> Ints:
         return np.zeros((len(budgets), numbers), dtype=np.int64)
     if plan.law == "laplace":
         stretch = int(np.prod([plan.basis.stretch(n) for n in batch.shape], dtype=np.int64))
-        return discrete_laplace([Fraction(b) / stretch for b in budgets], numbers, entropy)
+        rates = {b: Fraction(b) / stretch for b in set(budgets)}
+        return discrete_laplace([rates[b] for b in budgets], numbers, entropy)
     multipliers = (
         helmert.residual_norms(batch.shape).ravel() if plan.basis.name == "helmert" else np.ones(numbers, np.int64)
     )
-    return discrete_gaussian([1 / (2 * Fraction(b)) for b in budgets], multipliers, entropy)
+    variances = {b: 1 / (2 * Fraction(b)) for b in set(budgets)}
+    return discrete_gaussian([variances[b] for b in budgets], multipliers, entropy)

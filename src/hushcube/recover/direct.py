@@ -1,4 +1,4 @@
-"""Answers without recovery: each marginal from its own noisy numbers, as the papers' baselines do; tables may disagree."""
+"""Answers without recovery, as the papers' baselines do: each from its own noisy numbers; tables may disagree."""
 
 from __future__ import annotations
 

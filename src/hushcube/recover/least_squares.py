@@ -5,7 +5,7 @@ With t_B the measured set B brought back to a table on B's attributes (the adjoi
     coefficient_C = sum_{B >= C}  u_B / cells(B)  coefficient_C(t_B)  /  K_C(u)                  [lattice/variances.py]
 
 u = 1/variance is generalised least squares, the best linear unbiased answer; u = 1 the papers' ordinary one.
-No vector of the domain's size appears, and no matrix is inverted.              [Ding et al. 2011, (9)-(14), for any noise]
+No vector of the domain's size appears, and no matrix is inverted.       [Ding et al. 2011, (9)-(14), for any noise]
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from hushcube.plan.plan import Plan
 from hushcube.recover.coefficients import Coefficients
 
 Floats = NDArray[np.float64]
-_CHUNK: Final = 2**22
+_CHUNK: Final = 2**18
 
 
 def estimate(plan: Plan, measurement: Measurement) -> Coefficients:

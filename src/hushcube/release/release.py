@@ -70,7 +70,7 @@ class Estimate:
 
 @dataclass(frozen=True, eq=False)
 class Release:
-    """What was published. `release.table("age*sex")` is a table; `release.estimate(...)` a sum of cells with an interval."""
+    """What was published: `table("age*sex")` gives a table, `estimate(...)` a sum of cells with its interval."""
 
     plan: Plan
     source: Tables

@@ -23,8 +23,8 @@ def privacy_statement(plan: Plan, *, private: bool) -> str:
         "",
         _unit(privacy),
         "",
-        f"How it is met: strategy `{plan.strategy}` measured {len(plan.measured):,} sets of attributes ({plan.basis.name} basis) with "
-        f"exact discrete {plan.law.title()} noise{_proof(plan)}. Everything else in this folder is computed from those "
+        f"How it is met: strategy `{plan.strategy}` measured {len(plan.measured):,} set(s) of attributes "
+        f"({plan.basis.name} basis) with exact discrete {plan.law.title()} noise{_proof(plan)}. Everything else in this folder is computed from those "
         "noisy numbers and costs nothing more. The full description is in `plan.json`.",
         "",
         "The attributes and their values (`schema.yaml`) were declared as public; they are not protected.",
@@ -34,20 +34,17 @@ def privacy_statement(plan: Plan, *, private: bool) -> str:
 
 
 def _meaning(privacy: Privacy) -> str:
-    if privacy.is_pure:
-        return (
-            "Whatever is published here would have been published with nearly the same probability without any one "
-            f"person's data: the probability of any outcome changes by a factor of at most exp({float(privacy.epsilon or 0):g})."
-        )
     if privacy.rho is not None:
+        rho = f"{float(privacy.rho):g}"
         return (
             "What is published here depends on any one person's data only slightly: zero-concentrated differential "
-            f"privacy with rho = {float(privacy.rho):g} (Rényi divergence of every order a at most {float(privacy.rho):g} · a)."
+            f"privacy with rho = {rho} (the Rényi divergence of every order a is at most {rho} · a)."
         )
+    exception = "" if privacy.delta is None else f"up to a probability of {float(privacy.delta):g}, "
     return (
-        "Whatever is published here would have been published with nearly the same probability without any one person's "
-        f"data: up to a probability of {float(privacy.delta or 0):g}, the probability of any outcome changes by a factor of at "
-        f"most exp({float(privacy.epsilon or 0):g})."
+        "Whatever is published here would have been published with nearly the same probability without any one "
+        f"person's data: {exception}the probability of any outcome changes by a factor of at most "
+        f"exp({float(privacy.epsilon or 0):g})."
     )
 
 

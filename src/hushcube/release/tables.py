@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 Entry = dict[str, Any]
 
 MOST_FILES: Final = 1_000
-_CHUNK: Final = 2**21
+_CHUNK: Final = 2**19
 """Cells held at once while streaming to disk."""
 
 
@@ -138,6 +138,7 @@ class _Packs:
                 table.schema,
                 compression={name: "none" if name == "value" else "zstd" for name in columns},
                 use_dictionary=[name for name in columns if name != "value"],
+                write_statistics=False,  # they would decode every label again: three times the time
             )
         self._writer.write_table(table)  # type: ignore[union-attr]
         for marginal in map(tuple, rows.tolist()):

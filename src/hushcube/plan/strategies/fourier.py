@@ -3,12 +3,12 @@
 chi_b for every b whose attributes lie inside a marginal asked for; rows are +-1, so C_b = 1.
 An answer on A has 2^bits(A) codes, of which cells(A) are real; phantom codes are dropped:
 
-    Var(cell of A) = 4^-bits(A) sum_{b inside A} variance_b                                  [Barak et al. 2007, Theorem 6]
-    s_b = sum_{A contains b} a_A cells(A) 4^-bits(A)                                         [Yaroslavtsev et al. 2013, F, F+]
+    Var(cell of A) = 4^-bits(A) sum_{b inside A} variance_b                           [Barak et al. 2007, Theorem 6]
+    s_b = sum_{A contains b} a_A cells(A) 4^-bits(A)                              [Yaroslavtsev et al. 2013, F, F+]
 
-s_b depends on b's attributes alone, so budgets are given to sets of attributes B, each with prod_B (2^k - 1) coefficients.
-Departs from the papers: real cells are weighted, not codes; least squares uses that phantom codes are empty, which makes
-the tables agree (the truncated inverse transform does not, where a size is not a power of two).
+s_b depends on b's attributes alone, so budgets go to sets of attributes B, each with prod_B (2^k - 1) coefficients.
+Departs from the papers: real cells are weighted, not codes; least squares knows that phantom codes are empty and
+makes the tables agree (the truncated inverse transform does not, where a size is not a power of two).
 """
 
 from __future__ import annotations

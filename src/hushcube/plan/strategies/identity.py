@@ -1,7 +1,7 @@
 """Measure the full table; answer every marginal by summing it.
 
 S = I: one set, all attributes, one cell for each combination; a marginal's cell sums N / cells(A) of them,
-so its variance is variance * N / cells(A).                                                  [Yaroslavtsev et al. 2013, I]
+so its variance is variance * N / cells(A).                                            [Yaroslavtsev et al. 2013, I]
 Best for small domains, and where nearly the whole cube is asked for.
 """
 

@@ -3,7 +3,7 @@
 V_B for every B in the workload's closure, in the integer Helmert basis, noise in proportion to the rows' norms:
 
     C_B = prod_B (1 - 1/n_i)        s_B = m_B cells(B) sum_{A >= B} a_A / cells(A)
-    variance_B ∝ sqrt(C_B / s_B), error (sum_B sqrt(C_B s_B))² / (2 rho)                        [math-notes, section 7; F+ for any sizes]
+    variance_B ∝ sqrt(C_B / s_B), error (sum_B sqrt(C_B s_B))² / (2 rho)          [Xiao et al. 2023, ResidualPlanner]
 
 For pure epsilon the centred tables themselves get Laplace noise, C_B = prod_B 2 (1 - 1/n_i): consistent, but poor.
 Each space is measured once, so the three recoveries coincide.

@@ -1,7 +1,7 @@
 """Measure the marginals that are asked for.
 
 S = Q: one set for each A in the workload, every column has one 1 in it, so C_A = 1.
-s_A = a_A cells(A)     budgets by the cube root (Laplace) or square root (Gaussian) of s_A       [Yaroslavtsev et al. 2013, Q, Q+]
+s_A = a_A cells(A); budgets by its cube root (Laplace) or square root (Gaussian).   [Yaroslavtsev et al. 2013, Q, Q+]
 Without recovery the tables contradict each other; least squares makes them agree and is never worse.
 """
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.private.engines import ExactCounts
-from hushcube.private.engines.cover import MAX_WANTED, CoverCounts, choose, row_cost
+from hushcube.private.engines.cover import CoverCounts, choose, row_cost
 from hushcube.private.engines.kernels import Columns, RowCounts
 
 KEPT_BYTES: Final = 1 << 25
@@ -60,15 +60,14 @@ class Counter:
         return RowCounts(joined, self.rows, self._sizes)
 
     def _decide(self, rows: int) -> None:
-        """Cover when the tables can be held and it is cheaper than counting each table from kept rows."""
+        """Cover when that is cheaper than counting each table from kept rows, or when there are many rows."""
         self._decided = True
-        if sum(map(len, self._wanted)) > MAX_WANTED or not self._sizes:
+        chosen = choose(self._wanted, self._sizes, rows, HELD_CELLS)
+        if chosen is None:
             return
-        cells = [math.prod(self._sizes[i] for i in marginal) for group in self._wanted for marginal in group.tolist()]
-        cover, cost = choose(self._wanted, self._sizes, rows)
-        held = sum(math.prod(self._sizes[i] for i in table) for table in cover)
-        must_keep = self._kept_bytes <= KEPT_BYTES and cost > sum(rows * row_cost(n) + n for n in cells)
-        if held > HELD_CELLS or must_keep:
+        cover, cost = chosen
+        cells = [math.prod(self._sizes[i] for i in table) for group in self._wanted for table in group.tolist()]
+        if self._kept_bytes <= KEPT_BYTES and cost > sum(rows * row_cost(n) + n for n in cells):
             return
         self._cover = CoverCounts(cover, self._sizes)
         for columns, some in self._kept:

@@ -20,22 +20,32 @@ from hushcube.private.engines.kernels import Columns, count
 
 LIMITS: Final = (1, 1 << 10, 1 << 14, 1 << 17, 1 << 20)
 """Cells of a covering table that are tried; 1 merges nothing, only leaves out tables within wanted ones."""
-MAX_WANTED: Final = 3_000
-"""The search looks at every wanted marginal for every covering one; with more it costs what it saves."""
 _ROW_NS: Final = ((1 << 10, 1.8), (1 << 14, 2.3), (1 << 17, 3.2), (1 << 20, 9.0), (1 << 23, 15.0))
 _FAR_ROW_NS: Final = 20.0
 _CELL_NS: Final = 1.5
+_SEARCH_ROWS: Final = 2
 
 
-def choose(wanted: Sequence[NDArray[np.int32]], sizes: Sequence[int], rows: int) -> tuple[list[Marginal], float]:
-    """The cheapest cover found for so many rows, and its cost in nanoseconds."""
+def choose(
+    wanted: Sequence[NDArray[np.int32]], sizes: Sequence[int], rows: int, held: int
+) -> tuple[list[Marginal], float] | None:
+    """The cheapest cover found for so many rows, and its cost in nanoseconds; None where none is worth while.
+
+    The search looks at every wanted marginal for every table it finds, so it must have rows to save on. A
+    cover may have `held` cells in all.
+    """
+    if sum(map(len, wanted)) * len(sizes) * _SEARCH_ROWS > rows:
+        return None
     members = _members(wanted, len(sizes))
     found: list[tuple[float, list[Marginal]]] = []
     for limit in LIMITS:
         tables, used = greedy(members, sizes, limit)
         cells = [math.prod(sizes[i] for i in table) for table in tables]
         cost = sum(rows * row_cost(n) + (1 + times) * n * _CELL_NS for n, times in zip(cells, used, strict=True))
-        found.append((cost, tables))
+        if sum(cells) <= held:
+            found.append((cost, tables))
+    if not found:
+        return None
     cost, tables = min(found)
     return tables, cost
 
@@ -53,7 +63,7 @@ def greedy(members: NDArray[np.bool_], sizes: Sequence[int], limit: int) -> tupl
     """
     log_sizes = np.log(np.asarray(sizes, dtype=float))
     order = np.lexsort((members @ log_sizes, members.sum(axis=1)))[::-1]
-    left = members[order].astype(np.float64)
+    left = members[order].astype(np.float32)
     tables: list[Marginal] = []
     used: list[int] = []
     while len(left):

@@ -32,7 +32,7 @@ MAX_SCALE = 1 << 52  # beyond, int64 would no longer hold every draw that can be
 SPLIT_SCALE = 1 << 22
 _COARSE_LOG2 = 21  # split scales leave H a scale in (2**20, 2**21]
 FIRST_BITS, SECOND_BITS = 31, 63  # of U, known after the first and the second read
-_TEST_BITS = 31  # of V, which accepts L
+TEST_BITS = 31  # of V, which accepts L
 
 # Error of (offset - ln v) * scale, the filter's estimate of (c - ln U) / rate, in units of the scale:
 #   0 < |ln v| < 64, so 8 ulp of np.log are at most                               8 * 2**-47
@@ -129,6 +129,14 @@ def estimate(
     return k, value < 0.5
 
 
+def accepted_at_once() -> int:
+    """Return the first digits of V from which on it may be above exp(-rate * L).
+
+    The rate of H is at most 2**-20, so exp(-rate * L) > 1 - 2**-20 whatever L is.
+    """
+    return (1 << TEST_BITS) - (1 << (TEST_BITS + 1 - _COARSE_LOG2))
+
+
 class _Laws:
     """The laws of a call, with the filter's constants as arrays; made exact only where that is needed."""
 
@@ -175,13 +183,10 @@ class _Laws:
         words = entropy.words(high.size).reshape(high.shape)
         low_bits = self.low_bits[index][:, None]
         low = words.view(np.int64) & ((1 << low_bits) - 1)
-        # The top digits are V's, not shared with L. The rate of H is at most 2**-20, so exp(-rate * L) is
-        # above 1 - 2**-20, and almost every V is below that by its first digits.
-        v = words >> np.uint64(64 - _TEST_BITS)
-        certain = (1 << _TEST_BITS) - (1 << (_TEST_BITS + 1 - _COARSE_LOG2))
-        for row, column in np.argwhere(v >= certain).tolist():
+        v = words >> np.uint64(64 - TEST_BITS)  # the top digits, none of them shared with L
+        for row, column in np.argwhere(v >= accepted_at_once()).tolist():
             law = Law.of(self.rates[index[row]])
-            uniform = LazyUniform(entropy, int(v[row, column]), _TEST_BITS)
+            uniform = LazyUniform(entropy, int(v[row, column]), TEST_BITS)
             if not uniform.is_below(law.low_weight(int(low[row, column]))):
                 low[row, column] = law.low_digits(entropy)
         return np.asarray(high << low_bits | low)

@@ -16,9 +16,7 @@ from hushcube.model.schema import Schema
 from hushcube.private.engines import open_source
 
 SECRET = "topsecret"
-SCHEMA = Schema(
-    (Attribute(name="a", values=("x", "y"), missing="none", other="rest"), Attribute(name="b", codes=9))
-)
+SCHEMA = Schema((Attribute(name="a", values=("x", "y"), missing="none", other="rest"), Attribute(name="b", codes=9)))
 WANTED = [np.array([[0, 1]], dtype=np.int32)]
 
 
@@ -134,9 +132,7 @@ def test_database_errors(tmp_path):
         connection.execute(
             f"CREATE TABLE t AS SELECT 'x' AS a, 1 AS b; CREATE TABLE u AS SELECT '{SECRET}' AS a, 'q' AS b"
         )
-        connection.execute(
-            "CREATE SCHEMA s; CREATE TABLE s.t AS SELECT 'y' AS a, 2 AS b; CREATE VIEW v AS FROM main.t"
-        )
+        connection.execute("CREATE SCHEMA s; CREATE TABLE s.t AS SELECT 'y' AS a, 2 AS b; CREATE VIEW v AS FROM main.t")
     before = path.read_bytes()
     assert count(f"{path}#v").rows == count(f"{path}#s.t").rows == 1
     refuses(f"{path}#t", "several tables or views 't'")
@@ -168,9 +164,7 @@ def test_frames_that_cannot_be_read():
     assert count(pd.DataFrame({"a": ["x", "y"], 7: [object(), 3], "b": [1, 1]})).rows == 2
     frame = pd.DataFrame([["x", 1, "y"]], columns=["a", "b", "a"])
     refuses(frame, "several columns 'a'")
-    categories = pd.DataFrame(
-        {"a": pd.Categorical(["y", "x", None, "x"]), "b": pd.array([1, 1, 1, 8], dtype="Int8")}
-    )
+    categories = pd.DataFrame({"a": pd.Categorical(["y", "x", None, "x"]), "b": pd.array([1, 1, 1, 8], dtype="Int8")})
     assert count(categories).tables(WANTED[0])[0, :, 1].tolist() == [1, 1, 1, 0]
 
 

@@ -62,8 +62,6 @@ def test_a_forked_process_never_replays_its_parent():
 def test_consecutive_calls_and_blocks_differ():
     """At scale 10**12 two equal draws are as good as impossible, so a repeated block would show."""
     laplace = [discrete_laplace([Fraction(1, 10**12)], 70_000, SystemEntropy()) for _ in range(2)]
-    gaussian = [
-        discrete_gaussian([Fraction(10) ** 23], np.ones(70_000, np.int64), SystemEntropy()) for _ in range(2)
-    ]
+    gaussian = [discrete_gaussian([Fraction(10) ** 23], np.ones(70_000, np.int64), SystemEntropy()) for _ in range(2)]
     for draws in (np.concatenate(laplace, axis=None), np.concatenate(gaussian, axis=None)):
         assert np.unique(draws).size > draws.size - 5

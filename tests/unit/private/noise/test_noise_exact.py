@@ -77,8 +77,6 @@ def test_inversion_does_not_depend_on_the_guess(digits, guess):
     rate = Fraction(1, 7)
 
     def invert(guess):
-        return largest_below(
-            LazyUniform(SeededEntropy(3), digits, 20), lambda k: exp_threshold(k * rate), guess
-        )
+        return largest_below(LazyUniform(SeededEntropy(3), digits, 20), lambda k: exp_threshold(k * rate), guess)
 
     assert invert(guess) == invert(0)

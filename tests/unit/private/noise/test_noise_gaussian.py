@@ -145,6 +145,17 @@ def test_small_variances_partition_the_unit_interval_by_the_pmf(variance):
         assert close(tails[k] - tails[k + 1], (2 if k else 1) * weights[k] / total, 50)
 
 
+@pytest.mark.parametrize("variance", ["0.05", "0.3", "1", "35.9"])
+@pytest.mark.parametrize("k", [1, 2, 9])
+def test_thresholds_of_small_variances_are_enclosed_at_every_precision(variance, k):
+    v = Fraction(variance)
+    weights = [2 * exp_fraction(i * i / (2 * v), 70) for i in range(1, 100)]
+    for bits in range(1, 40):
+        low, high = tail(v)(k)(bits)
+        assert low <= sum(weights[k - 1 :]) / (1 + sum(weights)) <= high
+        assert high - low < Fraction(64, 1 << bits)
+
+
 @given(small, st.integers(1, 60), ends)
 @settings(max_examples=150, deadline=None)
 def test_small_variances_beside_a_threshold(variance, k, shift):

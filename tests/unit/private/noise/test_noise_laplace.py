@@ -11,7 +11,16 @@ from scripted import DigitsReadError, ScriptedEntropy, SilentEntropy, close, exp
 
 from hushcube.private.noise import SeededEntropy, discrete_laplace, laplace
 from hushcube.private.noise.exact import LazyUniform
-from hushcube.private.noise.laplace import FIRST_BITS, MAX_SCALE, SECOND_BITS, Law, constants, estimate, split
+from hushcube.private.noise.laplace import (
+    FIRST_BITS,
+    MAX_SCALE,
+    SECOND_BITS,
+    TEST_BITS,
+    Law,
+    constants,
+    estimate,
+    split,
+)
 
 RATES = [Fraction(1, 1000), Fraction(0.1), Fraction(1, 3), Fraction(1), Fraction(2.5), Fraction(20)]
 rates = st.builds(
@@ -41,8 +50,17 @@ def test_the_partition_of_the_unit_interval_has_the_pmf(rate):
 
 
 @pytest.mark.parametrize("rate", RATES)
+@pytest.mark.parametrize("k", [1, 3, 30])
+def test_thresholds_are_enclosed_at_every_precision(rate, k):
+    p = exp_fraction(rate, 120)
+    for bits in range(1, 60):
+        low, high = Law.of(rate).tail(k)(bits)
+        assert low <= 2 * p**k / (1 + p) <= high
+
+
+@pytest.mark.parametrize("rate", RATES)
 def test_inversion_and_filter_over_every_word(rate):
-    """All uniforms of 10 digits: the exact path tells just those inside one cell, the filter never differs."""
+    """All uniforms of 10 digits: the exact path tells those inside one cell, the filter never differs."""
     bits = 10
     told = Counter()
     for digits in range(1 << bits):
@@ -69,9 +87,7 @@ def test_a_certain_filter_agrees_with_every_continuation(rate, word, bits):
         assert Law.of(rate).invert(LazyUniform(SilentEntropy(), digits, bits)) == k
 
 
-@given(
-    rates, st.integers(1, 40), st.floats(0, 1), st.integers(-3, 3), st.sampled_from([FIRST_BITS, SECOND_BITS])
-)
+@given(rates, st.integers(1, 40), st.floats(0, 1), st.integers(-3, 3), known_bits)
 @settings(max_examples=400, deadline=None)
 def test_the_filter_beside_a_threshold(rate, spread, part, shift, bits):
     """Words on and beside a threshold: the one that holds it is never certain, the others never wrong."""
@@ -120,11 +136,11 @@ def test_low_digits_are_independent_of_the_high_ones():
 @pytest.mark.parametrize("scale", [(1 << 22) + 1, 10**9, 10**15, 1 << 52])
 def test_digits_that_accept_low_digits_at_once_are_certain(scale):
     law = Law.of(Fraction(1, scale))
-    assert law.low_bits + laplace._TEST_BITS <= 64
+    assert law.low_bits + TEST_BITS <= 64
     assert 1 << 20 <= 1 / law.rate < 1 << 21
-    last = (1 << laplace._TEST_BITS) - (1 << (laplace._TEST_BITS + 1 - laplace._COARSE_LOG2)) - 1
+    last = laplace.accepted_at_once() - 1
     largest = (1 << law.low_bits) - 1
-    assert LazyUniform(SilentEntropy(), last, laplace._TEST_BITS).is_below(law.low_weight(largest))
+    assert LazyUniform(SilentEntropy(), last, TEST_BITS).is_below(law.low_weight(largest))
 
 
 def test_splitting_gives_the_same_law(monkeypatch):

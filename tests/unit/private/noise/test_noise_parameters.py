@@ -65,9 +65,7 @@ def test_equal_fractions_are_one_law():
     assert index.tolist() == [0, 0, 1, 0]
 
 
-@pytest.mark.parametrize(
-    "shape", [(1, 2 * BLOCK + 5), (3, BLOCK + 1), (BLOCK + 7, 3), (5, 7), (4, 0), (0, 4)]
-)
+@pytest.mark.parametrize("shape", [(1, 2 * BLOCK + 5), (3, BLOCK + 1), (BLOCK + 7, 3), (5, 7), (4, 0), (0, 4)])
 def test_blocks_cover_every_cell_once(shape):
     seen = np.zeros(shape, int)
     for rows, columns in blocks(*shape):

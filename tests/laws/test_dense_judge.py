@@ -1,0 +1,173 @@
+"""Dense linear algebra judges the lattice: explicit matrices and numpy's pseudo-inverse, on every small domain."""
+
+import numpy as np
+import pytest
+from helpers import (
+    LAWS,
+    NEIGHBOURS,
+    SMALL_DOMAINS,
+    Dense,
+    MemoryEngine,
+    all_subsets,
+    all_tables,
+    every_plan,
+    exact_table,
+    label,
+    make_request,
+    marginal_rows,
+    projection,
+    random_codes,
+    set_rows,
+)
+
+from hushcube.lattice.basis import BASES
+from hushcube.lattice.family import Family
+from hushcube.lattice.variances import dimensions, kernel
+from hushcube.plan import error
+from hushcube.plan.strategies import REGISTRY
+from hushcube.private.measure import measure
+from hushcube.private.noise import SeededEntropy
+from hushcube.recover.recovery import recover
+
+TOLERANCE = 1e-9
+
+cases = pytest.mark.parametrize(
+    ("sizes", "law", "neighbours", "strategy"),
+    [(s, law, n, r) for s in SMALL_DOMAINS for law in LAWS for n in NEIGHBOURS for r in REGISTRY],
+    ids=str,
+)
+
+
+def words_for(sizes):
+    """The whole cube, and a workload that leaves spaces unseen, with uneven weights."""
+    yield "cube"
+    if len(sizes) > 1:
+        yield f"{len(sizes) - 1}-way,a0*a1=7"
+        yield "a0,a0*a1=0.25"
+
+
+def consistent_numbers(dense, rng):
+    """Any integers at all, but public answers are true ones."""
+    numbers = rng.integers(-50, 50, len(dense.S))
+    x = rng.integers(0, 9, dense.S.shape[1])
+    numbers[dense.public] = (dense.S @ x)[dense.public]
+    return numbers
+
+
+@cases
+def test_recovered_tables_are_those_of_the_dense_solution(sizes, law, neighbours, strategy):
+    rng = np.random.default_rng(1)
+    for words in words_for(sizes):
+        for plan in every_plan(make_request(sizes, words, neighbours=neighbours, **law), [strategy]):
+            dense = Dense(plan)
+            numbers = consistent_numbers(dense, rng)
+            for A, table in all_tables(plan, recover(plan, dense.measurement(numbers))).items():
+                expected = (dense.recovery(A) @ numbers).reshape(table.shape)
+                np.testing.assert_allclose(table, expected, rtol=0, atol=1e-8, err_msg=f"{label(plan)} {words} {A}")
+
+
+@cases
+def test_predicted_variances_are_the_diagonals_of_the_dense_covariance(sizes, law, neighbours, strategy):
+    for words in words_for(sizes):
+        for plan in every_plan(make_request(sizes, words, neighbours=neighbours, **law), [strategy]):
+            dense = Dense(plan)
+            for exact in (True, False):
+                predicted = error.cell_variances(plan, exact=exact)
+                for number, A in enumerate(plan.request.marginals):
+                    diagonal = np.diag(dense.covariance(A, exact=exact))
+                    message = f"{label(plan)} {words} {A} exact={exact}"
+                    assert predicted[number] == pytest.approx(diagonal.mean(), rel=TOLERANCE, abs=1e-12), message
+                    if exact:
+                        cells = np.broadcast_to(error.cell_variance_table(plan, A), plan.schema.shape(A))
+                        np.testing.assert_allclose(cells.ravel(), diagonal, rtol=1e-8, atol=1e-12, err_msg=message)
+
+
+@cases
+def test_variance_of_a_weighted_sum_is_that_of_the_dense_covariance(sizes, law, neighbours, strategy):
+    rng = np.random.default_rng(2)
+    for words in words_for(sizes):
+        for plan in every_plan(make_request(sizes, words, neighbours=neighbours, **law), [strategy]):
+            dense = Dense(plan)
+            for A in plan.request.marginals:
+                shape = plan.schema.shape(A)
+                for weights in (np.asarray(rng.normal(size=shape)), np.asarray(rng.integers(0, 2, shape) * 1.0)):
+                    expected = weights.ravel() @ dense.covariance(A) @ weights.ravel()
+                    found = error.sum_variance(plan, A, weights)
+                    assert found == pytest.approx(expected, rel=1e-8, abs=1e-10), f"{label(plan)} {words} {A}"
+
+
+@pytest.mark.parametrize("sizes", SMALL_DOMAINS, ids=str)
+@pytest.mark.parametrize("name", BASES)
+def test_gram_matrix_of_explicit_rows_is_diagonal_over_the_residual_spaces(sizes, name):
+    """S'WS = sum_C N K_C P_C, for one set at a time and for all sets with uneven precisions."""
+    everything = all_subsets(range(len(sizes)))
+    spaces = Family.of(everything, sizes)
+    N = np.prod(sizes)
+    rng = np.random.default_rng(3)
+    for sets in [*([B] for B in everything), everything]:
+        measured = Family.of(sets, sizes)
+        precisions = rng.uniform(0.1, 3, len(measured))
+        gram = np.zeros((N, N))
+        for B, w in zip(measured, precisions, strict=True):
+            rows = set_rows(name, sizes, B)
+            if name == "centred":
+                rows = rows / np.prod([sizes[i] for i in B])
+            if name == "helmert":
+                rows = rows / np.sqrt((set_rows(name, [sizes[i] for i in B], range(len(B))) ** 2).sum(axis=1))[:, None]
+            gram += w * rows.T @ rows
+        K = kernel(BASES[name], measured, precisions, spaces)
+        expected = sum(N * k * projection(sizes, C) for k, C in zip(K, spaces, strict=True))
+        np.testing.assert_allclose(gram, expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("sizes", SMALL_DOMAINS, ids=str)
+def test_residual_spaces_have_the_stated_dimensions_and_split_every_marginal(sizes):
+    everything = all_subsets(range(len(sizes)))
+    spaces = Family.of(everything, sizes)
+    for C, m in zip(spaces, dimensions(spaces), strict=True):
+        P = projection(sizes, C)
+        assert round(np.trace(P)) == m
+        for A in everything:
+            sees = np.abs(marginal_rows(sizes, A) @ P).max() > 1e-9
+            assert sees == (set(C) <= set(A) and m > 0)
+
+
+@pytest.mark.parametrize("neighbours", NEIGHBOURS)
+@pytest.mark.parametrize("law", LAWS, ids=str)
+@pytest.mark.parametrize("sizes", SMALL_DOMAINS, ids=str)
+def test_a_measurement_without_noise_recovers_the_exact_tables(sizes, law, neighbours, monkeypatch):
+    silence(monkeypatch)
+    codes = random_codes(sizes, 100)
+    for plan in every_plan(make_request(sizes, neighbours=neighbours, **law)):
+        tables = all_tables(plan, recover(plan, measure(plan, MemoryEngine(codes))))
+        for A, table in tables.items():
+            np.testing.assert_allclose(table, exact_table(plan.schema, codes, A), atol=1e-9, err_msg=f"{label(plan)} {A}")
+
+
+def silence(monkeypatch):
+    def no_noise(parameters, numbers, entropy):
+        return np.zeros((len(parameters), np.size(numbers) if isinstance(numbers, np.ndarray) else numbers), np.int64)
+
+    monkeypatch.setattr("hushcube.private.measure.discrete_laplace", no_noise)
+    monkeypatch.setattr("hushcube.private.measure.discrete_gaussian", no_noise)
+
+
+@pytest.mark.parametrize("neighbours", NEIGHBOURS)
+@pytest.mark.parametrize("law", LAWS, ids=str)
+@pytest.mark.parametrize("sizes", [(2, 3, 4), (2, 2, 2, 2), (2, 1, 3), (9, 2, 5)], ids=str)
+def test_least_squares_tables_add_up(sizes, law, neighbours):
+    engine = MemoryEngine(random_codes(sizes, 200))
+    for plan in every_plan(make_request(sizes, neighbours=neighbours, **law), recoveries=("gls", "ols")):
+        tables = all_tables(plan, recover(plan, measure(plan, engine, entropy=SeededEntropy(5))))
+        for A, big in tables.items():
+            for B, small in tables.items():
+                if set(B) <= set(A):
+                    summed = big.sum(axis=tuple(at for at, i in enumerate(A) if i not in B))
+                    np.testing.assert_allclose(summed, small, rtol=0, atol=1e-9, err_msg=f"{label(plan)} {A} {B}")
+
+
+def test_tables_without_recovery_do_not_add_up():
+    """The check above can fail: raw noisy tables contradict each other."""
+    plan = next(every_plan(make_request((2, 3), epsilon=1), ["workload"], ["none"]))
+    tables = all_tables(plan, recover(plan, measure(plan, MemoryEngine(random_codes((2, 3), 50)), entropy=SeededEntropy(5))))
+    assert np.abs(tables[0, 1].sum(axis=1) - tables[0,]).max() > 0.5
