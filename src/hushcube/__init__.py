@@ -1,7 +1,7 @@
 """hushcube: differentially private data cubes and contingency tables that add up, with an error bar on every cell.
 
-The verbs are in `hushcube.api`: plan, compare, release, open_release. The nouns are here, imported when they are used, so
-that `import hushcube` and `hushcube --help` are fast.
+The verbs are in `hushcube.api`: plan, compare, release, open_release. The nouns are here, imported when they are used,
+so that `import hushcube` and `hushcube --help` are fast.
 """
 
 from __future__ import annotations

@@ -128,7 +128,8 @@ def show_comparison(comparison: Comparison) -> None:
 
     chosen = comparison.chosen
     grid = Table(
-        title=f"{chosen.schema.name}: {len(chosen.workload):,} tables, {chosen.workload.cells:,} cells, {chosen.privacy}",
+        title=f"{chosen.schema.name}: {len(chosen.workload):,} tables, "
+        f"{chosen.workload.cells:,} cells, {chosen.privacy}",
         title_justify="left",
     )
     for name in ("", "strategy", "budgets", "recovery"):

@@ -145,7 +145,8 @@ def _show_sum(release: Release, marginal: str, conditions: dict[str, list[str]],
         )
     else:
         click.echo(
-            f"{number(estimate.value)} ± {number(estimate.margin)}  (95%: {number(estimate.low)} to {number(estimate.high)})"
+            f"{number(estimate.value)} ± {number(estimate.margin)}  "
+            f"(95%: {number(estimate.low)} to {number(estimate.high)})"
         )
 
 

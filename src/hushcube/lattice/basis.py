@@ -1,8 +1,8 @@
 """What is measured on a set of attributes B: four product bases, each a number on every residual space.
 
 Along an axis i in B the measured rows S_i have a Gram matrix S_iᵀS_i = alpha I + beta J (rows weighted by their noise);
-along the other axes everything is summed, Gram matrix J. Such matrices commute, so the Gram matrix of the whole strategy
-is diagonal over the residual spaces. With w_B the precision of the noise and N the domain's size, on V_C:
+along the other axes everything is summed, Gram matrix J. Such matrices commute, so the whole strategy's Gram matrix is
+diagonal over the residual spaces. With w_B the precision of the noise and N the domain's size, on V_C:
 
     Gram / N  =  sum_{B >= C}  w_B / cells(B)  prod_{i in C} inside_i  prod_{i in B - C} outside_i
 

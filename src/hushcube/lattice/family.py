@@ -99,7 +99,7 @@ class Family:
         )
 
     def _key(self, rows: Rows) -> NDArray[Any]:
-        """One sortable number a row: a bit mask, a mixed-radix number, or (many attributes, high order) a long integer."""
+        """One sortable number a row: a bit mask, a mixed-radix number, or (many attributes, high order) a long one."""
         d, k = len(self.sizes), rows.shape[1]
         if d <= 62:
             masks: Ids = np.left_shift(np.int64(1), rows.astype(np.int64)).sum(axis=1, dtype=np.int64)

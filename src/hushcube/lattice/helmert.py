@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,9 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Numbers = TypeVar("Numbers", Ints, Floats)
+
+_Sums = Callable[[Any], Any]
+"""A transform along the first axis, by running sums; of integers or of floats."""
 
 _SHORT: Final = 64
 
@@ -62,27 +65,29 @@ def inverse(coefficients: Floats, axes: Sequence[int]) -> Floats:
     >>> inverse(np.array([15.0, -2.0, -6.0]), [0]).round(12).tolist()
     [3.0, 5.0, 7.0]
     """
-    return _along(coefficients, axes, _inverse_sums)
+    cells: Floats = _along(coefficients, axes, _inverse_sums)
+    return cells
 
 
 def inverse_variances(variances: Floats, axes: Sequence[int]) -> Floats:
     """Variances of the cells, from those of independent coefficients: `inverse` with squared weights."""
-    return _along(variances, axes, _inverse_variance_sums)
+    cells: Floats = _along(variances, axes, _inverse_variance_sums)
+    return cells
 
 
-def _exact(tables: Numbers, axes: Sequence[int], sums: Callable[[Numbers], Numbers]) -> Numbers:
+def _exact(tables: Numbers, axes: Sequence[int], sums: _Sums) -> Numbers:
     """Integers travel through floats where no intermediate sum can leave the 53 bits in which floats are exact."""
     if tables.dtype.kind == "f":
-        return _along(tables, axes, sums)
+        return _along(tables, axes, sums)  # type: ignore[no-any-return]
     largest = int(max(tables.max(initial=0), -tables.min(initial=0)))
     if largest * math.prod(2 * tables.shape[axis] for axis in axes) < 2**53:
-        return _along(tables.astype(np.float64), axes, sums).astype(np.int64)
+        return _along(tables.astype(np.float64), axes, sums).astype(np.int64)  # type: ignore[no-any-return]
     for axis in axes:
         tables = np.moveaxis(sums(np.moveaxis(tables, axis, 0)), 0, axis)
     return tables
 
 
-def _along(tables: Floats, axes: Sequence[int], sums: Callable[[Floats], Floats]) -> Floats:
+def _along(tables: Any, axes: Sequence[int], sums: _Sums) -> Any:
     for axis in axes:
         n = tables.shape[axis]
         if n > _SHORT:
@@ -99,8 +104,9 @@ def _along(tables: Floats, axes: Sequence[int], sums: Callable[[Floats], Floats]
 
 
 @lru_cache(maxsize=1024)
-def _matrix(sums: Callable[[Floats], Floats], n: int) -> Floats:
-    return sums(np.eye(n))
+def _matrix(sums: _Sums, n: int) -> Floats:
+    matrix: Floats = sums(np.eye(n))
+    return matrix
 
 
 def _forward_sums(x: Numbers) -> Numbers:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import yaml
 
@@ -138,7 +138,7 @@ class Schema:
 class _Loader(yaml.SafeLoader):
     """YAML 1.2's truth values: yes, no, on and off are labels, as people mean them; duplicate keys are errors."""
 
-    yaml_implicit_resolvers: ClassVar = {
+    yaml_implicit_resolvers = {  # noqa: RUF012 - as the base class declares it
         first: [(tag, regexp) for tag, regexp in resolvers if tag != "tag:yaml.org,2002:bool" or first in "tTfF"]
         for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }

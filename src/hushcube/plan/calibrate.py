@@ -2,7 +2,7 @@
 
 pure epsilon    one row may cost epsilon / k, with k rows per person
 rho-zCDP        one row may cost rho / k²
-(eps, delta)    one Gaussian mechanism. Two proofs for the noise actually drawn; the planner takes the better one.
+(eps, delta)    one Gaussian mechanism. Three proofs for the noise actually drawn; the planner takes the best one.
 
   smoothing     The analytic Gaussian mechanism [Balle and Wang 2018] holds for continuous noise:
                     delta = Phi(1/2s - eps s) - e^eps Phi(-1/2s - eps s),       s = sigma / sensitivity.
@@ -11,6 +11,8 @@ rho-zCDP        one row may cost rho / k²
                 the continuous value, which is post-processing: by Poisson summation sum_k exp(-(k-y)²/2t²) lies within
                 1 -+ e of t sqrt(2 pi) for every y, e = 2 sum_{j>=1} exp(-2 pi² t² j²), so kappa = ln((1+e)/(1-e)).
                 With t² = ln(8 m / slack) / (2 pi²), m numbers add less than `slack` to eps and to ln delta.
+  exact         Where one row moves a single number by 1, the discrete Gaussian X of parameter v has exactly
+                    delta = P(X > eps v - 1/2) - e^eps P(X > eps v + 1/2)   [Canonne, Kamath, Steinke 2020, Theorem 7].
   zcdp          rho-zCDP implies (eps, delta) for delta = exp((a-1)(a rho - eps)) / (a-1) (1 - 1/a)^a, any a > 1
                 [Canonne, Kamath, Steinke 2020, Corollary 13]. Proven for discrete noise as it stands; looser.
 """
@@ -22,10 +24,14 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Final, Literal
 
+import numpy as np
+
 from hushcube.model.privacy import Privacy
 
-Proof = Literal["direct", "smoothing", "zcdp"]
+Proof = Literal["direct", "smoothing", "exact", "zcdp"]
 
+_WIDEST: Final = 1e4
+"""Beyond this sigma the exact proof would save nothing: smoothing adds a millionth of the variance or less."""
 _SLACK: Final = 1e-11
 """Relative safety that dwarfs the rounding of floats in these formulas (below 1e-13)."""
 
@@ -41,13 +47,19 @@ def row_budget(privacy: Privacy, proof: Proof) -> Fraction:
     epsilon, delta = float(_given(privacy.epsilon)), float(_given(privacy.delta))
     if proof == "zcdp":
         return Fraction(zcdp_rho(epsilon, delta)) / k**2
+    if proof == "exact":
+        return Fraction(0.5 / discrete_variance(epsilon, delta))
     sigma = analytic_sigma(epsilon * (1 - _SLACK) - _allowance(epsilon), delta * math.exp(-_allowance(epsilon)))
     return Fraction(1 / (2 * (sigma * k) ** 2))
 
 
-def proofs(privacy: Privacy) -> tuple[Proof, ...]:
-    """The proofs that apply to a guarantee."""
-    return ("direct",) if privacy.delta is None else ("smoothing", "zcdp")
+def proofs(privacy: Privacy, *, tables: int | None) -> tuple[Proof, ...]:
+    """The proofs that apply to a guarantee; `tables`: how many tables of plain counts are measured, if nothing else."""
+    if privacy.delta is None:
+        return ("direct",)
+    single = tables == 1 and privacy.neighbours == "add-remove" and privacy.rows_per_person == 1
+    small = single and analytic_sigma(float(_given(privacy.epsilon)), float(privacy.delta)) < _WIDEST
+    return ("smoothing", "zcdp", "exact") if small else ("smoothing", "zcdp")
 
 
 def smoothing_variance(privacy: Privacy, numbers: float) -> float:
@@ -85,6 +97,31 @@ def analytic_sigma(epsilon: float, delta: float) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if analytic_delta(epsilon, middle) > delta else (low, middle)
     return high * (1 + _SLACK)
+
+
+def discrete_delta(epsilon: float, variance: float) -> float:
+    """The exact delta of the discrete Gaussian on an integer that one row moves by 1, rounded up."""
+    reach = math.ceil(40 * math.sqrt(variance)) + 2
+    k = np.arange(-reach, reach + 1, dtype=np.float64)
+    mass = np.exp(-(k**2) / (2 * variance))
+    tail = np.cumsum(mass[::-1])[::-1] / mass.sum()
+
+    def above(x: float) -> float:
+        return float(tail[min(max(math.floor(x) + 1 + reach, 0), 2 * reach)])
+
+    near, far = above(epsilon * variance - 0.5), above(epsilon * variance + 0.5)
+    return near * (1 + _SLACK) - math.exp(epsilon) * far * (1 - _SLACK)
+
+
+@lru_cache(maxsize=256)
+def discrete_variance(epsilon: float, delta: float) -> float:
+    """The least parameter, on a grid of one part in 10,000, whose exact delta suffices; delta is not monotone in it."""
+    start = analytic_sigma(epsilon, delta) ** 2
+    for step in range(-2000, 20_000):
+        variance = start * (1 + step * 1e-4)
+        if discrete_delta(epsilon, variance) <= delta:
+            return variance
+    return math.inf
 
 
 def zcdp_delta(rho: float, epsilon: float) -> float:

@@ -80,9 +80,13 @@ class Plan:
         budgets = self.budgets
         if len(budgets) != len(self.measured) or np.isnan(budgets).any() or (budgets <= 0).any():
             raise PlanError("plan, budgets", "must be positive, one for each measured set", "plan again")
-        if self.proof not in calibrate.proofs(self.privacy):
+        if self.proof not in calibrate.proofs(self.privacy, tables=counted_tables(self.basis, self.measured)):
             raise PlanError("plan, proof", f"{self.proof!r} does not fit the guarantee", "plan again")
         allowed = calibrate.row_budget(self.privacy, self.proof)
+        if self.proof == "exact":
+            drawn = calibrate.discrete_delta(float(self.privacy.epsilon or 0), 0.5 / float(budgets[0]))
+            if drawn > float(self.privacy.delta or 0):
+                raise BudgetExceeded(drawn, float(self.privacy.delta or 0), "delta")
         if self.proof == "smoothing":
             continuous = 0.5 / budgets - self.smoothing
             if (continuous[np.isfinite(budgets)] <= 0).any():
@@ -168,6 +172,11 @@ class Plan:
         if plan.digest != raw.get("digest"):
             raise PlanError("plan, digest", "does not fit the plan: the file was changed", again)
         return plan
+
+
+def counted_tables(basis: Basis, measured: Family) -> int | None:
+    """How many tables of plain counts are measured; None where something else is."""
+    return len(measured) if basis.name == "marginal" else None
 
 
 def smoothing(basis: Basis, measured: Family, privacy: Privacy) -> Floats:

@@ -24,8 +24,9 @@ def privacy_statement(plan: Plan, *, private: bool) -> str:
         _unit(privacy),
         "",
         f"How it is met: strategy `{plan.strategy}` measured {len(plan.measured):,} set(s) of attributes "
-        f"({plan.basis.name} basis) with exact discrete {plan.law.title()} noise{_proof(plan)}. Everything else in this folder is computed from those "
-        "noisy numbers and costs nothing more. The full description is in `plan.json`.",
+        f"({plan.basis.name} basis) with exact discrete {plan.law.title()} noise{_proof(plan)}. "
+        "Everything else in this folder is computed from those noisy numbers and costs nothing more. "
+        "The full description is in `plan.json`.",
         "",
         "The attributes and their values (`schema.yaml`) were declared as public; they are not protected.",
         "",
@@ -66,4 +67,6 @@ def _unit(privacy: Privacy) -> str:
 def _proof(plan: Plan) -> str:
     if plan.proof == "smoothing":
         return ", calibrated by the analytic Gaussian mechanism and widened so that the proof covers discrete noise"
+    if plan.proof == "exact":
+        return ", calibrated by the exact tail of that noise"
     return ", calibrated through zero-concentrated differential privacy" if plan.proof == "zcdp" else ""

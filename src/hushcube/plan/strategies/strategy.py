@@ -11,7 +11,7 @@ from hushcube.lattice.basis import Basis
 from hushcube.lattice.family import Family
 from hushcube.plan import calibrate, error
 from hushcube.plan.budgets import divide
-from hushcube.plan.plan import Budgets, Plan, Recovery
+from hushcube.plan.plan import Budgets, Plan, Recovery, counted_tables
 from hushcube.plan.request import Request
 
 
@@ -47,7 +47,7 @@ def decide(
         measured = Family(measured.sizes, [np.zeros((1, 0), np.int32), *measured.levels[1:]])
         s = np.concatenate([[0.0], s])
     plans = []
-    for proof in calibrate.proofs(request.privacy):
+    for proof in calibrate.proofs(request.privacy, tables=counted_tables(basis, measured)):
         shares = divide(basis, measured, s, request.privacy, budgets, proof)
         plans.append(Plan(request, strategy, budgets, recovery, proof, basis, measured, shares))
     return plans[0] if len(plans) == 1 else min(plans, key=error.weighted_variance)

@@ -201,8 +201,8 @@ def _integer(attribute: Attribute, column: str, kind: str) -> str:
         return _double(column, kind)
     wide = column if kind in INTEGERS else f"TRY_CAST({column if kind in NUMBERS else _text(column, kind)} AS HUGEINT)"
     clipped = f"CAST(greatest(least({wide}, {_OUTSIDE}), -{_OUTSIDE}) AS BIGINT)"
-    if kind in INTEGERS:
-        return clipped
+    if kind in INTEGERS:  # least and greatest pass over nulls
+        return f"CASE WHEN {column} IS NOT NULL THEN {clipped} END"
     double = _double(column, kind)
     whole = f"CASE WHEN CAST({wide} AS DOUBLE) = {double} THEN {clipped} END"
     return f"CASE WHEN {column} IS NOT NULL AND NOT isnan({double}) THEN COALESCE({whole}, {_OUTSIDE}) END"

@@ -13,12 +13,15 @@ from hushcube.private.engines import open_source
 from hushcube.private.engines.coding import literal, quote
 
 
-def positions(sql_type, values, **declared):
+CONNECTION = duckdb.connect()
+
+
+def positions(sql_type, given, /, **declared):
     """Where single values of a column go, one count for each; None where the data is refused."""
     attribute = Attribute(name="x", **declared)
     found = []
-    for value in values:
-        relation = duckdb.connect().sql(f"SELECT CAST({value} AS {sql_type}) AS x")
+    for value in given:
+        relation = CONNECTION.sql(f"SELECT CAST({value} AS {sql_type}) AS x")
         try:
             counts = open_source(relation).count(Schema((attribute,)), [np.array([[0]], dtype=np.int32)])
         except DataError:

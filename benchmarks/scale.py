@@ -1,0 +1,111 @@
+"""Many marginals: all of at most 3 of d attributes of 10 values, 10,000 rows, rho = 1/2, the `residual` strategy.
+
+Each case runs in a process of its own, so that its peak memory is its own.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+
+ROWS, SIZE = 10_000, 10
+
+
+def main(dimensions=(30, 50, 100), baseline_up_to=50):
+    """Print and return a row for each number of attributes; `ratio` is the plain algorithm's time over ours."""
+    rows = []
+    for d in dimensions:
+        row = {"attributes": d, **_child("ours", d)}
+        if d <= baseline_up_to:
+            plain = _child("plain", d)
+            row["plain_seconds"] = plain["plan"] + plain["measure"] + plain["recover"]
+            row["plain_GB"] = plain["peak_GB"]
+            row["plan_ratio"] = plain["plan"] / row["plan"]
+            row["ratio"] = row["plain_seconds"] / (row["plan"] + row["measure"] + row["recover"])
+        rows.append(row)
+        print({key: round(value, 3) if isinstance(value, float) else value for key, value in row.items()}, flush=True)
+    return rows
+
+
+def _child(which, d):
+    output = subprocess.run(
+        [sys.executable, "-m", "benchmarks.scale", which, str(d)], capture_output=True, text=True, check=True
+    )
+    return json.loads(output.stdout.splitlines()[-1])
+
+
+def ours(d):
+    from hushcube import Attribute, Schema
+    from hushcube.api import plan
+    from hushcube.plan import error
+    from hushcube.private.engines import open_source
+    from hushcube.private.measure import measure
+    from hushcube.release.bundle import write
+    from hushcube.release.release import Release
+    from hushcube.samples import generated
+
+    def decide(attributes):
+        schema = Schema(tuple(Attribute(name=f"a{i}", codes=SIZE) for i in range(attributes)))
+        return plan(schema, "<=3-way", rho="0.5", neighbours="add-remove", strategy="residual")
+
+    measure(decide(3), open_source(generated(10, (SIZE,) * 3, seed=1)))  # imports are not what is timed
+    data = generated(ROWS, (SIZE,) * d, seed=1)
+    clock = _Clock()
+    decision = decide(d)
+    total = error.total_variance(decision, exact=False)
+    clock.lap("plan")
+    measurement = measure(decision, open_source(data))
+    clock.lap("measure")
+    release = Release.of(decision, measurement)
+    cells = 0
+    for batch in decision.request.marginals.batches:
+        for part in batch.parts(2**18):
+            cells += release.source.tables(batch.rows[part], batch.shape).size
+    clock.lap("recover")
+    with tempfile.TemporaryDirectory() as folder:
+        write(release, Path(folder) / "release")
+        clock.lap("recover_and_write")
+    return {"marginals": len(decision.workload), "cells": cells, "total_variance": total, **clock.laps}
+
+
+def plain(d):
+    from benchmarks import baselines
+    from hushcube.samples import generated
+
+    sizes = (SIZE,) * d
+    codes = np.stack([column.to_numpy() for column in generated(ROWS, sizes, seed=1).columns], axis=1).astype(np.int64)
+    marginals = [m for k in range(4) for m in combinations(range(d), k)]
+    clock = _Clock()
+    variances, total = baselines.select(marginals, sizes)
+    clock.lap("plan")
+    answers = baselines.measure(variances, codes, sizes, np.random.default_rng(1))
+    clock.lap("measure")
+    inverses = [np.linalg.pinv(baselines.subtraction(n)) for n in sizes]
+    for marginal in marginals:
+        baselines.recover(marginal, answers, sizes, inverses)
+    clock.lap("recover")
+    return {"total_variance": total, **clock.laps}
+
+
+class _Clock:
+    def __init__(self):
+        self.laps = {}
+        self._last = time.perf_counter()
+
+    def lap(self, name):
+        now = time.perf_counter()
+        self.laps[name], self._last = now - self._last, now
+
+
+if __name__ == "__main__":
+    result = {"ours": ours, "plain": plain}[sys.argv[1]](int(sys.argv[2]))
+    result["peak_GB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    print(json.dumps(result))
