@@ -75,7 +75,7 @@ def compare(name, path, sizes, wanted, *, group_all=False) -> dict[str, object]:
     ways = {"engine": engine, "group_by": group_by, "bincount": bincount}
     if not group_all:
         ways["cover"] = covering
-    seconds = {way: math.inf for way in ways}
+    seconds = dict.fromkeys(ways, math.inf)
     checks = {}
     for _ in range(REPEATS):  # in turns, so that a busy machine is busy for all
         for way, run in ways.items():
@@ -105,16 +105,16 @@ def group_by(path, sizes, wanted) -> int:
     return total
 
 
-def read(path, sizes) -> list[np.ndarray]:
+def read(path) -> list[np.ndarray]:
     with duckdb.connect() as connection:
         table = connection.sql(f"FROM '{path}'").to_arrow_table().combine_chunks()
-    return [table.column(i).chunk(0).to_numpy() for i in range(len(sizes))]
+    return [table.column(i).chunk(0).to_numpy() for i in range(table.num_columns)]
 
 
 def bincount(path, sizes, wanted, block=1 << 16) -> int:
     """What a careful programmer writes first."""
     listed = [tuple(marginal) for group in wanted for marginal in group.tolist()]
-    columns = read(path, sizes)
+    columns = read(path)
     totals = [np.zeros(math.prod(sizes[i] for i in m), np.int64) for m in listed]
     if max(total.size for total in totals) > block:
         block = 1 << 22
@@ -132,7 +132,7 @@ def bincount(path, sizes, wanted, block=1 << 16) -> int:
 def covering(path, sizes, wanted, block=1 << 16) -> int:
     """The fastest way known before: a few 4-way tables, chosen by hand as pairs of pairs, or triples of pairs."""
     (group,) = wanted
-    columns = read(path, sizes)
+    columns = read(path)
     pairs = [(0, 1), (2, 3), (4, 5), (6, 7), (8, 9)]
     joined = [sum(some, ()) for some in itertools.combinations(pairs, group.shape[1])]
     if group.shape[1] == 3:

@@ -5,7 +5,7 @@ The matrices are built from the definitions (Kronecker products of the rows of e
 
 import math
 from fractions import Fraction
-from functools import reduce
+from functools import cache, reduce
 from itertools import combinations, product
 
 import numpy as np
@@ -113,11 +113,13 @@ def kron(matrices):
     return reduce(np.kron, matrices, np.ones((1, 1)))
 
 
+@cache
 def helmert_rows(n):
     """Row k: k ones, then -k."""
     return np.array([[1.0] * k + [-float(k)] + [0.0] * (n - k - 1) for k in range(1, n)]).reshape(n - 1, n)
 
 
+@cache
 def hadamard_rows(n):
     """(-1)^<b, j> for frequencies b > 0 and the real codes j < n."""
     size = 1
@@ -137,6 +139,11 @@ AXIS_ROWS = {
 
 def set_rows(basis_name, sizes, B):
     """The integer rows measured on set B, on the full domain."""
+    return _set_rows(basis_name, tuple(sizes), tuple(B))
+
+
+@cache
+def _set_rows(basis_name, sizes, B):
     return kron([AXIS_ROWS[basis_name](n) if i in B else np.ones((1, n)) for i, n in enumerate(sizes)])
 
 

@@ -29,8 +29,6 @@ from hushcube.private.measure import measure
 from hushcube.private.noise import SeededEntropy
 from hushcube.recover.recovery import recover
 
-TOLERANCE = 1e-9
-
 cases = pytest.mark.parametrize(
     ("sizes", "law", "neighbours", "strategy"),
     [(s, law, n, r) for s in SMALL_DOMAINS for law in LAWS for n in NEIGHBOURS for r in REGISTRY],
@@ -38,12 +36,14 @@ cases = pytest.mark.parametrize(
 )
 
 
-def words_for(sizes):
-    """The whole cube, and a workload that leaves spaces unseen, with uneven weights."""
-    yield "cube"
-    if len(sizes) > 1:
-        yield f"{len(sizes) - 1}-way,a0*a1=7"
-        yield "a0,a0*a1=0.25"
+def plans(sizes, law, neighbours, strategy):
+    """On the whole cube and, for two laws, on workloads with uneven weights that leave spaces unseen."""
+    words = ["cube"]
+    if len(sizes) > 1 and law in ({"epsilon": 1}, {"rho": 20}):
+        words += [f"{len(sizes) - 1}-way,a0*a1=7", "a0,a0*a1=0.25"]
+    for word in words:
+        for plan in every_plan(make_request(sizes, word, neighbours=neighbours, **law), [strategy]):
+            yield plan, Dense(plan), f"{label(plan)} {word}"
 
 
 def consistent_numbers(dense, rng):
@@ -57,43 +57,34 @@ def consistent_numbers(dense, rng):
 @cases
 def test_recovered_tables_are_those_of_the_dense_solution(sizes, law, neighbours, strategy):
     rng = np.random.default_rng(1)
-    for words in words_for(sizes):
-        for plan in every_plan(make_request(sizes, words, neighbours=neighbours, **law), [strategy]):
-            dense = Dense(plan)
-            numbers = consistent_numbers(dense, rng)
-            for A, table in all_tables(plan, recover(plan, dense.measurement(numbers))).items():
-                expected = (dense.recovery(A) @ numbers).reshape(table.shape)
-                np.testing.assert_allclose(table, expected, rtol=0, atol=1e-8, err_msg=f"{label(plan)} {words} {A}")
+    for plan, dense, message in plans(sizes, law, neighbours, strategy):
+        numbers = consistent_numbers(dense, rng)
+        for A, table in all_tables(plan, recover(plan, dense.measurement(numbers))).items():
+            expected = (dense.recovery(A) @ numbers).reshape(table.shape)
+            np.testing.assert_allclose(table, expected, rtol=0, atol=1e-8, err_msg=f"{message} {A}")
 
 
 @cases
-def test_predicted_variances_are_the_diagonals_of_the_dense_covariance(sizes, law, neighbours, strategy):
-    for words in words_for(sizes):
-        for plan in every_plan(make_request(sizes, words, neighbours=neighbours, **law), [strategy]):
-            dense = Dense(plan)
-            for exact in (True, False):
-                predicted = error.cell_variances(plan, exact=exact)
-                for number, A in enumerate(plan.request.marginals):
-                    diagonal = np.diag(dense.covariance(A, exact=exact))
-                    message = f"{label(plan)} {words} {A} exact={exact}"
-                    assert predicted[number] == pytest.approx(diagonal.mean(), rel=TOLERANCE, abs=1e-12), message
-                    if exact:
-                        cells = np.broadcast_to(error.cell_variance_table(plan, A), plan.schema.shape(A))
-                        np.testing.assert_allclose(cells.ravel(), diagonal, rtol=1e-8, atol=1e-12, err_msg=message)
+def test_predicted_variances_are_those_of_the_dense_covariance(sizes, law, neighbours, strategy):
+    for plan, dense, message in plans(sizes, law, neighbours, strategy):
+        exact, continuous = (error.cell_variances(plan, exact=exact) for exact in (True, False))
+        for number, A in enumerate(plan.request.marginals):
+            diagonal = np.diag(dense.covariance(A))
+            assert exact[number] == pytest.approx(diagonal.mean(), rel=1e-9, abs=1e-12), f"{message} {A}"
+            cells = np.broadcast_to(error.cell_variance_table(plan, A), plan.schema.shape(A))
+            np.testing.assert_allclose(cells.ravel(), diagonal, rtol=1e-8, atol=1e-12, err_msg=f"{message} {A}")
+            mean = np.diag(dense.covariance(A, exact=False)).mean()
+            assert continuous[number] == pytest.approx(mean, rel=1e-9, abs=1e-12), f"{message} {A}"
 
 
 @cases
 def test_variance_of_a_weighted_sum_is_that_of_the_dense_covariance(sizes, law, neighbours, strategy):
     rng = np.random.default_rng(2)
-    for words in words_for(sizes):
-        for plan in every_plan(make_request(sizes, words, neighbours=neighbours, **law), [strategy]):
-            dense = Dense(plan)
-            for A in plan.request.marginals:
-                shape = plan.schema.shape(A)
-                for weights in (np.asarray(rng.normal(size=shape)), np.asarray(rng.integers(0, 2, shape) * 1.0)):
-                    expected = weights.ravel() @ dense.covariance(A) @ weights.ravel()
-                    found = error.sum_variance(plan, A, weights)
-                    assert found == pytest.approx(expected, rel=1e-8, abs=1e-10), f"{label(plan)} {words} {A}"
+    for plan, dense, message in plans(sizes, law, neighbours, strategy):
+        for A in plan.request.marginals:
+            weights = np.asarray(rng.normal(size=plan.schema.shape(A)))
+            expected = weights.ravel() @ dense.covariance(A) @ weights.ravel()
+            assert error.sum_variance(plan, A, weights) == pytest.approx(expected, rel=1e-8, abs=1e-10), f"{message} {A}"
 
 
 @pytest.mark.parametrize("sizes", SMALL_DOMAINS, ids=str)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import re
+import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -67,8 +68,7 @@ class Attribute:
             raise SchemaError(where, f"declares {found}", "declare exactly one of values, range, bins, size")
         _CHECKS[declared[0]](where, getattr(self, "codes" if declared[0] == "size" else declared[0]))
         for policy in ("missing", "other"):
-            label = getattr(self, policy)
-            if not isinstance(label, str) or not label or len(label) > MAX_LABEL:
+            if not _is_label(getattr(self, policy)):
                 raise SchemaError(
                     f"{where}, {policy}", "must be a label", f"write `{policy}: error` or `{policy}: unknown`"
                 )
@@ -109,14 +109,12 @@ class Attribute:
     @cached_property
     def labels(self) -> tuple[str, ...]:
         """All labels in cell order: the domain, then categories for missing and other where declared."""
-        extra = dict.fromkeys(label for label in (self.missing, self.other) if label != ERROR)
-        known = self._domain_index
-        return self.domain + tuple(label for label in extra if label not in known)
+        return self.domain + self._categories
 
     @cached_property
     def size(self) -> int:
-        """How many values a cell of this attribute can take."""
-        return len(self.labels)
+        """How many values a cell of this attribute can take; counted without writing a million labels."""
+        return self._domain_size + len(self._categories)
 
     def position(self, label: str) -> int | None:
         """The position of a label in cell order, or None where there is no such label."""
@@ -132,9 +130,25 @@ class Attribute:
         """Where a value outside the domain goes, or None where it is an error."""
         return None if self.other == ERROR else self._index[self.other]
 
+    @property
+    def _domain_size(self) -> int:
+        if self.range is not None:
+            return self.range[1] - self.range[0] + 1
+        if self.bins is not None:
+            return len(self.bins) - 1
+        return len(self.values) if self.values is not None else self.codes or 0
+
     @cached_property
-    def _domain_index(self) -> dict[str, int]:
-        return {label: i for i, label in enumerate(self.domain)}
+    def _categories(self) -> tuple[str, ...]:
+        """The categories for missing and other that are not values of the domain."""
+        extra = dict.fromkeys(label for label in (self.missing, self.other) if label != ERROR)
+        return tuple(label for label in extra if not self._declares(label))
+
+    def _declares(self, label: str) -> bool:
+        if self.values is not None or self.bins is not None:
+            return label in self.domain
+        low, high = self.range if self.range is not None else (0, (self.codes or 0) - 1)
+        return re.fullmatch(r"0|-?[1-9][0-9]{0,18}", label) is not None and low <= int(label) <= high
 
     @cached_property
     def _index(self) -> dict[str, int]:
@@ -163,10 +177,12 @@ class Attribute:
             raise SchemaError(where, "must be a mapping", "write for example {name: sex, values: [Female, Male]}")
         unknown = sorted(str(key) for key in raw.keys() - _KEYS)
         if unknown:
-            raise SchemaError(where, f"has the unknown key {unknown[0]!r}", f"use only {', '.join(sorted(_KEYS))}")
+            raise SchemaError(
+                where, f"has the unknown key {_short(unknown[0])}", f"use only {', '.join(sorted(_KEYS))}"
+            )
         if "name" not in raw:
             raise SchemaError(where, "has no name", "add `name:`")
-        where = f"attribute {raw['name']!r}"
+        where = f"attribute {_short(raw['name'])}"
         for key in ("ordered",):
             if key in raw and not isinstance(raw[key], bool):
                 raise SchemaError(f"{where}, {key}", "must be true or false", f"write `{key}: true`")
@@ -186,9 +202,9 @@ class Attribute:
 
 
 def _check_name(name: Any) -> None:
-    if not isinstance(name, str) or not name or name != name.strip() or len(name) > 200:
+    if not _is_label(name) or name != name.strip() or len(name) > 200:
         raise SchemaError(
-            "attribute name", f"{str(name)[:40]!r} is not a name", "use a non-empty text without outer blanks"
+            "attribute name", f"{_short(name)} is not a name", "use a non-empty text without outer blanks"
         )
     bad = sorted(set(name) & _RESERVED)
     if bad:
@@ -207,10 +223,8 @@ def _check_values(where: str, values: Any) -> None:
     _check_count(f"{where}, values", len(values))
     seen: set[str] = set()
     for value in values:
-        if not isinstance(value, str) or not value or len(value) > MAX_LABEL:
-            raise SchemaError(
-                f"{where}, values", f"{str(value)[:40]!r} is not a label", "use non-empty texts or numbers"
-            )
+        if not _is_label(value):
+            raise SchemaError(f"{where}, values", f"{_short(value)} is not a label", "use non-empty texts or numbers")
         if value in seen:
             raise SchemaError(f"{where}, values", f"{value[:40]!r} stands there twice", "list each value once")
         seen.add(value)
@@ -279,9 +293,19 @@ def _label(field: str, raw: Any) -> str:
         return raw
     if isinstance(raw, int) or (isinstance(raw, float) and math.isfinite(raw)):
         return _number_text(raw)
-    raise SchemaError(
-        field, f"{str(raw)[:40]!r} is not a label", "use texts or numbers (null is declared by `missing:`)"
-    )
+    raise SchemaError(field, f"{_short(raw)} is not a label", "use texts or numbers (null is declared by `missing:`)")
+
+
+def _is_label(raw: Any) -> bool:
+    """A text that can be written: not empty, not endless, and without half characters (lone surrogates)."""
+    if not isinstance(raw, str) or not 0 < len(raw) <= MAX_LABEL:
+        return False
+    return raw.isascii() or not any("\ud800" <= c <= "\udfff" for c in raw)
+
+
+def _short(raw: Any) -> str:
+    """A few characters of what was written, for a message; YAML's anchors can make a small text a huge list."""
+    return repr(raw[:40]) if isinstance(raw, str) else reprlib.repr(raw)[:40]
 
 
 def _number_text(number: float) -> str:

@@ -27,7 +27,7 @@ SMALLEST_BUDGET: Final = Fraction(1, 10**9)
 SMALLEST_DELTA: Final = Fraction(1, 10**200)
 MAX_ROWS_PER_PERSON: Final = 1_000_000
 _DECIMAL: Final = re.compile(r"[+-]?(\d{1,40}(\.\d{0,400})?|\.\d{1,400})([eE][+-]?\d{1,4})?")
-_RATIO: Final = re.compile(r"\d{1,40}/\d{1,40}")
+_RATIO: Final = re.compile(r"\d{1,40}/0*[1-9]\d{0,39}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,7 +134,7 @@ def _fraction(field: str, raw: Any) -> Fraction:
     if isinstance(raw, int) and not isinstance(raw, bool):
         return Fraction(raw)
     text = repr(raw) if isinstance(raw, float) else str(raw).strip() if isinstance(raw, str | Decimal) else ""
-    if _RATIO.fullmatch(text) and not text.endswith("/0"):
+    if _RATIO.fullmatch(text):
         return Fraction(text)
     if not _DECIMAL.fullmatch(text):
         raise PrivacyError(field, f"{str(raw)[:40]!r} is not a finite number", "write a decimal number such as 0.5")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,6 +16,7 @@ from hushcube.model.attribute import Attribute
 from hushcube.model.marginal import Marginal
 
 MAX_ATTRIBUTES = 2_000
+MAX_LABELS = 20_000_000
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,10 @@ class Schema:
             raise SchemaError("attributes", f"there are more than {MAX_ATTRIBUTES:,}", "declare fewer attributes")
         if not isinstance(self.name, str) or not self.name:
             raise SchemaError("name", "must be a text", "write `name: people`")
+        if sum(attribute.size for attribute in self.attributes) > MAX_LABELS:
+            raise SchemaError(
+                "attributes", f"together they have more than {MAX_LABELS:,} values", "declare coarser values or bins"
+            )
         seen: set[str] = set()
         for attribute in self.attributes:
             if attribute.name in seen:
@@ -107,7 +113,7 @@ class Schema:
             raise SchemaError("schema", "must be a mapping", "start it with `name:` and `attributes:`")
         unknown = sorted(str(key) for key in raw.keys() - {"name", "attributes"})
         if unknown:
-            raise SchemaError("schema", f"has the unknown key {unknown[0]!r}", "use only name and attributes")
+            raise SchemaError("schema", f"has the unknown key {unknown[0][:40]!r}", "use only name and attributes")
         attributes = raw.get("attributes")
         if not isinstance(attributes, list):
             raise SchemaError("attributes", "must be a list", "write `attributes:` and one `- {name: ...}` for each")
@@ -128,6 +134,9 @@ class Schema:
         """Read a schema file's text."""
         try:
             raw = yaml.load(text, Loader=_Loader)  # noqa: S506 - a SafeLoader with fewer truth values
+        except (ValueError, RecursionError):  # a number of thousands of digits, a thousand brackets
+            problem = "holds a number that is too long, or lists that are too deep"
+            raise SchemaError("schema", problem, "write a flat list of attributes") from None
         except yaml.YAMLError as error:
             mark = getattr(error, "problem_mark", None)
             place = f"schema, line {mark.line + 1}" if mark is not None else "schema"
@@ -135,17 +144,34 @@ class Schema:
         return cls.from_dict(raw)
 
 
+_NUMBERS = {
+    "tag:yaml.org,2002:int": re.compile(r"[-+]?(0|[1-9][0-9]*)$"),
+    "tag:yaml.org,2002:float": re.compile(
+        r"([-+]?([0-9]+\.[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))$"
+    ),
+}
+
+
 class _Loader(yaml.SafeLoader):
-    """YAML 1.2's truth values: yes, no, on and off are labels, as people mean them; duplicate keys are errors."""
+    """YAML as people mean it: yes, no, 010, 12:30 and 2020-01-01 are labels; duplicate keys are errors.
+
+    YAML 1.1 reads them as true, false, 8, 750 and a date. Only numbers written the one usual way are numbers here.
+    """
 
     yaml_implicit_resolvers = {  # noqa: RUF012 - as the base class declares it
-        first: [(tag, regexp) for tag, regexp in resolvers if tag != "tag:yaml.org,2002:bool" or first in "tTfF"]
+        first: [
+            (tag, _NUMBERS.get(tag, regexp))
+            for tag, regexp in resolvers
+            if tag != "tag:yaml.org,2002:timestamp" and (tag != "tag:yaml.org,2002:bool" or first in "tTfF")
+        ]
         for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
-        for i, key in enumerate(keys):
-            if key in keys[:i]:
-                raise SchemaError("schema", f"the key {str(key)!r} stands twice in one mapping", "keep one of them")
+        keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+        if "<<" in keys:  # merged mappings can grow without bound
+            raise SchemaError("schema", "has the unknown key '<<'", "write each attribute out")
+        if len(set(keys)) != len(keys):
+            twice = next(key for key in keys if keys.count(key) > 1)
+            raise SchemaError("schema", f"the key {twice[:40]!r} stands twice in one mapping", "keep one of them")
         return super().construct_mapping(node, deep=deep)

@@ -132,7 +132,7 @@ def _within_range(attribute: Attribute) -> Callable[[pa.Array], Codes]:
         values, null = _values(array)
         whole = values.dtype.kind in "iu"
         if whole and null is None and len(values) and low <= values.min() and values.max() <= high:
-            return values.astype(code) if low == 0 else (values.astype(np.int64) - low).astype(code)
+            return values.astype(code, copy=False) if low == 0 else (values.astype(np.int64) - low).astype(code)
         inside = (values >= low) & (values <= high)
         if not whole:
             inside &= values == np.trunc(values)
@@ -171,6 +171,8 @@ def _values(array: pa.Array) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
 
 def _missing(array: pa.Array) -> NDArray[np.bool_] | None:
     """Where there is a null or a NaN; None when nowhere."""
+    if not array.null_count and not pa.types.is_floating(array.type):
+        return None
     null = array.is_null(nan_is_null=True)
     return _numpy(null) if null.true_count else None
 

@@ -23,6 +23,7 @@ from hushcube.private.engines.counter import Counter
 from hushcube.private.engines.source import Opened, Source
 
 _BATCH_VALUES: Final = 1 << 23
+"""Values in a batch, about; its rows are a power of two, so that the kernel's blocks fill it."""
 
 
 class DuckDBEngine:
@@ -78,7 +79,8 @@ def coded(data: Opened, attributes: Sequence[Attribute]) -> Iterator[list[Codes]
         place = data.position(attribute.source_column, f"attribute {attribute.name!r}")
         coders.append(coder(attribute, f"#{place + 1}", str(types[place].id)))
     chosen = data.relation.project(", ".join(f"{each.sql} AS k{i}" for i, each in enumerate(coders)))
-    for batch in _read_ahead(chosen.to_arrow_reader(max(1, _BATCH_VALUES // len(coders)))):
+    rows = max(1 << 16, 1 << (_BATCH_VALUES // len(coders)).bit_length() - 1)
+    for batch in _read_ahead(chosen.to_arrow_reader(rows)):
         yield [each.positions(column) for each, column in zip(coders, batch.columns, strict=True)]
 
 

@@ -42,10 +42,11 @@ class ScriptedEntropy:
 
 
 def exp_fraction(x, digits=80):
-    """exp(-x) to `digits` significant digits, by an independent implementation."""
+    """exp(-x) to within 10**-digits, by an independent implementation."""
     with localcontext() as context:
         context.prec = digits + 10
-        return Fraction((-Decimal(x.numerator) / Decimal(x.denominator)).exp())
+        value = (-Decimal(x.numerator) / Decimal(x.denominator)).exp()
+        return Fraction(int(value.scaleb(digits)), 10**digits)
 
 
 def close(value, reference, digits=60):
