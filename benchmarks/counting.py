@@ -93,7 +93,7 @@ def engine(path, sizes, wanted) -> int:
     return sum(int((counts.tables(group) ** 2).sum()) for group in wanted)
 
 
-def group_by(path, sizes, wanted) -> int:
+def group_by(path, _sizes, wanted) -> int:
     total = 0
     with duckdb.connect() as connection:
         connection.execute(f"CREATE VIEW t AS FROM '{path}'")

@@ -9,6 +9,7 @@ from functools import cache, reduce
 from itertools import combinations, product
 
 import numpy as np
+from hypothesis import settings
 
 from hushcube.lattice.family import Family
 from hushcube.model.attribute import Attribute
@@ -20,6 +21,9 @@ from hushcube.model.workload import Workload
 from hushcube.plan.plan import BUDGETS, RECOVERIES, Plan
 from hushcube.plan.request import Request
 from hushcube.plan.strategies import REGISTRY
+
+settings.register_profile("hushcube", deadline=None, max_examples=60)
+settings.load_profile("hushcube")
 
 ADULT8 = (9, 16, 7, 15, 6, 5, 2, 2)
 SMALL_DOMAINS = [(2, 3, 4), (2, 2, 2, 2), (3, 5), (2, 1, 3), (7,)]

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from hushcube.errors import BadInput
 from hushcube.model.privacy import Number, Privacy
 from hushcube.model.schema import Schema
 from hushcube.model.workload import Workload
@@ -92,6 +93,10 @@ def release(
     from hushcube.private.measure import measure
     from hushcube.private.noise import SeededEntropy
 
+    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or seed < 0):
+        raise BadInput(
+            "seed", "is not a whole number of at least 0", "give such a number, or none: seeds are for tests"
+        )
     folder = None if out is None else Path(out)
     if folder is not None:
         check_output(folder)

@@ -57,9 +57,7 @@ COLUMNS = {
         [-1.5, -1.51, 0, 9.999, 10, 50, 50.1, math.inf, -math.inf, math.nan, None, 1, 2, 3, 4, 1e300, -0.0],
         pa.float64(),
     ),
-    "code": pa.array(
-        [0, 1, 2, 3, 4, -1, None, 0.5, 1.0, 2.0, 3.5, math.nan, math.inf, 0, 1, 2, 3], pa.float64()
-    ),
+    "code": pa.array([0, 1, 2, 3, 4, -1, None, 0.5, 1.0, 2.0, 3.5, math.nan, math.inf, 0, 1, 2, 3], pa.float64()),
     "flag": pa.array([True, False, None] * 5 + [True, True]),
     "number": pa.array([1, 30, -2, 0, None, 3, 31, 1, 1, 1, 30, 30, -2, None, 10, 300, 1], pa.int16()),
     "unused": pa.array(list(range(17))),
@@ -78,9 +76,7 @@ def write_csv(path: Path, table: pa.Table) -> Path:
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(table.column_names)
-        writer.writerows(
-            [[text(value) for value in row] for row in zip(*table.to_pydict().values(), strict=True)]
-        )
+        writer.writerows([[text(value) for value in row] for row in zip(*table.to_pydict().values(), strict=True)])
     return path
 
 
@@ -151,8 +147,7 @@ def make(request, tmp_path):
 
 def marginals(d, orders):
     return [
-        np.array(list(itertools.combinations(range(d), k)), dtype=np.int32).reshape(-1 if k else 1, k)
-        for k in orders
+        np.array(list(itertools.combinations(range(d), k)), dtype=np.int32).reshape(-1 if k else 1, k) for k in orders
     ]
 
 
@@ -179,8 +174,7 @@ def brute(schema, table, marginal):
     columns = [table.column(schema.attributes[i].source_column).to_pylist() for i in marginal]
     attributes = [schema.attributes[i] for i in marginal]
     cells = Counter(
-        tuple(place(a, value) for a, value in zip(attributes, row, strict=True))
-        for row in zip(*columns, strict=True)
+        tuple(place(a, value) for a, value in zip(attributes, row, strict=True)) for row in zip(*columns, strict=True)
     )
     counts = np.zeros(schema.shape(marginal) or (1,), dtype=np.int64)
     for cell, n in cells.items():
@@ -196,9 +190,7 @@ def check(engine, schema, table, orders=(0, 1, 2, 3)):
         for marginal in group:
             found = counts.tables(marginal[None])
             assert found.dtype == np.int64
-            assert np.array_equal(found[0], brute(schema, table, tuple(marginal.tolist()))), schema.describe(
-                marginal
-            )
+            assert np.array_equal(found[0], brute(schema, table, tuple(marginal.tolist()))), schema.describe(marginal)
 
 
 def test_every_source_agrees_with_brute_force_on_hostile_data(make):
@@ -239,12 +231,8 @@ def test_refusals_name_the_column_and_the_fix_but_no_value(make, name, policy):
     assert repr(name) in message
     assert repr(attribute.source_column) in message
     assert f"`{policy}: " in message
-    leaked = [
-        str(value) for value in TABLE.column(attribute.source_column).to_pylist() if len(str(value)) > 2
-    ]
-    assert not [
-        value for value in leaked if value in message and value not in ("none", "None", "True", "False")
-    ]
+    leaked = [str(value) for value in TABLE.column(attribute.source_column).to_pylist() if len(str(value)) > 2]
+    assert not [value for value in leaked if value in message and value not in ("none", "None", "True", "False")]
     assert caught.value.__cause__ is None
 
 
@@ -321,9 +309,7 @@ def test_nltcs_has_the_known_ones():
     schema = nltcs_schema()
     wanted = marginals(16, (1, 16))
     counts = open_source(shared("nltcs.parquet")).count(schema, wanted)
-    ones = (
-        "2,285 5,947 8,697 4,483 9,466 5,347 14,577 4,671 7,646 5,590 10,477 11,965 10,638 4,949 4,552 3,144"
-    )
+    ones = "2,285 5,947 8,697 4,483 9,466 5,347 14,577 4,671 7,646 5,590 10,477 11,965 10,638 4,949 4,552 3,144"
     assert counts.tables(wanted[0])[:, 1].tolist() == [int(n.replace(",", "")) for n in ones.split()]
     full = counts.tables(wanted[1])
     assert ((full > 0).sum(), (full == 1).sum(), full.max()) == (3_152, 1_729, 3_853)

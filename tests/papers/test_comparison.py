@@ -1,5 +1,7 @@
 """Which strategy wins: the totals of math-notes section 8 and of the first step's issue, to the digits printed."""
 
+import math
+
 import pytest
 from helpers import ADULT8, make_plan, make_request
 
@@ -25,7 +27,9 @@ def total(sizes, words, variant, **privacy):
 
 
 def to_digits(found, printed, digits):
-    assert f"{found:.{digits - 1}e}" == f"{printed:.{digits - 1}e}"
+    """Half a unit of the last printed digit, and 1% of one: the notes round 3.338496e8 to 3.339e8."""
+    unit = 10.0 ** (math.floor(math.log10(printed)) - digits + 1)
+    assert abs(found - printed) <= 0.51 * unit
 
 
 @pytest.mark.parametrize("column", range(4), ids=lambda i: f"{'adult8' if i < 2 else 'binary16'} {COLUMNS[i][1]}")

@@ -26,9 +26,11 @@ def command(out: str | None) -> None:
     from hushcube.api import compare, release
     from hushcube.cli.plan import show_comparison, show_marginals
     from hushcube.cli.show import show_table
+    from hushcube.release.bundle import check_output
     from hushcube.samples import TITANIC, titanic
 
     folder = Path(out) if out is not None else _free_folder()
+    check_output(folder)
     with progress_bar() as progress:
         comparison = compare(TITANIC, "<=2-way", epsilon=1, neighbours="add-remove", progress=progress)
     click.echo("1. Plan: the error of every table, before any data is touched.\n")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from hushcube.errors import BadInput, SchemaError
+from hushcube.errors import BadInput, OutputError, SchemaError
 
 if TYPE_CHECKING:
     from hushcube.model.schema import Schema
@@ -83,6 +84,36 @@ def read_schema(path: str) -> Schema:
     from hushcube.model.schema import Schema
 
     return Schema.from_yaml(read_text(path, SchemaError, "schema"))
+
+
+def new_file(path: str) -> Path:
+    """A file that can be written and is not there yet, before any work is done for it."""
+    target = Path(path)
+    try:
+        target.lstat()
+    except FileNotFoundError:
+        if target.absolute().parent.is_dir():
+            return target
+    except (OSError, ValueError):
+        pass
+    raise OutputError(
+        "--out", "the file exists already, or cannot be made there", "choose a new file in an existing folder"
+    )
+
+
+def write_file(text: str, target: Path) -> None:
+    """Write a file whole or not at all."""
+    partial = target.with_name(f".hushcube-partial-{os.getpid()}")
+    try:
+        try:
+            partial.write_text(text, encoding="utf-8")
+            partial.rename(target)
+        finally:
+            partial.unlink(missing_ok=True)
+    except OSError:
+        raise OutputError(
+            "--out", "the file cannot be written", "choose another place, or mend its permissions"
+        ) from None
 
 
 def read_text(path: str, kind: type[BadInput], field: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,11 +22,22 @@ def note(text: str) -> None:
     click.echo(text, err=True)
 
 
-def console() -> Any:
-    """A terminal for tables; wide enough not to fold when the output is not a terminal."""
+def console(**options: Any) -> Any:
+    """A terminal for tables; wide enough not to fold when the output is not a terminal. Labels are not markup."""
     from rich.console import Console
 
-    return Console(width=None if sys.stdout.isatty() else 120, highlight=False)
+    if not sys.stdout.isatty():
+        options.setdefault("width", 120)
+    return Console(highlight=False, markup=False, emoji=False, **options)
+
+
+def visible(text: str) -> str:
+    """A label as it may be printed: what would steer a terminal is written out.
+
+    >>> visible("a\\tb\\x1b[2J é")
+    'a\\\\tb\\\\x1b[2J é'
+    """
+    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 @contextmanager
@@ -49,6 +61,8 @@ def number(value: float) -> str:
     >>> number(1336772.26), number(0.01234), number(24.0)
     ('1,336,772', '0.01234', '24')
     """
+    if abs(value) > 1e300:  # a Python integer, too large for a float
+        return f"about 10^{math.floor(math.log10(value))}"
     if value == 0 or abs(value) >= 1000:
         return f"{value:,.0f}" if abs(value) < 1e12 else f"{value:.4g}"
     return f"{value:.4g}"

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hushcube.cli.options import as_json, make_comparison, planning
-from hushcube.cli.output import console, note, number, print_json, progress_bar
-from hushcube.errors import OutputError
+from hushcube.cli.options import as_json, make_comparison, new_file, planning, write_file
+from hushcube.cli.output import console, note, number, print_json, progress_bar, visible
 
 if TYPE_CHECKING:
     from hushcube.plan.plan import Plan
@@ -30,13 +29,7 @@ def command(out: str | None, as_json: bool, **options: Any) -> None:
     hushcube plan --schema people.yaml --workload 2-way --epsilon 1 --neighbours add-remove
     hushcube plan --schema people.yaml --workload "<=3-way" --rho 0.5 --neighbours add-remove --out plan.json
     """
-    target = None if out is None else Path(out)
-    if target is not None and (target.exists() or not target.absolute().parent.is_dir()):
-        raise OutputError(
-            "--out",
-            "the file exists already, or its folder does not",
-            "choose a new file in an existing folder",
-        )
+    target = None if out is None else new_file(out)
     with progress_bar() as progress:
         comparison = make_comparison(options, progress)
     if target is not None:
@@ -52,15 +45,7 @@ def command(out: str | None, as_json: bool, **options: Any) -> None:
 
 def save(plan: Plan, target: Path) -> None:
     """Write a plan file whole or not at all."""
-    partial = target.with_name(f".{target.name}.partial")
-    try:
-        partial.write_text(plan.to_json(), encoding="utf-8")
-        partial.rename(target)
-    except OSError:
-        partial.unlink(missing_ok=True)
-        raise OutputError(
-            "--out", "the file cannot be written", "choose another place, or mend its permissions"
-        ) from None
+    write_file(plan.to_json(), target)
 
 
 def document(comparison: Comparison) -> dict[str, Any]:
@@ -69,10 +54,12 @@ def document(comparison: Comparison) -> dict[str, Any]:
 
     chosen = comparison.chosen
     names = chosen.schema.names
+    asked = chosen.workload.marginals
+    ids = chosen.request.marginals.ids(asked)
     rows = zip(
-        chosen.request.marginals,
-        error.exact_cell_variances(chosen).tolist(),
-        margins.margins(chosen).tolist(),
+        asked,
+        error.exact_cell_variances(chosen)[ids].tolist(),
+        margins.margins(chosen)[ids].tolist(),
         strict=True,
     )
     return {
@@ -128,7 +115,7 @@ def show_comparison(comparison: Comparison) -> None:
 
     chosen = comparison.chosen
     grid = Table(
-        title=f"{chosen.schema.name}: {len(chosen.workload):,} tables, "
+        title=f"{visible(chosen.schema.name)}: {len(chosen.workload):,} tables, "
         f"{chosen.workload.cells:,} cells, {chosen.privacy}",
         title_justify="left",
     )
@@ -181,7 +168,7 @@ def show_marginals(plan: Plan) -> None:
     ids = plan.request.marginals.ids(plan.workload.marginals[:_SHOWN])
     for marginal, at in zip(plan.workload.marginals, ids.tolist(), strict=False):
         grid.add_row(
-            plan.schema.describe(marginal),
+            visible(plan.schema.describe(marginal)),
             f"{plan.schema.cells(marginal):,}",
             number(math.sqrt(variances[at])),
             f"± {number(widths[at])}",

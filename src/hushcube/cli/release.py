@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from hushcube.cli.options import as_json, make_comparison, planning, read_text
 from hushcube.cli.output import note, print_json, progress_bar
@@ -48,11 +49,10 @@ def command(
         raise BadInput("--data", "is not given", "name the data, for example `--data people.parquet`")
     if out is None:
         raise BadInput("--out", "is not given", "name a new folder for the release")
-    given = [name for name, value in options.items() if value not in (None, (), 1)]
+    context = click.get_current_context()
+    given = [name for name in options if context.get_parameter_source(name) is not ParameterSource.DEFAULT]
     if plan_file is not None and given:
         raise BadInput(f"--{given[0].replace('_', '-')}", "stands beside a plan file", "leave it out: the plan decides")
-    if seed is not None and seed < 0:
-        raise BadInput("--seed", "is negative", "give a number of at least 0")
     check_output(Path(out))
     with progress_bar() as progress:
         if plan_file is not None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import click
 
-from hushcube.cli.options import as_json, read_schema
-from hushcube.cli.output import console, note, number, print_json
-from hushcube.errors import BadInput, DataError, OutputError
+from hushcube.cli.options import as_json, new_file, read_schema, write_file
+from hushcube.cli.output import console, note, number, print_json, visible
+from hushcube.errors import BadInput, DataError
+
+_LARGEST_JSON = 10**300
+"""Readers of JSON hold numbers in floats; a full table beyond that is null."""
 
 
 @click.group("schema")
@@ -24,6 +26,8 @@ def command() -> None:
 @as_json
 def check(schema_file: str, data: str | None, query: str | None, as_json: bool) -> None:
     """Read a schema file and say what it declares; with --data, whether the data fits it."""
+    from dataclasses import asdict
+
     from rich.table import Table
 
     schema = read_schema(schema_file)
@@ -48,23 +52,25 @@ def check(schema_file: str, data: str | None, query: str | None, as_json: bool) 
                     }
                     for a in schema.attributes
                 ],
-                "cells": cells,
-                "findings": [str(finding) for finding in findings],
+                "cells": cells if cells < _LARGEST_JSON else None,
+                "findings": [asdict(finding) for finding in findings],
             }
         )
     else:
         grid = Table(
-            title=f"{schema.name}: {len(schema)} attributes, {number(cells)} cells in the full table",
+            title=f"{visible(schema.name)}: {len(schema)} attributes, {number(cells)} cells in the full table",
             title_justify="left",
         )
         for heading in ("attribute", "size", "values", "ordered", "missing", "other"):
             grid.add_column(heading, justify="right" if heading == "size" else "left")
         for a in schema.attributes:
-            shown = ", ".join(a.labels[:4]) + (", ..." if a.size > 4 else "")
-            grid.add_row(a.name, f"{a.size:,}", shown, "yes" if a.is_ordered else "no", a.missing, a.other)
+            shown = ", ".join(map(visible, a.labels[:4])) + (", ..." if a.size > 4 else "")
+            policies = visible(a.missing), visible(a.other)
+            grid.add_row(visible(a.name), f"{a.size:,}", shown, "yes" if a.is_ordered else "no", *policies)
         console().print(grid)
         for finding in findings:
-            note(str(finding))
+            examples = f" ({', '.join(map(visible, finding.examples))})" if finding.examples else ""
+            note(f"{finding.message}{examples}. Fix: {finding.fix}.")
     if findings:
         raise DataError("data", "does not fit the schema", "mend the schema or the data as listed above")
 
@@ -81,22 +87,12 @@ def draft(data: str | None, query: str | None, out: str | None, name: str, max_v
 
     if data is None and query is None:
         raise BadInput("SOURCE", "is not given", "name the data, for example `hushcube schema draft people.parquet`")
-    if out is not None and (Path(out).exists() or not Path(out).absolute().parent.is_dir()):
-        raise OutputError(
-            "--out",
-            "the file exists already, or its folder does not",
-            "choose a new file in an existing folder",
-        )
+    target = None if out is None else new_file(out)
     schema, remarks = draft_schema(data, query=query, name=name, max_values=max_values)
     text = "# A draft made from the data. Review every value before use: a schema is public.\n" + schema.to_yaml()
-    if out is None:
+    if target is None:
         click.echo(text, nl=False)
     else:
-        try:
-            Path(out).write_text(text, encoding="utf-8")
-        except OSError:
-            raise OutputError(
-                "--out", "the file cannot be written", "choose another place, or mend its permissions"
-            ) from None
+        write_file(text, target)
     for remark in remarks:
         note(remark)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hushcube.cli.options import as_json
-from hushcube.cli.output import console, note, number, print_json
+from hushcube.cli.output import console, note, number, print_json, visible
 from hushcube.errors import QueryError
 
 if TYPE_CHECKING:
@@ -105,10 +105,10 @@ def show_table(table: NoisyTable, name: str, rows: int, truth: Any = None) -> No
     """Cells with their error bars, drawn to scale; beside them the truth, where it is public."""
     from rich.table import Table
 
-    words = "*".join(table.attributes) or "total"
-    grid = Table(title=f"{name}: {words}, unbiased, with 95% margins", title_justify="left")
+    words = visible("*".join(table.attributes)) or "total"
+    grid = Table(title=f"{visible(name)}: {words}, unbiased, with 95% margins", title_justify="left")
     for attribute in table.attributes:
-        grid.add_column(attribute)
+        grid.add_column(visible(attribute))
     grid.add_column("value", justify="right")
     grid.add_column("margin", justify="right")
     grid.add_column("")
@@ -119,7 +119,7 @@ def show_table(table: NoisyTable, name: str, rows: int, truth: Any = None) -> No
     for at, labels in zip(range(rows), product(*table.labels), strict=False):
         bar = _bar(values[at], margins[at], largest)
         known = [] if truth is None else [number(float(truth.ravel()[at]))]
-        grid.add_row(*labels, number(values[at]), f"± {number(margins[at])}", bar, *known)
+        grid.add_row(*map(visible, labels), number(values[at]), f"± {number(margins[at])}", bar, *known)
     console().print(grid)
     if values.size > rows:
         note(f"... and {values.size - rows:,} more cells: --rows shows more, --json all")
@@ -176,12 +176,15 @@ def _show_contents(release: Release, rows: int, *, as_json: bool) -> None:
             }
         )
         return
-    grid = Table(title=f"{release.schema.name}: {len(release):,} tables, {plan.privacy}", title_justify="left")
+    title = f"{visible(release.schema.name)}: {len(release):,} tables, {plan.privacy}"
+    grid = Table(title=title, title_justify="left")
     grid.add_column("table")
     grid.add_column("cells", justify="right")
     grid.add_column("standard error", justify="right")
     for entry in listed[:rows]:
-        grid.add_row("*".join(entry["attributes"]) or "total", f"{entry['cells']:,}", number(entry["std_error"]))
+        grid.add_row(
+            visible("*".join(entry["attributes"])) or "total", f"{entry['cells']:,}", number(entry["std_error"])
+        )
     console().print(grid)
     if len(listed) > rows:
         note(f"... and {len(listed) - rows:,} more tables: --rows shows more, --json all")

@@ -19,6 +19,9 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
+SMALLEST_RATE: Final = 2.0**-51
+LARGEST_VARIANCE: Final = 2.0**79
+"""Beyond these the samplers could not be exact in 64 bits; the noise would drown any table long before."""
 SMOOTH: Final = 2.5
 """From this parameter on the discrete Gaussian's moments are the continuous ones to 1e-16: exp(-2 pi² 2.5) < 1e-21."""
 

@@ -16,7 +16,7 @@ from hushcube.model.attribute import Attribute
 from hushcube.model.marginal import Marginal
 
 MAX_ATTRIBUTES = 2_000
-MAX_LABELS = 20_000_000
+MAX_LABELS = 5_000_000
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,7 @@ def closed_form(s: Floats, C: Floats, *, pure: bool) -> Floats:
 def scaled(basis: Basis, measured: Family, shape: Floats, privacy: Privacy, allowed: Fraction) -> Floats:
     """`shape` times the largest float factor found that keeps the exact cost within `allowed`."""
     free = privacy.neighbours == "replace-one"
-    budgets = np.where(_is_total(measured), np.inf, shape) if free else shape
+    budgets = np.where(cost.unchanged_by_replacing(measured), np.inf, shape) if free else shape
 
     def spent(values: Floats) -> Fraction:
         return cost.row_cost(basis, measured, values, pure=privacy.is_pure, neighbours=privacy.neighbours)
@@ -69,8 +69,3 @@ def scaled(basis: Basis, measured: Family, shape: Floats, privacy: Privacy, allo
     while spent(budgets) > allowed:  # rounded against ourselves
         budgets = budgets * (1 - 2.0**-50)
     return budgets
-
-
-def _is_total(measured: Family) -> NDArray[np.bool_]:
-    """Sets whose answer cannot change when one row replaces another."""
-    return np.asarray(measured.product(np.where(measured.sizes > 1, 2.0, 1.0)) == 1)

@@ -47,7 +47,7 @@ def row_cost(basis: Basis, measured: Family, budgets: Floats, *, pure: bool, nei
             (column(basis, batch.shape, pure=pure) * exact_sum(budgets[batch.ids]) for batch in measured.batches),
             Fraction(0),
         )
-    varying = measured.product(measured.sizes > 1) * (np.arange(len(measured)) >= _totals(measured)) > 0
+    varying = ~unchanged_by_replacing(measured)
     if not np.isfinite(budgets[varying]).all():
         raise OverflowError("exact answers have no finite cost when a row is replaced")
     spent = np.where(varying, budgets, 0.0)
@@ -80,8 +80,9 @@ def exact_sum(values: Floats) -> Fraction:
     return Fraction(total) * Fraction(2) ** (low - 53)
 
 
-def _totals(measured: Family) -> int:
-    return len(measured.levels[0]) if measured.levels else 0
+def unchanged_by_replacing(measured: Family) -> NDArray[np.bool_]:
+    """Sets whose answer cannot change when one row replaces another: the total, and attributes of one value."""
+    return np.asarray(measured.product(np.where(measured.sizes > 1, 2.0, 1.0)) == 1)
 
 
 def _largest_change(basis: Basis, measured: Family, budgets: Floats, *, pure: bool) -> float:

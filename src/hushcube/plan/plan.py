@@ -16,9 +16,10 @@ from typing import Any, Final, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from hushcube.errors import BadInput, BudgetExceeded, PlanError
+from hushcube.errors import BadInput, BudgetExceeded, NotApplicable, PlanError
 from hushcube.lattice.basis import BASES, Basis
 from hushcube.lattice.family import Family
+from hushcube.model.noise import LARGEST_VARIANCE, SMALLEST_RATE
 from hushcube.model.privacy import Privacy
 from hushcube.model.schema import Schema
 from hushcube.model.workload import Workload
@@ -48,6 +49,7 @@ class Plan:
 
     def __post_init__(self) -> None:
         self._check_cost()
+        self._check_noise()
 
     @property
     def schema(self) -> Schema:
@@ -105,6 +107,18 @@ class Plan:
             raise BudgetExceeded(np.inf, allowed, unit) from None
         if spent > allowed:
             raise BudgetExceeded(spent, allowed, unit)
+
+    def _check_noise(self) -> None:
+        """Refuse noise so large that it could not be drawn exactly, before anything is counted."""
+        budgets, sizes = self.budgets, self.measured.sizes
+        if self.law == "laplace":
+            stretch = self.measured.product(self.basis.per_axis(self.basis.stretch, sizes))
+            drawable = budgets >= SMALLEST_RATE * stretch
+        else:
+            norms = self.measured.product(sizes * (sizes - 1.0)) if self.basis.name == "helmert" else 1.0
+            drawable = 0.5 / budgets * norms <= LARGEST_VARIANCE
+        if not drawable.all():
+            raise NotApplicable(self.strategy, "the budget is so small that the noise would not fit 64-bit integers")
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form, without the digest."""

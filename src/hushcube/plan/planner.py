@@ -59,8 +59,14 @@ def compare(
         if progress:
             progress(name, done / len(variants))
         start = time.perf_counter()
-        plan = REGISTRY[name].plan(request, rule, way)
+        try:
+            plan = REGISTRY[name].plan(request, rule, way)
+        except NotApplicable as problem:
+            skipped[name] = problem.reason
+            continue
         candidates.append(Candidate(plan, time.perf_counter() - start))
+    if not candidates:
+        raise NotApplicable(*next(iter(skipped.items())))
     chosen = min((candidate.plan for candidate in candidates), key=error.weighted_variance)
     return Comparison(tuple(candidates), chosen, skipped)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -93,24 +93,23 @@ def _outside(data: Opened, attribute: Attribute) -> tuple[str, ...]:
 def draft_schema(
     source: object, *, query: str | None = None, name: str = "data", max_values: int = 100
 ) -> tuple[Schema, list[str]]:
-    """A first schema for some data, and notes on what was decided and left out."""
+    """A first schema for some data, and notes on what was decided and left out; the data is read twice."""
     attributes: dict[str, Attribute] = {}
     notes = [REVIEW]
     with recognise(source, query=query).open() as data:
-        for place, column in enumerate(data.names):
-            if data.names.count(column) > 1:
-                notes.append(f"{column!r} left out: several columns have this name")
-                continue
-            facts = _Facts.read(data, place)
-            declared, note = _declare(data, place, facts, max_values)
-            if declared is None:
-                notes.append(f"{column!r} left out: {note}")
-                continue
-            attribute = _named(column, declared, set(attributes))
-            attributes[attribute.name] = attribute
-            renamed = f"; renamed to {attribute.name!r}" if attribute.name != column else ""
-            if note or renamed:
-                notes.append(f"{column!r}: {note or 'kept'}{renamed}")
+        facts = _read_facts(data, max_values)
+    for column, fact in zip(data.names, facts, strict=True):
+        declared, note = _declare(fact, max_values)
+        if data.names.count(column) > 1:
+            declared, note = None, "several columns have this name"
+        if declared is None:
+            notes.append(f"{column!r} left out: {note}")
+            continue
+        attribute = _named(column, declared, set(attributes))
+        attributes[attribute.name] = attribute
+        renamed = f"; renamed to {attribute.name!r}" if attribute.name != column else ""
+        if note or renamed:
+            notes.append(f"{column!r}: {note or 'kept'}{renamed}")
     if not attributes:
         raise DataError("data", "no column can be drafted", "declare a schema by hand")
     return Schema(tuple(attributes.values()), name), notes
@@ -118,7 +117,7 @@ def draft_schema(
 
 @dataclass(frozen=True)
 class _Facts:
-    """What one pass over a column tells; numbers are its finite ones, where all its values are numbers."""
+    """What is known of a column; low and high only where all its values are numbers, values only where few."""
 
     kind: str
     rows: int
@@ -128,82 +127,88 @@ class _Facts:
     low: float | None
     high: float | None
     infinite: bool
+    values: tuple[str, ...] | None = None
 
-    @classmethod
-    def read(cls, data: Opened, place: int) -> _Facts:
-        kind = str(data.relation.types[place].id)
-        x = f"#{place + 1}"
-        text = x if kind == "varchar" else f"CAST({x} AS VARCHAR)"
-        number = f"TRY_CAST({text if kind not in NUMBERS else x} AS DOUBLE)"
-        if kind in NUMBERS:
-            whole = "true" if kind in INTEGERS else "bool_and(n = trunc(n)) FILTER (isfinite(n))"
-        else:
-            whole = f"bool_and(regexp_full_match(t, '{_WHOLE}'))"
-        shown = data.relation.project(f"{x} AS x, {text} AS t, {number} AS n")
-        facts = shown.aggregate(
-            "count(*), COALESCE(bool_or(x IS NULL OR isnan(n)), false), approx_count_distinct(t), "
-            f"COALESCE({whole}, false), bool_or(x IS NOT NULL AND n IS NULL), "
-            "min(n) FILTER (isfinite(n)), max(n) FILTER (isfinite(n)), COALESCE(bool_or(isinf(n)), false)"
-        ).fetchall()[0]
-        rows, missing, distinct, whole_found, words, low, high, infinite = facts
+
+def _read_facts(data: Opened, max_values: int) -> list[_Facts]:
+    """One pass for the facts of all columns, a second one for the values of those that have few."""
+    kinds = [str(kind.id) for kind in data.relation.types]
+    columns = [f"#{i + 1}" if kind in NUMBERS else f"CAST(#{i + 1} AS VARCHAR)" for i, kind in enumerate(kinds)]
+    shown = ", ".join(f"{column} AS x{i}, TRY_CAST({column} AS DOUBLE) AS n{i}" for i, column in enumerate(columns))
+    asked = ", ".join(_questions(i, kind) for i, kind in enumerate(kinds))
+    rows, *answers = data.relation.project(shown).aggregate(f"count(*), {asked}").fetchall()[0]
+    facts = []
+    for i, kind in enumerate(kinds):
+        null, nan, distinct, whole, words, low, high, infinite = answers[8 * i : 8 * i + 8]
         if words or kind not in NUMBERS | {"varchar"}:
-            missing, low, high, infinite = _has_nulls(data, place), None, None, False
-        return cls(kind, rows, bool(missing), distinct, bool(whole_found), low, high, bool(infinite))
+            nan, low, high, infinite = False, None, None, False
+        facts.append(_Facts(kind, rows, bool(null or nan), distinct, bool(whole), low, high, bool(infinite)))
+    few = [i for i, fact in enumerate(facts) if fact.distinct <= 2 * max_values]
+    if few:
+        lists = ", ".join(f"CAST(list(DISTINCT #{i + 1}) FILTER (#{i + 1} IS NOT NULL) AS VARCHAR[])" for i in few)
+        for i, values in zip(few, data.relation.aggregate(lists).fetchall()[0], strict=True):
+            if len(values or ()) <= max_values:
+                facts[i] = replace(facts[i], values=tuple(values or ()))
+    return facts
 
 
-def _has_nulls(data: Opened, place: int) -> bool:
-    """Whether a column holds nulls, where a text NaN is a text."""
-    return bool(data.relation.project(f"#{place + 1} IS NULL AS m").aggregate("bool_or(m)").fetchall()[0][0])
+def _questions(i: int, kind: str) -> str:
+    """Nulls, NaNs, distinct values, all whole, any no number, smallest, largest, any infinite."""
+    asked = f"count(x{i}) < count(*), {{}}, approx_count_distinct(x{i}), {{}}, {{}}, {{}}, {{}}, {{}}"
+    if kind in INTEGERS:
+        return asked.format(
+            "false", "true", "false", f"CAST(min(x{i}) AS DOUBLE)", f"CAST(max(x{i}) AS DOUBLE)", "false"
+        )
+    whole = f"regexp_full_match(x{i}, '{_WHOLE}')"
+    if kind in NUMBERS:
+        whole = f"n{i} = trunc(n{i}) OR NOT isfinite(n{i})"
+    finite = f"CASE WHEN isfinite(n{i}) THEN n{i} END"
+    words = f"count(n{i}) < count(x{i})"
+    ends = f"min({finite})", f"max({finite})"
+    return asked.format(f"bool_or(isnan(n{i}))", f"bool_and({whole})", words, *ends, f"bool_or(isinf(n{i}))")
 
 
-def _declare(data: Opened, place: int, facts: _Facts, max_values: int) -> tuple[dict[str, Any] | None, str]:
+def _declare(facts: _Facts, max_values: int) -> tuple[dict[str, Any] | None, str]:
     """The declaration of one column, or None; and why."""
     if facts.kind not in NUMBERS | _TEXTS:
         return None, f"its type {facts.kind} is not supported; turn it into texts or numbers in a query"
-    coded_text = facts.kind == "varchar" and not facts.whole
-    values = _distinct(data, place, max_values) if facts.distinct <= 2 * max_values else None
-    if values == []:
+    if facts.values == ():
         return None, "it has no values"
-    few = values is not None and len(values) <= _FEW_NUMBERS
-    if facts.low is None or facts.high is None or (coded_text and few):
-        return _as_values(values, facts)
+    few = facts.values is not None and len(facts.values) <= _FEW_NUMBERS
+    if facts.low is None or facts.high is None or (facts.kind == "varchar" and not facts.whole and few):
+        return _as_values(facts)
     span = facts.high - facts.low + 1
     if facts.whole and facts.distinct > max(0.95 * facts.rows, max_values):
         return None, "nearly every row has its own value: it looks like an identifier"
     extra = {"missing": "missing"} if facts.missing else {}
     extra |= {"other": "other"} if facts.infinite else {}
-    if facts.whole and span <= max_values and (values is None or 2 * len(values) >= span):
+    if facts.whole and span <= max_values and (facts.values is None or 2 * len(facts.values) >= span):
         return {"range": (int(facts.low), int(facts.high)), **extra}, ""
-    if few and facts.kind not in FLOATS:
-        return _as_values(values, facts)
+    if few and (facts.kind not in FLOATS or (facts.whole and not facts.infinite)):
+        return _as_values(facts)
     if max(abs(facts.low), abs(facts.high)) >= 2**52:
         return None, "its numbers are too large to be binned"
-    return {"bins": round_edges(facts.low, facts.high), **extra}, "binned at round edges; choose the edges that matter"
+    own = facts.whole and facts.distinct > 0.3 * facts.rows
+    note = "remove it if it is an identifier" if own else "choose the edges that matter"
+    return {"bins": round_edges(facts.low, facts.high), **extra}, f"binned at round edges; {note}"
 
 
-def _as_values(values: list[str] | None, facts: _Facts) -> tuple[dict[str, Any] | None, str]:
-    if values is None:
+def _as_values(facts: _Facts) -> tuple[dict[str, Any] | None, str]:
+    if facts.values is None:
         return None, "it has too many values: an identifier or free text"
-    if max(map(len, values)) > MAX_LABEL:
+    if max(map(len, facts.values)) > MAX_LABEL:
         return None, "it holds texts too long for labels"
-    labels = tuple(sorted((value for value in values if value), key=_natural))
-    if not labels:
+    found = [value for value in facts.values if value]
+    if facts.kind in FLOATS:  # whole numbers; a NaN is missing
+        found = [str(int(float(value))) for value in found if value != "nan"]
+    if not found:
         return None, "it has no values"
-    declared: dict[str, Any] = {"values": labels}
-    note = ""
+    declared: dict[str, Any] = {"values": tuple(sorted(found, key=_natural))}
     if facts.missing:
-        declared["missing"] = "missing" if "missing" not in labels else "no value"
-    if "" in values:
-        declared["other"] = "other"
-        note = "empty texts go to `other`"
-    return declared, note
-
-
-def _distinct(data: Opened, place: int, most: int) -> list[str] | None:
-    """The texts of the distinct values, or None when there are more than `most`."""
-    texts = data.relation.project(f"CAST(#{place + 1} AS VARCHAR) AS t").filter("t IS NOT NULL").distinct()
-    found = [row[0] for row in texts.limit(most + 1).fetchall()]
-    return None if len(found) > most else found
+        declared["missing"] = "missing" if "missing" not in found else "no value"
+    if "" not in facts.values:
+        return declared, ""
+    return {**declared, "other": "other"}, "empty texts go to `other`"
 
 
 def _natural(text: str) -> list[tuple[int, float, str]]:

@@ -58,16 +58,20 @@ def measure(
 
 def _noise(plan: Plan, batch: Batch, part: slice, entropy: Entropy) -> Ints:
     """Noise for some sets of one shape; none for answers that are public."""
-    budgets = plan.budgets[batch.ids[part]].tolist()
+    shares = plan.budgets[batch.ids[part]]
     numbers = int(np.prod([plan.basis.rows(n) for n in batch.shape], dtype=np.int64))
-    if not np.isfinite(budgets).all():
-        return np.zeros((len(budgets), numbers), dtype=np.int64)
+    noise = np.zeros((len(shares), numbers), dtype=np.int64)
+    noise[np.isfinite(shares)] = _draw(plan, batch.shape, shares[np.isfinite(shares)].tolist(), numbers, entropy)
+    return noise
+
+
+def _draw(plan: Plan, shape: tuple[int, ...], budgets: list[float], numbers: int, entropy: Entropy) -> Ints:
     if plan.law == "laplace":
-        stretch = int(np.prod([plan.basis.stretch(n) for n in batch.shape], dtype=np.int64))
+        stretch = int(np.prod([plan.basis.stretch(n) for n in shape], dtype=np.int64))
         rates = {b: Fraction(b) / stretch for b in set(budgets)}
         return discrete_laplace([rates[b] for b in budgets], numbers, entropy)
     multipliers = (
-        helmert.residual_norms(batch.shape).ravel() if plan.basis.name == "helmert" else np.ones(numbers, np.int64)
+        helmert.residual_norms(shape).ravel() if plan.basis.name == "helmert" else np.ones(numbers, np.int64)
     )
     variances = {b: 1 / (2 * Fraction(b)) for b in set(budgets)}
     return discrete_gaussian([variances[b] for b in budgets], multipliers, entropy)

@@ -24,7 +24,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hushcube.errors import BadInput, BundleError, OutputError
+from hushcube.errors import BadInput, BundleError, HushcubeError, OutputError
 from hushcube.model.marginal import Marginal
 from hushcube.model.measurement import Measurement
 from hushcube.plan.plan import Plan
@@ -37,17 +37,24 @@ Progress = Callable[[str, float], None]
 
 FORMAT: Final = 1
 MEASUREMENTS: Final = "measurements/values.parquet"
+_PARTIAL: Final = ".hushcube-partial-"
 
 
 def check_output(folder: Path) -> None:
     """Refuse a folder that exists or cannot be made, before anything is spent."""
-    if folder.exists() or folder.is_symlink():
+    try:
+        folder.lstat()
+    except FileNotFoundError:
+        pass
+    except (OSError, ValueError):
+        raise OutputError("out", "is not a name that a folder can have", "choose another name or place") from None
+    else:
         raise OutputError("out", "the folder exists already", "choose a new one; releases are never overwritten")
     parent = folder.absolute().parent
     if not parent.is_dir():
         raise OutputError("out", "its parent is not a folder", "create the parent folder first")
     try:
-        with tempfile.TemporaryDirectory(dir=parent, prefix=".hushcube-"):
+        with tempfile.TemporaryDirectory(dir=parent, prefix=_PARTIAL):
             pass
     except OSError:
         raise OutputError(
@@ -76,10 +83,16 @@ def open_bundle(folder: Path, *, verify: bool = True) -> Release:
     try:
         plan = Plan.from_json((folder / "plan.json").read_text(encoding="utf-8"))
         entries = {plan.schema.marginal(entry["attributes"]): entry for entry in manifest["tables"]}
-        private = bool(manifest["private"])
-        if plan.digest != manifest["plan_digest"] or entries.keys() != set(plan.workload.marginals):
+        private = manifest["private"]
+        stamped = "NOT PRIVATE" in (folder / "PRIVACY.md").read_text(encoding="utf-8")
+        told = (manifest["plan_digest"], manifest["privacy"], manifest["schema"], private)
+        if (
+            told != (plan.digest, plan.privacy.to_dict(), plan.schema.to_dict(), not stamped)
+            or entries.keys() != set(plan.workload.marginals)
+            or not all(map(_is_entry, entries.values()))
+        ):
             raise ValueError
-    except (OSError, KeyError, TypeError, ValueError, AttributeError):
+    except (OSError, KeyError, TypeError, ValueError, AttributeError, RecursionError):
         raise _damaged("manifest.json", "does not fit the plan and the tables") from None
     except BadInput as problem:
         raise _damaged("plan.json", problem.problem) from None
@@ -101,16 +114,22 @@ class BundleTables:
 
     def _read(self, marginal: Marginal) -> Floats:
         entry = self._entries[marginal]
-        values = read_table(_inside(self._folder, entry["file"]), entry.get("offset", 0), entry["cells"])
-        if len(values) != self._plan.schema.cells(marginal):
-            raise _damaged(str(entry["file"]), "does not have the right number of rows")
+        names = [self._plan.schema.names[i] for i in marginal]
+        cells = self._plan.schema.cells(marginal)
+        values = read_table(_inside(self._folder, entry["file"]), names, entry.get("offset"), cells)
+        if len(values) != cells:
+            raise _damaged(entry["file"], "does not have the right number of rows")
         return values
 
     def measurement(self) -> Measurement:
         """The noisy measurements, in the plan's batches."""
+        import pyarrow as pa
         import pyarrow.parquet as pq
 
-        flat = pq.read_table(self._folder / MEASUREMENTS).column("value").to_numpy()
+        try:
+            flat = pq.read_table(self._folder / MEASUREMENTS).column("value").to_numpy()
+        except (OSError, pa.ArrowException, KeyError):
+            raise _damaged(MEASUREMENTS, "cannot be read") from None
         values, start = [], 0
         for batch in self._plan.measured.batches:
             shape = (len(batch.ids), *map(self._plan.basis.rows, batch.shape))
@@ -124,13 +143,18 @@ class BundleTables:
 
 @contextmanager
 def _all_or_nothing(folder: Path) -> Iterator[Path]:
-    work = Path(tempfile.mkdtemp(dir=folder.absolute().parent, prefix=f".{folder.name}-partial-"))
+    work = Path(tempfile.mkdtemp(dir=folder.absolute().parent, prefix=_PARTIAL))
     try:
         yield work
         work.chmod(0o755)
         work.rename(folder)
-    except BaseException:
+    except BaseException as problem:
         shutil.rmtree(work, ignore_errors=True)
+        if isinstance(problem, OSError):
+            reason = (problem.strerror or "input/output error").lower()
+            raise HushcubeError(
+                f"out: writing failed ({reason}); nothing was published. Fix: make room, then release again."
+            ) from None
         raise
 
 
@@ -185,15 +209,19 @@ def _manifest_text(manifest: dict[str, Any]) -> str:
 
 def _read_manifest(folder: Path) -> dict[str, Any]:
     path = folder / "manifest.json"
-    if not path.is_file():
+    try:
+        there = path.is_file()
+    except OSError:  # such as a name that is too long
+        there = False
+    if not there:
         raise BundleError(
-            str(folder),
+            f"{str(folder)[:200]!r}",
             "is not a release: it has no manifest.json",
             "give the folder that `hushcube release` wrote",
         )
     try:
         manifest = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         raise _damaged("manifest.json", "cannot be read") from None
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise _damaged("manifest.json", "is not of this version of hushcube")
@@ -214,9 +242,18 @@ def _verify(folder: Path, manifest: dict[str, Any]) -> None:
 
 def _inside(folder: Path, name: str) -> Path:
     path = folder / name
-    if not path.resolve().is_relative_to(folder.resolve()):
+    try:
+        inside = path.resolve().is_relative_to(folder.resolve())
+    except (OSError, ValueError, RuntimeError):
+        inside = False
+    if not inside:
         raise _damaged("manifest.json", "names a file outside the release")
     return path
+
+
+def _is_entry(entry: dict[str, Any]) -> bool:
+    offset = entry.get("offset", 0)
+    return isinstance(entry["file"], str) and type(offset) is int and offset >= 0
 
 
 def _sha256(path: Path) -> str:

@@ -44,10 +44,15 @@ def write_tables(release: Release, folder: Path, progress: Callable[[str, float]
         return sink.entries
 
 
-def read_table(path: Path, offset: int, cells: int) -> Floats:
-    """The values of one table; from a pack, only the row groups that hold it are read."""
+def read_table(path: Path, attributes: list[str], offset: int | None, cells: int) -> Floats:
+    """The values of one table, which must be the one asked for; from a pack (offset), only its row groups are read."""
     try:
         file = pq.ParquetFile(path)
+        names = file.schema_arrow.names
+        if offset is None:
+            if names[:-2] != attributes or file.metadata.num_rows != cells:
+                raise KeyError
+            return np.asarray(file.read(columns=names[-2:-1]).column(names[-2]).to_numpy())
         groups, skipped, start = [], 0, 0
         for group in range(file.metadata.num_row_groups):
             rows = file.metadata.row_group(group).num_rows
@@ -56,11 +61,15 @@ def read_table(path: Path, offset: int, cells: int) -> Floats:
             elif not groups:
                 skipped += rows
             start += rows
-        column = file.read_row_groups(groups, columns=["value"]).column("value")
-    except (OSError, pa.ArrowException, KeyError):
-        raise BundleError(path.name, "cannot be read", "get the release again from its publisher") from None
-    values: Floats = column.to_numpy()[offset - skipped : offset - skipped + cells]
-    return values
+        found = file.read_row_groups(groups, columns=[*names[:-2:2], "value"]).slice(offset - skipped, cells)
+        ends = [[str(column[at]) for column in found.columns[:-1]] for at in ((0, -1) if found.num_rows else ())]
+        if ends != [attributes, attributes]:
+            raise KeyError
+        return np.asarray(found.column("value").to_numpy())
+    except (OSError, pa.ArrowException, KeyError, IndexError):
+        raise BundleError(
+            path.name, "cannot be read, or holds another table", "get the release again from its publisher"
+        ) from None
 
 
 class _Sink(Protocol):
@@ -173,8 +182,13 @@ def _labels(schema: Schema, attribute: int, positions: NDArray[np.int32]) -> pa.
 
 
 def _numbers(values: Floats, std_errors: Floats, taken: dict[str, Any]) -> dict[str, Any]:
-    """The two number columns; a trailing underscore steps aside for an attribute of the same name."""
-    names = [name + "_" * (name in taken) for name in ("value", "std_error")]
+    """The two number columns, the last ones; underscores step aside for attributes of the same name, in any case."""
+    used = {name.casefold() for name in taken}
+    names = []
+    for name in ("value", "std_error"):
+        while name in used:
+            name += "_"
+        names.append(name)
     return dict(zip(names, (pa.array(np.ascontiguousarray(x).reshape(-1)) for x in (values, std_errors)), strict=True))
 
 

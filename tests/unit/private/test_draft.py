@@ -77,6 +77,13 @@ def test_codes_with_leading_zeros_stay_texts(tmp_path):
     assert schema["n"].range == (0, 29)
 
 
+def test_codes_that_a_null_turned_into_floats_stay_codes():
+    table = pa.table({"code": pa.array([10.0, 20.0, 990.0, None, math.nan] * 40)})
+    schema, _ = draft_schema(table)
+    assert schema["code"].labels == ("10", "20", "990", "missing")
+    assert check_data(schema, table) == []
+
+
 def test_adult_drafts_to_its_known_domains():
     schema, _ = draft_schema(shared("adult8.parquet"))
     assert schema.sizes == adult8_schema().sizes

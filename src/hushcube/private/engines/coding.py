@@ -217,15 +217,24 @@ def _with_categories(attribute: Attribute, column: str, fetched: str, kind: str)
         return fetched
     if kind not in NUMBERS:
         return f"CASE WHEN {_text(column, kind)} <> {literal(label)} THEN {fetched} END"
-    return f"NULLIF({fetched}, {label})" if _NUMBER.fullmatch(label) else fetched
+    if (number := _number(label)) is None:
+        return fetched
+    whole = number == number.to_integral_value() and abs(number) < 2**63
+    return f"NULLIF({fetched}, {int(number) if whole else f'CAST({literal(str(number))} AS DOUBLE)'})"
+
+
+def _number(label: str) -> Decimal | None:
+    """The number that a label is, where it is one that a double can come near."""
+    number = Decimal(label) if _NUMBER.fullmatch(label) else None
+    return None if number is None or abs(number.adjusted()) > 300 else number
 
 
 def _number_labels(attribute: Attribute) -> dict[Decimal, int]:
     places: dict[Decimal, int] = {}
     for position, label in enumerate(attribute.labels):
-        if not _NUMBER.fullmatch(label) or abs(Decimal(label).adjusted()) > 300:
+        if (number := _number(label)) is None:
             continue
-        twin = places.setdefault(Decimal(label), position)
+        twin = places.setdefault(number, position)
         if twin != position:
             raise DataError(
                 f"attribute {attribute.name!r}",

@@ -20,10 +20,12 @@ from hushcube.private.engines.kernels import Columns, count
 
 LIMITS: Final = (1, 1 << 10, 1 << 14, 1 << 17, 1 << 20)
 """Cells of a covering table that are tried; 1 merges nothing, only leaves out tables within wanted ones."""
+# Nanoseconds: to count a row into a table of so many cells, to sum a cell; both measured, only their ratio matters.
 _ROW_NS: Final = ((1 << 10, 1.8), (1 << 14, 2.3), (1 << 17, 3.2), (1 << 20, 9.0), (1 << 23, 15.0))
 _FAR_ROW_NS: Final = 20.0
 _CELL_NS: Final = 1.5
 _SEARCH_ROWS: Final = 2
+"""Rows, for each wanted marginal and attribute, from which the search costs less than it saves."""
 
 
 def choose(
@@ -71,7 +73,7 @@ def greedy(members: NDArray[np.bool_], sizes: Sequence[int], limit: int) -> tupl
         while True:
             cells = math.prod(n for n, inside in zip(sizes, table, strict=True) if inside)
             absent = left @ ~table
-            fits = ~table & (np.asarray(sizes) * cells <= limit)
+            fits = ~table & (np.asarray(sizes) <= limit // cells)
             nearness = np.where(absent > 0, 8.0**-absent, 0) @ left * fits
             if not nearness.any():
                 break

@@ -41,7 +41,7 @@ class DuckDBEngine:
         sizes = [attribute.size for attribute in attributes]
         with self.source.open([attribute.source_column for attribute in attributes]) as data:
             if not used:
-                return _only_total(data)
+                return _only_total(data, progress)
             counter = Counter(wanted, schema.sizes, data.rows)
             largest = np.zeros(len(used), dtype=np.int64)
             seen = 0
@@ -92,8 +92,10 @@ def _read_ahead(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
             yield batch
 
 
-def _only_total(data: Opened) -> ExactCounts:
+def _only_total(data: Opened, progress: Progress | None) -> ExactCounts:
     found: Any = data.relation.aggregate("count(*) AS n").fetchall()
     counter = Counter([], (), None)
     counter.add({}, int(found[0][0]))
+    if progress:
+        progress(1.0)
     return counter.finish()

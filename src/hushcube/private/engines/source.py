@@ -117,7 +117,8 @@ class Delimited(Source):
             f"auto_detect = false, header = true, delim = {literal(delimiter)}, quote = '\"', escape = '\"', "
             f"strict_mode = true, max_line_size = {_LONGEST_LINE}, columns = {{{declared}}}"
         )
-        return Opened(connection.sql(f"SELECT * FROM read_csv({literal(str(self.path))}, {options})"), names)  # noqa: S608
+        relation = connection.sql(f"SELECT * FROM read_csv({_exactly(self.path)}, {options})")  # noqa: S608
+        return Opened(relation, names)
 
     def _header(self) -> tuple[tuple[str, ...], str]:
         def text() -> TextIO:
@@ -145,7 +146,7 @@ class Parquet(Source):
         """Types are widened over the files; else DuckDB rounds later floats to the first file's integers."""
         import pyarrow.parquet as pq
 
-        listed = f"[{', '.join(map(literal, self.files))}]"
+        listed = f"[{', '.join(map(_exactly, self.files))}]"
         relation = connection.sql(f"SELECT * FROM read_parquet({listed}, union_by_name = true)")  # noqa: S608
         schemas = [pq.read_schema(file).names for file in self.files]
         for column in columns or ():
@@ -165,7 +166,9 @@ class Database(Source):
     table: str | None = None
     query: str | None = None
     problem = "the database cannot be read"
-    fix = "check that it is a DuckDB file that no other program is writing, and that the query runs there"
+    fix = (
+        "it must be a DuckDB file that nobody else has open for writing, this program included, and the query must run"
+    )
 
     @contextmanager
     def open(self, columns: Sequence[str] | None = None) -> Iterator[Opened]:
@@ -224,6 +227,11 @@ class Relation(Source):
     def show(self, connection: duckdb.DuckDBPyConnection, columns: Sequence[str] | None) -> Opened:
         """Not needed: the relation has a connection."""
         raise NotImplementedError
+
+
+def _exactly(path: str | Path) -> str:
+    """A path as an SQL text that matches only itself: DuckDB takes `a[b].csv` for a pattern and would read `ab.csv`."""
+    return literal(glob.escape(str(path)))
 
 
 def recognise(source: object, *, query: str | None = None) -> Source:

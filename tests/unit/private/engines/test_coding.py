@@ -12,7 +12,6 @@ from hushcube.model.schema import Schema
 from hushcube.private.engines import open_source
 from hushcube.private.engines.coding import literal, quote
 
-
 CONNECTION = duckdb.connect()
 
 

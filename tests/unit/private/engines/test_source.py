@@ -79,6 +79,19 @@ def test_csv_texts_are_not_turned_into_numbers(tmp_path):
     assert counts.tables(WANTED[0])[0, :, 1].tolist() == [1, 1, 1]
 
 
+@pytest.mark.parametrize("name", ["a*", "a?", "a[b]", "a[*]", "a'b", "a;--", "a b", "a#b", "ä"])
+def test_a_path_is_never_a_pattern_or_sql(tmp_path, name):
+    for other in ("a", "ab", "a*", "a?"):
+        (tmp_path / f"{other}.csv").write_text(f"a,b\n{SECRET},1\n" * 3)
+        pq.write_table(pa.table({"a": [SECRET] * 3, "b": [1] * 3}), tmp_path / f"{other}.parquet")
+    (tmp_path / f"{name}.csv").write_text("a,b\nx,1\n")
+    pq.write_table(pa.table({"a": ["x"], "b": [1]}), tmp_path / f"{name}.parquet")
+    for suffix in ("csv", "parquet"):
+        counts = count(tmp_path / f"{name}.{suffix}")
+        assert counts.rows == 1
+        assert counts.tables(WANTED[0])[0, 0, 1] == 1
+
+
 def test_parquet_that_cannot_be_read(tmp_path):
     table = pa.table({"a": ["x", SECRET] * 5000, "b": [1, 2] * 5000})
     path = tmp_path / "x.parquet"

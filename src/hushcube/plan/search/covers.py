@@ -1,0 +1,48 @@
+"""Randomised greedy covers: few tables such that every marginal asked for lies in one that is not too much larger.
+
+A table C serves A where A is inside C and cells(C) / cells(A) is at most a threshold, the magnification of A's noise.
+Each threshold gives other covers, from the workload itself (threshold 1) to the full table. [Ding et al. 2011, Algorithm 1]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushcube.model.marginal import Marginal
+
+Floats = NDArray[np.float64]
+
+
+class GreedyCovers:
+    """Covers of some marginals by candidate tables."""
+
+    def __init__(self, marginals: Sequence[Marginal], candidates: Sequence[Marginal], sizes: Floats) -> None:
+        self._candidates = candidates
+        cells = np.array([np.prod(sizes[list(c)]) for c in candidates])
+        asked = np.array([np.prod(sizes[list(m)]) for m in marginals])
+        inside = np.array([[set(m) <= set(c) for m in marginals] for c in candidates])
+        self._magnification = np.where(inside, cells[:, None] / asked, np.inf)
+        self._weight = np.log2(1 + asked)
+
+    def thresholds(self, most: int) -> Floats:
+        """Distinct magnifications, thinned evenly to at most that many."""
+        found = np.unique(self._magnification[np.isfinite(self._magnification)])
+        return found[np.unique(np.linspace(0, len(found) - 1, min(most, len(found))).astype(int))]
+
+    def covers(self, threshold: float, repeats: int, random: np.random.Generator) -> Iterator[tuple[Marginal, ...]]:
+        """Greedy covers with randomly perturbed gains; each is minimal in that no later table was needed."""
+        serves = self._magnification <= threshold
+        for _ in range(repeats):
+            open_weight = self._weight * np.exp(0.3 * random.standard_normal(len(self._weight)))
+            taste = np.exp(0.2 * random.standard_normal(len(serves)))
+            chosen: list[int] = []
+            while open_weight.any():
+                best = int(np.argmax(serves @ open_weight * taste))
+                if not (serves[best] & (open_weight > 0)).any():
+                    break
+                chosen.append(best)
+                open_weight[serves[best]] = 0.0
+            yield tuple(self._candidates[i] for i in chosen)

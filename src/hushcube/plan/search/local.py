@@ -1,0 +1,145 @@
+"""The search: covers, designs and random budgets as starts, then small changes of the best, all descended in batches.
+
+Repeatable: the seed is public, and effort counts rounds, not seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Final, Literal
+
+import numpy as np
+
+from hushcube.model.marginal import Marginal
+from hushcube.plan.request import MAX_TABLE_CELLS, Request
+from hushcube.plan.search.covers import GreedyCovers
+from hushcube.plan.search.designs import known_designs
+from hushcube.plan.search.supports import Support, SupportProblem
+
+Effort = Literal["low", "default", "high"]
+Progress = Callable[[float], None]
+
+
+@dataclass(frozen=True)
+class _Effort:
+    starts: int
+    rounds: int
+    kept: int
+    variants: int
+
+
+EFFORTS: Final[dict[Effort, _Effort]] = {
+    "low": _Effort(starts=60, rounds=4, kept=6, variants=10),
+    "default": _Effort(starts=300, rounds=30, kept=12, variants=16),
+    "high": _Effort(starts=1000, rounds=200, kept=24, variants=24),
+}
+_MOST_CANDIDATES: Final = 1024
+_MOST_NUMBERS: Final = 2**24
+"""Numbers in one batch of matrices M: 128 MB."""
+
+
+def search(request: Request, *, effort: Effort, seed: int, progress: Progress | None = None) -> Support:
+    """The best support found for a request under pure epsilon."""
+    problem = SupportProblem(request)
+    random = np.random.default_rng(seed)
+    level = EFFORTS[effort]
+    pool = _best(_first(problem, request, level, random), level.kept)
+    for step in range(level.rounds):
+        if progress:
+            progress(step / level.rounds)
+        variants = [v for s in pool for v in _variants(s, problem, level.variants, random)]
+        pool = _best([*pool, *_in_batches(problem, variants, steps=60)], level.kept)
+    return _best(_in_batches(problem, [(s.sets, np.log(s.budgets)) for s in pool], steps=400) + pool, 1)[0]
+
+
+def _first(problem: SupportProblem, request: Request, level: _Effort, random: np.random.Generator) -> list[Support]:
+    """Supports to begin with; the workload's own tables are among them, so the result is never worse than those."""
+    sizes = problem.sizes
+    d = len(sizes)
+    marginals = [m for m in request.workload.marginals if m]
+    supports: list[tuple[Marginal, ...]] = [request.workload.marginals]
+    full = tuple(range(d))
+    if np.prod(sizes) <= MAX_TABLE_CELLS:
+        supports.append((full,))
+    found: list[Support] = []
+    if 2**d <= _MOST_CANDIDATES:
+        candidates = [c for k in range(1, d + 1) for c in combinations(range(d), k)]
+        covers = GreedyCovers(marginals, candidates, sizes)
+        for threshold in covers.thresholds(24).tolist():
+            supports += covers.covers(threshold, max(level.starts // 24, 1), random)
+        starts = np.log(random.random((level.starts, len(candidates))) + 1e-3)
+        found += problem.optimise_shared(candidates, starts, steps=300)
+    supports += _from_designs(max(map(len, marginals), default=0), d, sizes, level.starts, random)
+    return found + _in_batches(problem, [(s, np.zeros(len(s))) for s in dict.fromkeys(supports)], steps=80)
+
+
+def _from_designs(
+    strength: int, d: int, sizes: np.ndarray, repeats: int, random: np.random.Generator
+) -> Iterator[tuple[Marginal, ...]]:
+    """Designs with attributes given to points at random, as evenly as their number allows."""
+    designs = [design for design in known_designs(strength, 2 * d) if design.points <= 2 * d]
+    for design in designs:
+        for _ in range(max(repeats // max(len(designs), 1), 4)):
+            order = random.permutation(d)
+            point = np.empty(d, dtype=np.int64)
+            point[order] = np.resize(random.permutation(design.points), d)
+            blocks = {tuple(i for i in range(d) if point[i] in block) for block in design.blocks}
+            chosen = tuple(sorted(b for b in blocks if b and not any(set(b) < set(c) for c in blocks)))
+            if max(np.prod(sizes[list(b)]) for b in chosen) <= MAX_TABLE_CELLS:
+                yield chosen
+
+
+def _variants(
+    support: Support, problem: SupportProblem, count: int, random: np.random.Generator
+) -> Iterator[tuple[tuple[Marginal, ...], np.ndarray]]:
+    """Small changes of a support: a table more, an attribute moved, added or dropped, two tables merged or exchanged."""
+    d = len(problem.sizes)
+    for _ in range(count):
+        tables = {s: float(b) for s, b in zip(support.sets, np.log(support.budgets), strict=True)}
+        level = float(np.median(list(tables.values())))
+        for _change in range(int(random.integers(1, 4))):
+            victim = support.sets[int(random.integers(len(support.sets)))]
+            other = support.sets[int(random.integers(len(support.sets)))]
+            attribute = int(random.integers(d))
+            toggled = tuple(sorted(set(victim) ^ {attribute}))
+            kind = int(random.integers(4))
+            if kind == 0:
+                new = tuple(sorted(random.permutation(d)[: int(random.integers(1, min(d, 6) + 1))].tolist()))
+            elif kind == 1:
+                new = tuple(sorted(set(victim) | set(other)))
+                tables.pop(other, None)
+            else:
+                new = toggled
+            if kind in (1, 2):
+                tables.pop(victim, None)
+            if new and np.prod(problem.sizes[list(new)]) <= MAX_TABLE_CELLS:
+                tables.setdefault(new, level)
+        yield tuple(tables), np.fromiter(tables.values(), float, len(tables))
+
+
+def _in_batches(
+    problem: SupportProblem, supports: Sequence[tuple[tuple[Marginal, ...], np.ndarray]], *, steps: int
+) -> list[Support]:
+    """Descend from all supports, as many at once as memory allows; those that leave something unanswered are dropped."""
+    supports = sorted((s for s in supports if s[0]), key=lambda s: len(s[0]))
+    result: list[Support] = []
+    at = 0
+    while at < len(supports):
+        width = len(supports[min(at + 63, len(supports) - 1)][0])
+        batch = supports[at : at + max(1, min(64, _MOST_NUMBERS // (width * len(problem.k))))]
+        at += len(batch)
+        starts = np.full((len(batch), max(len(s) for s, _ in batch)), -80.0)
+        for i, (_, t) in enumerate(batch):
+            starts[i, : len(t)] = t
+        result += problem.optimise([s for s, _ in batch], starts, steps=steps)
+    return result
+
+
+def _best(supports: Sequence[Support], count: int) -> list[Support]:
+    """The best distinct supports."""
+    distinct: dict[frozenset[Marginal], Support] = {}
+    for support in sorted(supports, key=lambda s: s.error):
+        distinct.setdefault(frozenset(support.sets), support)
+    return list(distinct.values())[:count]

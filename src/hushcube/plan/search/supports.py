@@ -1,0 +1,110 @@
+"""Budgets for many candidate supports at once, by descent on their logarithms.
+
+For pure epsilon and tables A with Laplace budgets e_A (sum 1), generalised least squares gives the total error
+
+    F(e) = 2 (sum_A e_A)²  sum_B k_B / K_B,     K_B = sum_{A >= B} e_A² / cells(A),     k_B = m_B sum_{W >= B} a_W / cells(W)
+
+over the workload's residual spaces B. In t = log e:   dlog F / dt_A = 2 e_A / sum e - 2 e_A² (M (k/K²))_A / sum(k/K),
+with M_AB = [B <= A] / cells(A). Not convex: the derivative at e_A = 0 never revives a table, so supports are searched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushcube.lattice.variances import dimensions
+from hushcube.model.marginal import Marginal
+from hushcube.plan.request import Request
+from hushcube.plan.search.descent import minimise
+
+Floats = NDArray[np.float64]
+_ABSENT = -80.0
+"""The log-budget of a padding table."""
+
+
+@dataclass(frozen=True)
+class Support:
+    """Tables with budgets (their sum is 1) and the total error at epsilon 1, add-remove, weights counted."""
+
+    sets: tuple[Marginal, ...]
+    budgets: Floats
+    error: float
+
+
+class SupportProblem:
+    """The search's objective for one request."""
+
+    def __init__(self, request: Request) -> None:
+        spaces = request.spaces
+        marginals = request.marginals
+        self.sizes = np.asarray(request.schema.sizes, dtype=np.float64)
+        self.k = dimensions(spaces) * marginals.sum_over_supersets(spaces, request.weights / marginals.cells)
+        self._members = _membership(list(spaces), len(self.sizes))
+        self._orders = self._members.sum(axis=1)
+        self.spaces = spaces
+
+    def matrix(self, sets: Sequence[Marginal]) -> Floats:
+        """M_AB for some tables."""
+        rows = _membership(sets, len(self.sizes))
+        inside = rows @ self._members.T == self._orders
+        cells = np.array([np.prod(self.sizes[list(s)]) for s in sets])
+        return inside / cells[:, None]
+
+    def optimise(self, supports: Sequence[Sequence[Marginal]], starts: Floats | None = None, *, steps: int) -> list[Support]:
+        """Descend from equal budgets (or given log-budgets) on each support."""
+        width = max(map(len, supports))
+        M = np.zeros((len(supports), width, len(self.k)))
+        t = np.full((len(supports), width), _ABSENT)
+        for i, support in enumerate(supports):
+            M[i, : len(support)] = self.matrix(support)
+            t[i, : len(support)] = 0.0 if starts is None else starts[i, : len(support)]
+        t, values = self.descend(M, t, steps)
+        return [self._support(supports[i], t[i, : len(supports[i])], values[i]) for i in range(len(supports))]
+
+    def optimise_shared(self, sets: Sequence[Marginal], starts: Floats, *, steps: int) -> list[Support]:
+        """Descend from several starts on one support."""
+        t, values = self.descend(self.matrix(sets), starts, steps)
+        return [self._support(sets, row, value) for row, value in zip(t, values, strict=True)]
+
+    def descend(self, M: Floats, t: Floats, steps: int) -> tuple[Floats, Floats]:
+        """Minimise log F from each row of t; M is (tables, spaces), or one such matrix for each row."""
+        k, Mt = self.k, np.swapaxes(M, -1, -2)
+
+        def objective(t: Floats) -> tuple[Floats, Floats]:
+            e = np.exp(t - t.max(axis=1, keepdims=True))  # F does not depend on the scale
+            q = e**2
+            total = e.sum(axis=1)
+            K = np.maximum((q[:, None, :] @ M)[:, 0], 1e-300)
+            E = (k / K).sum(axis=1)
+            pull = ((k / K**2)[:, None, :] @ Mt)[:, 0]
+            value = np.log(2 * total**2 * E)
+            return value, 2 * e / total[:, None] - 2 * q * pull / E[:, None]
+
+        return minimise(objective, t, steps=steps)
+
+    def _support(self, sets: Sequence[Marginal], t: Floats, value: float) -> Support:
+        e = np.exp(t - t.max())
+        keep = np.flatnonzero(e > 2e-3 * e.max())
+        budgets = e[keep] / e[keep].sum()
+        return Support(tuple(sets[i] for i in keep.tolist()), budgets, float(np.exp(value)))
+
+    def polish(self, supports: Sequence[Support], *, steps: int) -> list[Support]:
+        """Descend further from where supports stand, pruned of what they no longer use."""
+        width = max(len(s.sets) for s in supports)
+        starts = np.full((len(supports), width), _ABSENT)
+        for i, support in enumerate(supports):
+            starts[i, : len(support.sets)] = np.log(support.budgets)
+        return self.optimise([s.sets for s in supports], starts, steps=steps)
+
+
+def _membership(sets: Sequence[Marginal], d: int) -> Floats:
+    rows = np.zeros((len(sets), d))
+    for i, s in enumerate(sets):
+        rows[i, list(s)] = 1.0
+    return rows
+
+

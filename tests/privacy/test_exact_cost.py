@@ -1,0 +1,195 @@
+"""The privacy loss of what is really drawn, by exhaustion: all databases of up to two rows, all their neighbours.
+
+`measure` itself is run, with samplers that write down their parameters and draw nothing: what it returns are the exact
+integers, what it asked for are the exact laws. The worst loss over all neighbours is then a sum of Fractions.
+"""
+
+from fractions import Fraction
+from itertools import combinations_with_replacement, product
+
+import numpy as np
+import pytest
+from helpers import NEIGHBOURS, MemoryEngine, all_subsets, every_plan, label, make_request
+
+from hushcube.errors import HushcubeError
+from hushcube.lattice.basis import BASES
+from hushcube.lattice.family import Family
+from hushcube.plan import calibrate, cost
+from hushcube.plan.plan import Plan
+from hushcube.private.measure import measure
+
+DOMAINS = [(2, 3), (12,), (2, 1, 3), (3, 4), (2, 2, 3), (5, 2), (1,), (1, 1, 2)]
+PRIVACY = [{"epsilon": 1}, {"epsilon": "0.1"}, {"rho": "1/2"}, {"rho": 20}]
+ROUND_UP = 1 + Fraction(1, 2**40)  # how far above the truth a replace-one cost may be stated
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """The parameter of each drawn number, in the order of the drawing."""
+    parameters = []
+
+    def laplace(rates, numbers, entropy):
+        parameters.extend(rate for rate in rates for _ in range(numbers))
+        return np.zeros((len(rates), numbers), np.int64)
+
+    def gaussian(variances, multipliers, entropy):
+        parameters.extend(variance * int(m) for variance in variances for m in multipliers)
+        return np.zeros((len(variances), len(multipliers)), np.int64)
+
+    monkeypatch.setattr("hushcube.private.measure.discrete_laplace", laplace)
+    monkeypatch.setattr("hushcube.private.measure.discrete_gaussian", gaussian)
+    return parameters
+
+
+def databases(sizes, most=2):
+    cells = list(product(*map(range, sizes)))
+    return [rows for k in range(most + 1) for rows in combinations_with_replacement(cells, k)]
+
+
+def neighbours_of(rows, sizes, relation):
+    cells = list(product(*map(range, sizes)))
+    if relation == "add-remove":
+        return [tuple(sorted((*rows, cell))) for cell in cells]
+    return [tuple(sorted((*rows[:i], cell, *rows[i + 1 :]))) for i in range(len(rows)) for cell in cells]
+
+
+def exact_numbers(plan, rows):
+    values = measure(plan, MemoryEngine(rows, len(plan.schema))).values
+    return np.concatenate([v.ravel() for v in values])
+
+
+def worst_loss(plan, drawn):
+    """The largest privacy loss (epsilon, or rho) between any two neighbours, as a Fraction."""
+    sizes, relation = plan.schema.sizes, plan.privacy.neighbours
+    noisy = np.concatenate(
+        [
+            np.repeat(np.isfinite(plan.budgets[b.ids]), int(np.prod([plan.basis.rows(n) for n in b.shape], dtype=int)))
+            for b in plan.measured.batches
+        ]
+    )
+    numbers = {}
+    for rows in databases(sizes, 3 if relation == "add-remove" else 2):
+        drawn.clear()
+        numbers[tuple(sorted(rows))] = exact_numbers(plan, rows)
+        laws = list(drawn)
+        assert laws == numbers.setdefault("laws", laws), "the noise depends on the data"
+    laws = numbers.pop("laws")
+    assert len(laws) == noisy.sum()
+    changes = {
+        tuple(np.abs(numbers[rows] - numbers[other]).tolist())
+        for rows in databases(sizes)
+        for other in neighbours_of(rows, sizes, relation)
+    }
+    worst = Fraction(0)
+    for change in changes:
+        change = np.array(change)
+        assert not change[~noisy].any(), "an answer without noise changes"
+        worst = max(worst, loss(plan.law, laws, change[noisy].tolist()))
+    return worst
+
+
+def loss(law, laws, change):
+    if law == "laplace":
+        return sum((rate * c for rate, c in zip(laws, change, strict=True) if c), Fraction(0))
+    return sum((c * c / (2 * variance) for variance, c in zip(laws, change, strict=True) if c), Fraction(0))
+
+
+def claimed(plan):
+    return cost.row_cost(
+        plan.basis, plan.measured, plan.budgets, pure=plan.privacy.is_pure, neighbours=plan.privacy.neighbours
+    )
+
+
+@pytest.mark.parametrize("neighbours", NEIGHBOURS)
+@pytest.mark.parametrize("privacy", PRIVACY, ids=str)
+@pytest.mark.parametrize("sizes", DOMAINS, ids=str)
+def test_worst_case_over_all_small_databases_is_the_stated_cost_and_the_guarantee(sizes, privacy, neighbours, drawn):
+    """Equality throughout: no stated bound is loose on domains this small, and nothing of the guarantee is wasted."""
+    request = make_request(sizes, "cube", neighbours=neighbours, **privacy)
+    allowed = calibrate.row_budget(request.privacy, "direct")
+    for plan in every_plan(request, recoveries=["gls"]):
+        worst = worst_loss(plan, drawn)
+        assert worst <= claimed(plan) <= allowed, label(plan)
+        if neighbours == "add-remove":
+            assert claimed(plan) == worst, label(plan)
+        else:
+            assert claimed(plan) <= worst * ROUND_UP**2, label(plan)
+        nothing_changes = neighbours == "replace-one" and all(n == 1 for n in sizes)
+        assert nothing_changes or worst >= allowed * (1 - Fraction(1, 10**9)), label(plan)
+
+
+@pytest.mark.parametrize("neighbours", NEIGHBOURS)
+@pytest.mark.parametrize("privacy", PRIVACY[::2], ids=str)
+@pytest.mark.parametrize("name", BASES)
+@pytest.mark.parametrize("sizes", [(2, 3), (2, 1, 3)], ids=str)
+def test_a_plan_by_hand_costs_what_it_claims_or_is_refused(sizes, name, privacy, neighbours, drawn):
+    """Whatever a plan file says: any basis under any law, any measured sets."""
+    request = make_request(sizes, "cube", neighbours=neighbours, **privacy)
+    everything = all_subsets(range(len(sizes)))
+    for sets in (everything, everything[1:], everything[-1:]):
+        measured = Family.of(sets, sizes)
+        budgets = np.where(cost.unchanged_by_replacing(measured), np.inf, 0.01) if neighbours == "replace-one" else np.full(len(measured), 0.01)
+        try:
+            plan = Plan(request, "by hand", "optimal", "gls", "direct", BASES[name], measured, budgets)
+        except (HushcubeError, ValueError, KeyError):
+            continue
+        assert worst_loss(plan, drawn) <= claimed(plan)
+
+
+@pytest.mark.parametrize("privacy", [{"epsilon": 1}, {"rho": "1/2"}], ids=str)
+@pytest.mark.parametrize("strategy", ["workload", "fourier", "residual"])
+def test_replace_one_with_many_attributes_is_a_bound(strategy, privacy):
+    """Above 20 attributes the sum of each set's largest change is taken: never below the cost found by trying pairs."""
+    sizes = (2, 3) * 11
+    request = make_request(sizes, "<=2-way", neighbours="replace-one", **privacy)
+    plan = next(every_plan(request, [strategy], ["gls"]))
+    rng = np.random.default_rng(0)
+    tried = []
+    for differing in [0, 1, 5, 11, 22] * 3:
+        one = rng.integers(0, sizes)
+        other = np.where(rng.permutation(22) < differing, (one + 1) % sizes, one)
+        tried.append(replacement_loss(plan, one, other))
+    assert max(tried) <= claimed(plan) <= calibrate.row_budget(request.privacy, "direct")
+    assert max(tried) > claimed(plan) / 4
+
+
+def replacement_loss(plan, one, other):
+    total = Fraction(0)
+    for batch in plan.measured.batches:
+        for number, row in zip(batch.ids.tolist(), batch.rows.tolist(), strict=True):
+            if not np.isfinite(plan.budgets[number]):
+                continue
+            table = np.zeros((1, *batch.shape), np.int64)
+            table[(0, *(one[i] for i in row))] += 1
+            table[(0, *(other[i] for i in row))] -= 1
+            change = plan.basis.forward(table, range(1, len(row) + 1)).ravel().tolist()
+            budget = Fraction(float(plan.budgets[number]))
+            stretch = int(np.prod([plan.basis.stretch(n) for n in batch.shape], dtype=int))
+            norms = np.ones(len(change), int)
+            if plan.basis.name == "helmert":
+                norms = BASES["helmert"].forward(np.eye(int(np.prod(batch.shape)), dtype=np.int64).reshape(-1, *batch.shape), range(1, len(row) + 1))
+                norms = (norms.reshape(len(norms), -1) ** 2).sum(axis=0)
+            if plan.law == "laplace":
+                total += budget / stretch * sum(map(abs, change))
+            else:
+                total += sum((budget * Fraction(c * c, int(n)) for c, n in zip(change, norms, strict=True)), Fraction(0))
+    return total
+
+
+@pytest.mark.parametrize(("privacy", "power"), [({"epsilon": 1}, 1), ({"rho": "1/2"}, 2)], ids=str)
+@pytest.mark.parametrize("neighbours", NEIGHBOURS)
+def test_rows_per_person_divide_the_budget_of_a_row(privacy, power, neighbours):
+    """k rows move the numbers k times as far: epsilon / k, rho / k²."""
+    for k in (2, 7):
+        request = make_request((2, 3), "cube", neighbours=neighbours, rows_per_person=k, **privacy)
+        allowed = request.privacy.epsilon or request.privacy.rho
+        assert calibrate.row_budget(request.privacy, "direct") == allowed / k**power
+        for plan in every_plan(request, recoveries=["gls"]):
+            assert allowed * (1 - Fraction(1, 10**9)) <= claimed(plan) * k**power <= allowed
+
+
+def test_the_judge_catches_noise_that_is_too_small(drawn, monkeypatch):
+    """The same exhaustion on a mechanism with 1% too little noise finds more than the claim."""
+    plan = next(every_plan(make_request((2, 3), "cube", epsilon=1), ["workload"], ["gls"]))
+    object.__setattr__(plan, "budgets", plan.budgets * 1.01)
+    assert worst_loss(plan, drawn) > calibrate.row_budget(plan.privacy, "direct")
