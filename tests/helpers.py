@@ -1,6 +1,6 @@
 """What several test folders share: requests from sizes, an engine in memory, and dense matrices that judge the algebra.
 
-The matrices are built from the definitions (Kronecker products of the rows of each basis), never from `hushcube.lattice`.
+The matrices are built from the definitions (Kronecker products of the rows of a basis), never from `hushcube.lattice`.
 """
 
 import math
@@ -224,7 +224,11 @@ class Dense:
             solution[:, self.public] = np.linalg.pinv(E)
             _, singular, vt = np.linalg.svd(E)
             free = vt[int((singular > 1e-9).sum()) :].T
-        M = np.linalg.pinv(root[:, None] * self.S[noisy] @ free, rcond=1e-11) if free.size else np.zeros((0, noisy.sum()))
+        M = (
+            np.linalg.pinv(root[:, None] * self.S[noisy] @ free, rcond=1e-11)
+            if free.size
+            else np.zeros((0, noisy.sum()))
+        )
         away = self.S[noisy] @ solution[:, self.public]  # what the public answers already explain
         solution[:, noisy] = free @ M * root
         solution[:, self.public] -= solution[:, noisy] @ away
@@ -254,7 +258,9 @@ class Dense:
         R = np.zeros((math.prod(sizes[i] for i in A), len(self.S)))
         for number, B in enumerate(self.plan.measured):
             if set(B) <= set(A):
-                R[:, self.set_of == number] = kron([hadamard_rows(sizes[i]).T if i in B else np.ones((sizes[i], 1)) for i in A])
+                R[:, self.set_of == number] = kron(
+                    [hadamard_rows(sizes[i]).T if i in B else np.ones((sizes[i], 1)) for i in A]
+                )
         return R / codes
 
     def covariance(self, A, *, exact=True):

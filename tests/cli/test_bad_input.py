@@ -214,7 +214,7 @@ def test_schemas_are_checked(refused, desk, kind):
     (desk / "bad.yaml").write_text(text)
     start = time.perf_counter()
     refused(planned(*BUDGET, asked=["--schema", "bad.yaml", "--workload", "1-way"]), field)
-    assert time.perf_counter() - start < 5
+    assert time.perf_counter() - start < 20  # it does not hang, even on a busy machine
 
 
 @pytest.mark.parametrize(

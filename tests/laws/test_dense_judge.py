@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from helpers import (
     LAWS,
     NEIGHBOURS,
@@ -19,7 +20,6 @@ from helpers import (
     random_codes,
     set_rows,
 )
-
 from hushcube.lattice.basis import BASES
 from hushcube.lattice.family import Family
 from hushcube.lattice.variances import dimensions, kernel
@@ -84,7 +84,9 @@ def test_variance_of_a_weighted_sum_is_that_of_the_dense_covariance(sizes, law, 
         for A in plan.request.marginals:
             weights = np.asarray(rng.normal(size=plan.schema.shape(A)))
             expected = weights.ravel() @ dense.covariance(A) @ weights.ravel()
-            assert error.sum_variance(plan, A, weights) == pytest.approx(expected, rel=1e-8, abs=1e-10), f"{message} {A}"
+            assert error.sum_variance(plan, A, weights) == pytest.approx(expected, rel=1e-8, abs=1e-10), (
+                f"{message} {A}"
+            )
 
 
 @pytest.mark.parametrize("sizes", SMALL_DOMAINS, ids=str)
@@ -132,7 +134,9 @@ def test_a_measurement_without_noise_recovers_the_exact_tables(sizes, law, neigh
     for plan in every_plan(make_request(sizes, neighbours=neighbours, **law)):
         tables = all_tables(plan, recover(plan, measure(plan, MemoryEngine(codes))))
         for A, table in tables.items():
-            np.testing.assert_allclose(table, exact_table(plan.schema, codes, A), atol=1e-9, err_msg=f"{label(plan)} {A}")
+            np.testing.assert_allclose(
+                table, exact_table(plan.schema, codes, A), atol=1e-9, err_msg=f"{label(plan)} {A}"
+            )
 
 
 def silence(monkeypatch):
@@ -160,5 +164,7 @@ def test_least_squares_tables_add_up(sizes, law, neighbours):
 def test_tables_without_recovery_do_not_add_up():
     """The check above can fail: raw noisy tables contradict each other."""
     plan = next(every_plan(make_request((2, 3), epsilon=1), ["workload"], ["none"]))
-    tables = all_tables(plan, recover(plan, measure(plan, MemoryEngine(random_codes((2, 3), 50)), entropy=SeededEntropy(5))))
+    tables = all_tables(
+        plan, recover(plan, measure(plan, MemoryEngine(random_codes((2, 3), 50)), entropy=SeededEntropy(5)))
+    )
     assert np.abs(tables[0, 1].sum(axis=1) - tables[0,]).max() > 0.5

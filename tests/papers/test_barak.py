@@ -4,8 +4,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from helpers import ADULT8, make_plan, make_request
 
+from helpers import ADULT8, make_plan, make_request
 from hushcube.lattice.basis import FOURIER
 from hushcube.lattice.hadamard import padded
 from hushcube.model.noise import laplace_variance

@@ -3,8 +3,8 @@
 import math
 
 import pytest
-from helpers import ADULT8, make_plan, make_request
 
+from helpers import ADULT8, make_plan, make_request
 from hushcube.plan import error
 
 BINARY16 = (2,) * 16

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from helpers import all_tables, hand_plan, make_request
 
+from helpers import all_tables, hand_plan, make_request
 from hushcube.lattice.basis import MARGINAL
 from hushcube.lattice.variances import kernel
 from hushcube.model.measurement import Measurement

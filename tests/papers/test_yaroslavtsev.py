@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 import pytest
-from helpers import below, hand_plan, make_plan, make_request
 
+from helpers import below, hand_plan, make_plan, make_request
 from hushcube.lattice import hadamard
 from hushcube.lattice.basis import FOURIER, MARGINAL
 from hushcube.lattice.family import Family
@@ -28,7 +28,9 @@ def intro_plan(shares, recovery, sets=((0,), (0, 1)), **privacy):
 
 
 def test_vector_1_uniform_budgets_48():
-    assert total(make_plan(make_request((2, 2), INTRO, epsilon=1), "workload", "uniform", "none")) == pytest.approx(48, rel=1e-9)
+    assert total(make_plan(make_request((2, 2), INTRO, epsilon=1), "workload", "uniform", "none")) == pytest.approx(
+        48, rel=1e-9
+    )
 
 
 def test_vector_1_four_ninths_46_17():
@@ -43,7 +45,7 @@ def test_vector_1_optimal_budgets():
 def test_vector_1_half_weights_34_6275():
     """The paper's own recovery: A and AB each the mean of two estimates (AB cell: itself, or A less its sibling)."""
     A, AB = error.set_variances(intro_plan(FOUR_NINTHS, "none"), exact=False)
-    assert 2 * (A + 2 * AB) / 4 + 4 * (AB + (A + AB)) / 4 == pytest.approx(34.6275, rel=1e-9)
+    assert pytest.approx(34.6275, rel=1e-9) == 2 * (A + 2 * AB) / 4 + 4 * (AB + (A + AB)) / 4
 
 
 def test_vector_2_gls_at_four_ninths():
@@ -53,7 +55,9 @@ def test_vector_2_gls_at_four_ninths():
 
 
 def test_vector_2_gls_at_one_half_32():
-    assert total(make_plan(make_request((2, 2), INTRO, epsilon=1), "workload", "uniform", "gls")) == pytest.approx(32, rel=1e-9)
+    assert total(make_plan(make_request((2, 2), INTRO, epsilon=1), "workload", "uniform", "gls")) == pytest.approx(
+        32, rel=1e-9
+    )
 
 
 def test_vector_2_measuring_ab_only_16():
@@ -117,7 +121,9 @@ def test_vector_6_fourier_on_four_bits(k, budgets, expected):
     assert total(plan) == pytest.approx(expected, rel=1e-9)
 
 
-@pytest.mark.parametrize(("recovery", "expected"), [("none", 174.433355692), ("ols", 104.354378363), ("gls", 102.312689230)])
+@pytest.mark.parametrize(
+    ("recovery", "expected"), [("none", 174.433355692), ("ols", 104.354378363), ("gls", 102.312689230)]
+)
 def test_vector_7_consistency_with_cube_root_budgets(recovery, expected):
     plan = make_plan(make_request((2, 2, 2), "a0,a0*a1,a1*a2", epsilon=1), "workload", "optimal", recovery)
     assert total(plan) == pytest.approx(expected, rel=1e-9)

@@ -5,11 +5,11 @@ from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
-from helpers import make_request
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
+from helpers import make_request
 from hushcube.plan import calibrate
 
 GRID = [(1.0, 1e-6), (0.1, 1e-9), (4.0, 1e-12), (0.01, 1e-5), (10.0, 1e-3), (1e-3, 1e-6), (0.5, 1e-30), (50.0, 1e-20)]

@@ -7,8 +7,8 @@ from itertools import product
 
 import numpy as np
 import pytest
-from helpers import make_plan, make_request
 
+from helpers import make_plan, make_request
 from hushcube.plan.strategies import REGISTRY
 
 

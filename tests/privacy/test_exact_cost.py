@@ -9,8 +9,8 @@ from itertools import combinations_with_replacement, product
 
 import numpy as np
 import pytest
-from helpers import NEIGHBOURS, MemoryEngine, all_subsets, every_plan, label, make_request
 
+from helpers import NEIGHBOURS, MemoryEngine, all_subsets, every_plan, label, make_request
 from hushcube.errors import HushcubeError
 from hushcube.lattice.basis import BASES
 from hushcube.lattice.family import Family
@@ -128,7 +128,11 @@ def test_a_plan_by_hand_costs_what_it_claims_or_is_refused(sizes, name, privacy,
     everything = all_subsets(range(len(sizes)))
     for sets in (everything, everything[1:], everything[-1:]):
         measured = Family.of(sets, sizes)
-        budgets = np.where(cost.unchanged_by_replacing(measured), np.inf, 0.01) if neighbours == "replace-one" else np.full(len(measured), 0.01)
+        budgets = (
+            np.where(cost.unchanged_by_replacing(measured), np.inf, 0.01)
+            if neighbours == "replace-one"
+            else np.full(len(measured), 0.01)
+        )
         try:
             plan = Plan(request, "by hand", "optimal", "gls", "direct", BASES[name], measured, budgets)
         except (HushcubeError, ValueError, KeyError):
@@ -167,12 +171,16 @@ def replacement_loss(plan, one, other):
             stretch = int(np.prod([plan.basis.stretch(n) for n in batch.shape], dtype=int))
             norms = np.ones(len(change), int)
             if plan.basis.name == "helmert":
-                norms = BASES["helmert"].forward(np.eye(int(np.prod(batch.shape)), dtype=np.int64).reshape(-1, *batch.shape), range(1, len(row) + 1))
+                norms = BASES["helmert"].forward(
+                    np.eye(int(np.prod(batch.shape)), dtype=np.int64).reshape(-1, *batch.shape), range(1, len(row) + 1)
+                )
                 norms = (norms.reshape(len(norms), -1) ** 2).sum(axis=0)
             if plan.law == "laplace":
                 total += budget / stretch * sum(map(abs, change))
             else:
-                total += sum((budget * Fraction(c * c, int(n)) for c, n in zip(change, norms, strict=True)), Fraction(0))
+                total += sum(
+                    (budget * Fraction(c * c, int(n)) for c, n in zip(change, norms, strict=True)), Fraction(0)
+                )
     return total
 
 

@@ -5,8 +5,8 @@ import hashlib
 import json
 
 import pytest
-from helpers import LAWS, NEIGHBOURS, every_plan, label, make_plan, make_request
 
+from helpers import LAWS, NEIGHBOURS, every_plan, label, make_plan, make_request
 from hushcube.errors import BadInput, BudgetExceeded, PlanError
 from hushcube.plan.plan import Plan
 from hushcube.plan.strategies import REGISTRY
@@ -28,7 +28,9 @@ def test_round_trip_is_identical(law, neighbours):
         assert again.digest == plan.digest
         assert again.budgets.tolist() == plan.budgets.tolist()
         assert again.request == plan.request
-        assert sealed(plan.to_dict()) == json.dumps(json.loads(plan.to_json())), "this file seals plans as hushcube does"
+        assert sealed(plan.to_dict()) == json.dumps(json.loads(plan.to_json())), (
+            "this file seals plans as hushcube does"
+        )
 
 
 @pytest.mark.parametrize("neighbours", NEIGHBOURS)
@@ -82,9 +84,23 @@ def test_a_changed_plan_without_a_new_digest_is_refused(change):
 
 @pytest.mark.parametrize(
     "field",
-    ["schema", "workload", "privacy", "strategy", "budgets", "recovery", "proof", "basis", "measured", "budget", "format"],
+    [
+        "schema",
+        "workload",
+        "privacy",
+        "strategy",
+        "budgets",
+        "recovery",
+        "proof",
+        "basis",
+        "measured",
+        "budget",
+        "format",
+    ],
 )
-@pytest.mark.parametrize("damage", ["missing", None, 7, "x", [], {}, [[]], [["x"]], [[[5]]], [[[1, 0]]], float("1e400")])
+@pytest.mark.parametrize(
+    "damage", ["missing", None, 7, "x", [], {}, [[]], [["x"]], [[[5]]], [[[1, 0]]], float("1e400")]
+)
 def test_damaged_fields_are_refused(field, damage):
     if (field, damage) == ("strategy", "x"):
         pytest.skip("the name of the strategy is a label: nothing follows from it")
@@ -97,7 +113,9 @@ def test_damaged_fields_are_refused(field, damage):
         Plan.from_json(sealed(raw))
 
 
-@pytest.mark.parametrize("budgets", [[-1, 0.5], [0, 0.5], ["nan", 0.5], [0.5], [0.1, 0.1, 0.1], [True, "x"], [1e-400, 0.5]])
+@pytest.mark.parametrize(
+    "budgets", [[-1, 0.5], [0, 0.5], ["nan", 0.5], [0.5], [0.1, 0.1, 0.1], [True, "x"], [1e-400, 0.5]]
+)
 def test_budgets_that_are_not_positive_numbers_are_refused(budgets):
     raw = plan_json()
     raw["budget"] = budgets

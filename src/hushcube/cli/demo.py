@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from itertools import count
+from itertools import count, product
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from hushcube.cli.output import progress_bar
+
+if TYPE_CHECKING:
+    from hushcube.model.table import NoisyTable
 
 
 @click.command("demo")
@@ -21,8 +25,6 @@ def command(out: str | None) -> None:
 
     The truth is shown beside the noisy tables because these people's data is public.
     """
-    import numpy as np
-
     from hushcube.api import compare, release
     from hushcube.cli.plan import show_comparison, show_marginals
     from hushcube.cli.show import show_table
@@ -36,22 +38,23 @@ def command(out: str | None) -> None:
     click.echo("1. Plan: the error of every table, before any data is touched.\n")
     show_comparison(comparison)
     show_marginals(comparison.chosen)
-    people = titanic()
     with progress_bar() as progress:
-        published = release(comparison.chosen, people, out=folder, progress=progress)
+        published = release(comparison.chosen, titanic(), out=folder, progress=progress)
     click.echo(f"\n2. Release: measured once, published in {folder}.\n")
     click.echo("3. Show: every cell with its error bar, every table adding up.\n")
     for name in ("class*survived", "class"):
         table = published.table(name)
-        shape = table.values.shape
-        codes = [
-            np.searchsorted(np.sort(labels), people[a].to_numpy())
-            for a, labels in zip(table.attributes, table.labels, strict=True)
-        ]
-        codes = [np.argsort(labels)[code] for code, labels in zip(codes, table.labels, strict=True)]
-        truth = np.bincount(np.ravel_multi_index(codes, shape), minlength=table.values.size)
-        show_table(table, "titanic", 60, truth)
+        show_table(table, "titanic", 60, truth(table))
     click.echo(f"next: hushcube show {folder}  |  hushcube show {folder} sex*survived --where sex=female")
+
+
+def truth(table: NoisyTable) -> Any:
+    """The exact counts of a table of the Titanic, which anyone may know."""
+    from hushcube.samples import titanic
+
+    people = titanic().group_by(list(table.attributes)).aggregate([([], "count_all")]).to_pylist()
+    counts = {tuple(group[a] for a in table.attributes): group["count_all"] for group in people}
+    return [counts.get(labels, 0) for labels in product(*table.labels)]
 
 
 def _free_folder() -> Path:

@@ -107,8 +107,8 @@ def _summary(candidate: Candidate) -> dict[str, Any]:
     }
 
 
-def show_comparison(comparison: Comparison) -> None:
-    """The candidates as a table, the best first."""
+def show_comparison(comparison: Comparison, *, to: Any = None) -> None:
+    """The candidates as a table, the best first; printed `to` a console, standard output by default."""
     from rich.table import Table
 
     from hushcube.plan import error
@@ -136,7 +136,7 @@ def show_comparison(comparison: Comparison) -> None:
             f"± {number(math.sqrt(total / plan.workload.cells))}",
             style="bold" if chosen in alike else None,
         )
-    console().print(grid)
+    (to or console()).print(grid)
     for name, reason in comparison.skipped.items():
         note(f"{name} was skipped: {reason}")
 

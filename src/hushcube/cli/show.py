@@ -101,7 +101,7 @@ def _cells(table: NoisyTable) -> Any:
         }
 
 
-def show_table(table: NoisyTable, name: str, rows: int, truth: Any = None) -> None:
+def show_table(table: NoisyTable, name: str, rows: int, truth: Any = None, *, to: Any = None) -> None:
     """Cells with their error bars, drawn to scale; beside them the truth, where it is public."""
     from rich.table import Table
 
@@ -118,9 +118,9 @@ def show_table(table: NoisyTable, name: str, rows: int, truth: Any = None) -> No
     largest = max(float((values + margins).max(initial=0)), 1e-9)
     for at, labels in zip(range(rows), product(*table.labels), strict=False):
         bar = _bar(values[at], margins[at], largest)
-        known = [] if truth is None else [number(float(truth.ravel()[at]))]
+        known = [] if truth is None else [number(float(truth[at]))]
         grid.add_row(*map(visible, labels), number(values[at]), f"± {number(margins[at])}", bar, *known)
-    console().print(grid)
+    (to or console()).print(grid)
     if values.size > rows:
         note(f"... and {values.size - rows:,} more cells: --rows shows more, --json all")
 
@@ -128,7 +128,9 @@ def show_table(table: NoisyTable, name: str, rows: int, truth: Any = None) -> No
 def _bar(value: float, margin: float, largest: float, width: int = 30) -> str:
     """Blocks up to the interval's lower end, shade up to its upper end."""
     low, high = (min(max(x / largest, 0.0), 1.0) * width for x in (value - margin, value + margin))
-    return "█" * round(low) + "▒" * (math.ceil(high) - round(low))
+    if not margin:
+        return "█" * round(low)
+    return "█" * math.floor(low) + "▒" * (math.ceil(high) - math.floor(low))
 
 
 def _show_sum(release: Release, marginal: str, conditions: dict[str, list[str]], *, as_json: bool) -> None:

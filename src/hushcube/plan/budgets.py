@@ -25,11 +25,19 @@ Floats = NDArray[np.float64]
 
 
 def divide(
-    basis: Basis, measured: Family, s: Floats, privacy: Privacy, rule: Budgets, proof: calibrate.Proof
+    basis: Basis,
+    measured: Family,
+    s: Floats,
+    privacy: Privacy,
+    rule: Budgets,
+    proof: calibrate.Proof,
+    proportions: Floats | None = None,
 ) -> Floats:
     """Budgets for the measured sets that cost at most what the guarantee allows, exactly."""
     if rule == "uniform":
         shape = np.ones(len(measured))
+    elif proportions is not None:
+        shape = proportions
     else:
         columns = np.empty(len(measured))
         for batch in measured.batches:

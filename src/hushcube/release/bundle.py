@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -130,14 +131,13 @@ class BundleTables:
             flat = pq.read_table(self._folder / MEASUREMENTS).column("value").to_numpy()
         except (OSError, pa.ArrowException, KeyError):
             raise _damaged(MEASUREMENTS, "cannot be read") from None
-        values, start = [], 0
-        for batch in self._plan.measured.batches:
-            shape = (len(batch.ids), *map(self._plan.basis.rows, batch.shape))
-            size = int(np.prod(shape, dtype=np.int64))
-            values.append(flat[start : start + size].reshape(shape))
-            start += size
-        if start != len(flat):
+        batches = self._plan.measured.batches
+        shapes = [(len(batch.ids), *map(self._plan.basis.rows, batch.shape)) for batch in batches]
+        ends = np.cumsum([0] + [math.prod(shape) for shape in shapes]).tolist()
+        if ends[-1] != len(flat):
             raise _damaged(MEASUREMENTS, "does not have the right number of rows")
+        parts = zip(ends, ends[1:], shapes, strict=False)
+        values = [flat[start:end].reshape(shape) for start, end, shape in parts]
         return Measurement(self._plan.digest, tuple(values), self._private)
 
 

@@ -144,7 +144,7 @@ class Release:
         slab = np.zeros(self.schema.shape(published))
         slab[tuple(0 if i in wanted else slice(None) for i in published)] = 1.0
         margin = margins.sum_margin(plan, published, slab)
-        if plan.recovery == "none":
+        if plan.recovery == "none" and plan.basis.name in ("marginal", "fourier"):
             return np.asarray(error.sum_variance(plan, published, slab)), np.asarray(margin)
         variances = error.cell_variance_table(plan, wanted)
         first = math.sqrt(error.sum_variance(plan, published, slab))

@@ -5,10 +5,10 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from helpers import all_subsets
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from helpers import all_subsets
 from hushcube.lattice.family import Family
 
 # few attributes (bit masks), many with low order (mixed radix), many with order >= 12 (Python integers)

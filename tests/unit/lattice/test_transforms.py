@@ -4,11 +4,11 @@ from itertools import product
 
 import numpy as np
 import pytest
-from helpers import AXIS_ROWS, hadamard_rows, helmert_rows, kron
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from helpers import AXIS_ROWS, hadamard_rows, helmert_rows, kron
 from hushcube.lattice import hadamard, helmert
 from hushcube.lattice.basis import BASES
 
@@ -68,7 +68,10 @@ def test_helmert_inverse_undoes_forward(x):
 def test_transforms_are_exact_on_integers(x):
     """Numbers whose float products would be rounded: compared with Python integers."""
     rows = full_helmert(x.shape[0]).astype(int)
-    exact = [[sum(int(r) * int(v) for r, v in zip(row, column, strict=True)) for row in rows] for column in x.reshape(x.shape[0], -1).T]
+    exact = [
+        [sum(int(r) * int(v) for r, v in zip(row, column, strict=True)) for row in rows]
+        for column in x.reshape(x.shape[0], -1).T
+    ]
     found = helmert.forward(x, [0])
     assert found.dtype == np.int64
     assert np.array_equal(found.reshape(x.shape[0], -1).T, exact)

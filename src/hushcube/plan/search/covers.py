@@ -1,7 +1,7 @@
 """Randomised greedy covers: few tables such that every marginal asked for lies in one that is not too much larger.
 
 A table C serves A where A is inside C and cells(C) / cells(A) is at most a threshold, the magnification of A's noise.
-Each threshold gives other covers, from the workload itself (threshold 1) to the full table. [Ding et al. 2011, Algorithm 1]
+Each threshold gives other covers, from the workload itself (1) to the full table.   [Ding et al. 2011, Algorithm 1]
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ class GreedyCovers:
     def thresholds(self, most: int) -> Floats:
         """Distinct magnifications, thinned evenly to at most that many."""
         found = np.unique(self._magnification[np.isfinite(self._magnification)])
-        return found[np.unique(np.linspace(0, len(found) - 1, min(most, len(found))).astype(int))]
+        thinned: Floats = found[np.unique(np.linspace(0, len(found) - 1, min(most, len(found))).astype(int))]
+        return thinned
 
     def covers(self, threshold: float, repeats: int, random: np.random.Generator) -> Iterator[tuple[Marginal, ...]]:
         """Greedy covers with randomly perturbed gains; each is minimal in that no later table was needed."""

@@ -15,7 +15,9 @@ Objective = Callable[[Floats], tuple[Floats, Floats]]
 """Points (starts, variables) to values (starts,) and gradients (starts, variables)."""
 
 
-def minimise(objective: Objective, start: Floats, *, steps: int, memory: int = 8, tolerance: float = 1e-9) -> tuple[Floats, Floats]:
+def minimise(
+    objective: Objective, start: Floats, *, steps: int, memory: int = 8, tolerance: float = 1e-9
+) -> tuple[Floats, Floats]:
     """The points reached from each start, and their values.
 
     >>> values = minimise(lambda x: ((x**2).sum(axis=1), 2 * x), np.array([[3.0, -1.0], [1.0, 1.0]]), steps=20)[1]

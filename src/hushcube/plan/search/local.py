@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import accumulate, combinations
 from typing import Final, Literal
 
 import numpy as np
@@ -16,7 +16,7 @@ from hushcube.model.marginal import Marginal
 from hushcube.plan.request import MAX_TABLE_CELLS, Request
 from hushcube.plan.search.covers import GreedyCovers
 from hushcube.plan.search.designs import known_designs
-from hushcube.plan.search.supports import Support, SupportProblem
+from hushcube.plan.search.supports import Support, SupportProblem, optimise_own_tables
 
 Effort = Literal["low", "default", "high"]
 Progress = Callable[[float], None]
@@ -25,33 +25,61 @@ Progress = Callable[[float], None]
 @dataclass(frozen=True)
 class _Effort:
     starts: int
+    islands: int
     rounds: int
     kept: int
     variants: int
 
 
 EFFORTS: Final[dict[Effort, _Effort]] = {
-    "low": _Effort(starts=60, rounds=4, kept=6, variants=10),
-    "default": _Effort(starts=300, rounds=30, kept=12, variants=16),
-    "high": _Effort(starts=1000, rounds=200, kept=24, variants=24),
+    "low": _Effort(starts=60, islands=1, rounds=5, kept=6, variants=16),
+    "default": _Effort(starts=300, islands=6, rounds=20, kept=4, variants=32),
+    "high": _Effort(starts=1000, islands=24, rounds=60, kept=6, variants=32),
 }
 _MOST_CANDIDATES: Final = 1024
+_PATIENCE: Final = 8
+"""Rounds without progress after which an island is left."""
+_ROUND_NUMBERS: Final = 2**20
+"""Numbers descended on in one round: large problems try fewer variants of each support."""
+_BATCH: Final = 256
 _MOST_NUMBERS: Final = 2**24
 """Numbers in one batch of matrices M: 128 MB."""
 
 
 def search(request: Request, *, effort: Effort, seed: int, progress: Progress | None = None) -> Support:
-    """The best support found for a request under pure epsilon."""
+    """The best support found for a request under pure epsilon; of a large workload, only its own tables are tried."""
+    if len(request.spaces) * len(request.marginals) > _MOST_NUMBERS:
+        return optimise_own_tables(request, steps=40)
     problem = SupportProblem(request)
     random = np.random.default_rng(seed)
     level = EFFORTS[effort]
-    pool = _best(_first(problem, request, level, random), level.kept)
-    for step in range(level.rounds):
-        if progress:
-            progress(step / level.rounds)
-        variants = [v for s in pool for v in _variants(s, problem, level.variants, random)]
-        pool = _best([*pool, *_in_batches(problem, variants, steps=60)], level.kept)
-    return _best(_in_batches(problem, [(s.sets, np.log(s.budgets)) for s in pool], steps=400) + pool, 1)[0]
+    first = _best(_first(problem, request, level, random), level.islands * level.kept)
+    islands = [first[i :: level.islands] for i in range(level.islands)]
+    islands.append([])  # the last one is settled by the best of the others
+    pool: list[Support] = []
+    for i, island in enumerate(islands):
+        pool = island if i < level.islands else _best([s for other in islands for s in other], 2 * level.kept)
+        idle = 0
+        for step in range(level.rounds if pool else 0):
+            if progress:
+                progress((i + step / level.rounds) / len(islands))
+            before = pool[0].error
+            pool = _next(problem, pool, level, random)
+            idle = 0 if pool[0].error < before * (1 - 1e-4) else idle + 1
+            if idle == _PATIENCE:
+                break
+        islands[i] = pool
+    return _best([*_in_batches(problem, [(s.sets, np.log(s.budgets)) for s in pool], steps=400), *pool], 1)[0]
+
+
+def _next(problem: SupportProblem, pool: list[Support], level: _Effort, random: np.random.Generator) -> list[Support]:
+    """One round: change, descend a little, descend the promising ones further, keep the best."""
+    numbers = sum(len(s.sets) for s in pool) * len(problem.k)  # of one variant of each
+    count = min(level.variants, max(1, _ROUND_NUMBERS // numbers))
+    variants = [v for s in pool for v in _variants(s, problem, count, random)]
+    promising = _best(_in_batches(problem, variants, steps=15), len(variants) // 4)
+    finished = _in_batches(problem, [(s.sets, np.log(s.budgets)) for s in promising], steps=60)
+    return _best([*pool, *finished], level.kept)
 
 
 def _first(problem: SupportProblem, request: Request, level: _Effort, random: np.random.Generator) -> list[Support]:
@@ -72,7 +100,11 @@ def _first(problem: SupportProblem, request: Request, level: _Effort, random: np
         starts = np.log(random.random((level.starts, len(candidates))) + 1e-3)
         found += problem.optimise_shared(candidates, starts, steps=300)
     supports += _from_designs(max(map(len, marginals), default=0), d, sizes, level.starts, random)
-    return found + _in_batches(problem, [(s, np.zeros(len(s))) for s in dict.fromkeys(supports)], steps=80)
+    affordable = 8 * _ROUND_NUMBERS // len(problem.k)
+    within = [s for s, tables in zip(supports, accumulate(map(len, supports)), strict=True) if tables <= affordable]
+    return found + _in_batches(
+        problem, [(s, np.zeros(len(s))) for s in dict.fromkeys(within or supports[:1])], steps=80
+    )
 
 
 def _from_designs(
@@ -94,7 +126,7 @@ def _from_designs(
 def _variants(
     support: Support, problem: SupportProblem, count: int, random: np.random.Generator
 ) -> Iterator[tuple[tuple[Marginal, ...], np.ndarray]]:
-    """Small changes of a support: a table more, an attribute moved, added or dropped, two tables merged or exchanged."""
+    """Small changes of a support: a table more, an attribute added or dropped, two tables merged."""
     d = len(problem.sizes)
     for _ in range(count):
         tables = {s: float(b) for s, b in zip(support.sets, np.log(support.budgets), strict=True)}
@@ -122,13 +154,13 @@ def _variants(
 def _in_batches(
     problem: SupportProblem, supports: Sequence[tuple[tuple[Marginal, ...], np.ndarray]], *, steps: int
 ) -> list[Support]:
-    """Descend from all supports, as many at once as memory allows; those that leave something unanswered are dropped."""
+    """Descend from all supports, as many at once as memory allows."""
     supports = sorted((s for s in supports if s[0]), key=lambda s: len(s[0]))
     result: list[Support] = []
     at = 0
     while at < len(supports):
-        width = len(supports[min(at + 63, len(supports) - 1)][0])
-        batch = supports[at : at + max(1, min(64, _MOST_NUMBERS // (width * len(problem.k))))]
+        width = len(supports[min(at + _BATCH - 1, len(supports) - 1)][0])
+        batch = supports[at : at + max(1, min(_BATCH, _MOST_NUMBERS // (width * len(problem.k))))]
         at += len(batch)
         starts = np.full((len(batch), max(len(s) for s, _ in batch)), -80.0)
         for i, (_, t) in enumerate(batch):
@@ -138,8 +170,8 @@ def _in_batches(
 
 
 def _best(supports: Sequence[Support], count: int) -> list[Support]:
-    """The best distinct supports."""
-    distinct: dict[frozenset[Marginal], Support] = {}
+    """The best supports with distinct errors: equal ones are mostly relabelled, and would crowd out others."""
+    distinct: dict[str, Support] = {}
     for support in sorted(supports, key=lambda s: s.error):
-        distinct.setdefault(frozenset(support.sets), support)
+        distinct.setdefault(f"{support.error:.5g}", support)
     return list(distinct.values())[:count]

@@ -2,7 +2,7 @@
 
 For pure epsilon and tables A with Laplace budgets e_A (sum 1), generalised least squares gives the total error
 
-    F(e) = 2 (sum_A e_A)²  sum_B k_B / K_B,     K_B = sum_{A >= B} e_A² / cells(A),     k_B = m_B sum_{W >= B} a_W / cells(W)
+    F(e) = 2 (sum_A e_A)² sum_B k_B / K_B,   K_B = sum_{A >= B} e_A² / cells(A),   k_B = m_B sum_{W >= B} a_W / cells(W)
 
 over the workload's residual spaces B. In t = log e:   dlog F / dt_A = 2 e_A / sum e - 2 e_A² (M (k/K²))_A / sum(k/K),
 with M_AB = [B <= A] / cells(A). Not convex: the derivative at e_A = 0 never revives a table, so supports are searched.
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from hushcube.lattice.variances import dimensions
 from hushcube.model.marginal import Marginal
+from hushcube.plan.budgets import closed_form
 from hushcube.plan.request import Request
 from hushcube.plan.search.descent import minimise
 
@@ -52,9 +53,11 @@ class SupportProblem:
         rows = _membership(sets, len(self.sizes))
         inside = rows @ self._members.T == self._orders
         cells = np.array([np.prod(self.sizes[list(s)]) for s in sets])
-        return inside / cells[:, None]
+        return np.asarray(inside / cells[:, None])
 
-    def optimise(self, supports: Sequence[Sequence[Marginal]], starts: Floats | None = None, *, steps: int) -> list[Support]:
+    def optimise(
+        self, supports: Sequence[Sequence[Marginal]], starts: Floats | None = None, *, steps: int
+    ) -> list[Support]:
         """Descend from equal budgets (or given log-budgets) on each support."""
         width = max(map(len, supports))
         M = np.zeros((len(supports), width, len(self.k)))
@@ -78,7 +81,7 @@ class SupportProblem:
             e = np.exp(t - t.max(axis=1, keepdims=True))  # F does not depend on the scale
             q = e**2
             total = e.sum(axis=1)
-            K = np.maximum((q[:, None, :] @ M)[:, 0], 1e-300)
+            K = np.maximum((q[:, None, :] @ M)[:, 0], 1e-140)  # its square must not vanish
             E = (k / K).sum(axis=1)
             pull = ((k / K**2)[:, None, :] @ Mt)[:, 0]
             value = np.log(2 * total**2 * E)
@@ -101,10 +104,27 @@ class SupportProblem:
         return self.optimise([s.sets for s in supports], starts, steps=steps)
 
 
+def optimise_own_tables(request: Request, *, steps: int) -> Support:
+    """Descend from the cube-root budgets on the workload's own tables, by subset sums instead of matrices."""
+    marginals, spaces = request.marginals, request.spaces
+    k = dimensions(spaces) * marginals.sum_over_supersets(spaces, request.weights / marginals.cells)
+
+    def objective(t: Floats) -> tuple[Floats, Floats]:
+        e = np.exp(t[0] - t.max())
+        K = np.maximum(marginals.sum_over_supersets(spaces, e**2 / marginals.cells), 1e-140)
+        E = (k / K).sum()
+        pull = marginals.sum_over_subsets(spaces, k / K**2) / marginals.cells
+        value = np.log(2 * e.sum() ** 2 * E)
+        return np.array([value]), (2 * e / e.sum() - 2 * e**2 * pull / E)[None]
+
+    start = np.log(closed_form(request.weights * marginals.cells, np.ones(len(marginals)), pure=True))
+    t, value = minimise(objective, start[None], steps=steps)
+    e = np.exp(t[0] - t.max())
+    return Support(tuple(marginals), e / e.sum(), float(np.exp(value[0])))
+
+
 def _membership(sets: Sequence[Marginal], d: int) -> Floats:
     rows = np.zeros((len(sets), d))
     for i, s in enumerate(sets):
         rows[i, list(s)] = 1.0
     return rows
-
-

@@ -38,16 +38,20 @@ def decide(
     s: NDArray[np.float64],
     budgets: Budgets,
     recovery: Recovery,
+    proportions: NDArray[np.float64] | None = None,
 ) -> Plan:
     """Divide the guarantee among the measured sets, whose variances weigh s_B in the error, under the best proof.
+
+    Optimal budgets are the closed form for s, or the given proportions where a search has found better ones.
 
     Under replace-one the total is public: it is measured too, for nothing.
     """
     if request.privacy.neighbours == "replace-one" and not len(measured.levels[0]):
         measured = Family(measured.sizes, [np.zeros((1, 0), np.int32), *measured.levels[1:]])
         s = np.concatenate([[0.0], s])
+        proportions = None if proportions is None else np.concatenate([[1.0], proportions])
     plans = []
     for proof in calibrate.proofs(request.privacy, tables=counted_tables(basis, measured)):
-        shares = divide(basis, measured, s, request.privacy, budgets, proof)
+        shares = divide(basis, measured, s, request.privacy, budgets, proof, proportions)
         plans.append(Plan(request, strategy, budgets, recovery, proof, basis, measured, shares))
     return plans[0] if len(plans) == 1 else min(plans, key=error.weighted_variance)

@@ -1,0 +1,44 @@
+"""Draw docs/pictures/demo.svg: what `hushcube demo` prints, for people who have not run it. Run by `make pictures`.
+
+The picture is of a real release of the built-in Titanic data. Its noise is seeded, so that the picture can be drawn
+again; such a release is not private, and these people's data is public anyway.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+
+from rich._export_format import CONSOLE_SVG_FORMAT
+
+from hushcube.api import compare, release
+from hushcube.cli.demo import truth
+from hushcube.cli.output import console
+from hushcube.cli.plan import show_comparison
+from hushcube.cli.show import show_table
+from hushcube.samples import TITANIC, titanic
+
+TARGET = Path(__file__).with_name("demo.svg")
+WITHOUT_FONTS = re.sub(r"@font-face \{\{.*?\}\}|<!--.*?-->", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
+"""A picture fetches nothing from the network: the reader's own fixed-width font is used."""
+
+
+def draw() -> str:
+    """The picture as SVG text."""
+    terminal = console(record=True, width=106, file=io.StringIO(), force_terminal=True, color_system="truecolor")
+    comparison = compare(TITANIC, "<=2-way", epsilon=1, neighbours="add-remove")
+    terminal.print("$ hushcube demo", style="bold")
+    terminal.print("1. Plan: the error of every table, before any data is touched.\n")
+    show_comparison(comparison, to=terminal)
+    published = release(comparison.chosen, titanic(), seed=1912)
+    terminal.print("\n2. Release: measured once, published in demo-release.")
+    terminal.print("3. Show: every cell with its error bar, every table adding up.\n")
+    table = published.table("class*survived")
+    show_table(table, TITANIC.name, 60, truth(table), to=terminal)
+    svg: str = terminal.export_svg(title="hushcube", code_format=WITHOUT_FONTS, unique_id="hushcube")
+    return "\n".join(line.rstrip() for line in svg.splitlines()) + "\n"
+
+
+if __name__ == "__main__":
+    TARGET.write_text(draw(), encoding="utf-8")
