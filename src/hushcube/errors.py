@@ -20,6 +20,7 @@ Messages never hold data: a value found in a row is not repeated in an error.
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 
@@ -77,7 +78,7 @@ class TooLarge(BadInput):
     def __init__(self, field: str, cells: int, limit: int) -> None:
         super().__init__(
             field,
-            f"{_readable(cells)} cells are more than the {_readable(limit)} that can be held",
+            f"{readable(cells)} cells are more than the {readable(limit)} that can be held",
             "ask for smaller marginals, or declare coarser values or bins",
         )
         self.cells = cells
@@ -111,5 +112,10 @@ class MissingDependency(HushcubeError):
         super().__init__(f"{purpose} needs {package}. Fix: pip install 'hushcube[{extra}]'.")
 
 
-def _readable(count: int) -> str:
-    return f"{count:,}" if count < 10**15 else f"about 10^{len(str(count)) - 1}"
+def readable(count: int) -> str:
+    """A count as people read it, however many digits it has.
+
+    >>> readable(12345), readable(10**40)
+    ('12,345', 'about 10^40')
+    """
+    return f"{count:,}" if count < 10**12 else f"about 10^{math.log10(count):.0f}"

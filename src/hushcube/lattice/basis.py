@@ -39,6 +39,8 @@ class Basis:
     """One row of the table above; functions take an axis's size n."""
 
     name: str
+    laws: frozenset[str]
+    """The noise that is drawn for it: laplace, gaussian."""
     rows: Callable[[int], int]
     inside: Callable[[int], int]
     outside: Callable[[int], int]
@@ -61,6 +63,7 @@ def _halves(n: int) -> Fraction:
 
 MARGINAL: Final = Basis(
     name="marginal",
+    laws=frozenset({"laplace", "gaussian"}),
     rows=lambda n: n,
     inside=lambda n: 1,
     outside=lambda n: 1,
@@ -73,6 +76,7 @@ MARGINAL: Final = Basis(
 
 FOURIER: Final = Basis(
     name="fourier",
+    laws=frozenset({"laplace", "gaussian"}),
     rows=lambda n: hadamard.padded(n) - 1,
     inside=hadamard.padded,
     outside=lambda n: hadamard.padded(n) - n,
@@ -85,6 +89,7 @@ FOURIER: Final = Basis(
 
 HELMERT: Final = Basis(
     name="helmert",
+    laws=frozenset({"gaussian"}),
     rows=lambda n: n - 1,
     inside=lambda n: 1,
     outside=lambda n: 0,
@@ -97,6 +102,7 @@ HELMERT: Final = Basis(
 
 CENTRED: Final = Basis(
     name="centred",
+    laws=frozenset({"laplace"}),
     rows=lambda n: n,
     inside=lambda n: 1,
     outside=lambda n: 0,

@@ -160,7 +160,8 @@ class Family:
     def product(self, factors: Iterable[float] | Floats) -> Floats:
         """For each member, the product of its attributes' factors; 1 for the total."""
         values = np.asarray(factors, dtype=np.float64)
-        return np.concatenate([np.ones(0), *(values[level].prod(axis=1) for level in self.levels)])
+        with np.errstate(over="ignore"):  # a domain beyond 10^308 is infinite enough to be refused
+            return np.concatenate([np.ones(0), *(values[level].prod(axis=1) for level in self.levels)])
 
     @cached_property
     def cells(self) -> Floats:
@@ -170,6 +171,8 @@ class Family:
     def inclusions(self, small: Family) -> Iterator[Inclusion]:
         """All pairs A >= B with A in this family and B in `small`, by whichever enumeration is shorter."""
         for k, (start, level) in enumerate(zip(self.starts, self.levels, strict=False)):
+            if not len(level):
+                continue
             if len(level) << k <= len(level) * len(small) or len(level) > 64:
                 yield from self._subsets(small, k, int(start))
             else:

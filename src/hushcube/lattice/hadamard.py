@@ -46,7 +46,7 @@ def transform(tables: Numbers, axes: Sequence[int]) -> Numbers:
 def pad(tables: Numbers, axes: Sequence[int]) -> Numbers:
     """Add the phantom cells, zeros at the end of each axis."""
     width = [(0, padded(n) - n if axis in axes else 0) for axis, n in enumerate(tables.shape)]
-    return np.pad(tables, width)
+    return np.pad(tables, width) if width else tables
 
 
 def residual(tables: Numbers, axes: Sequence[int]) -> Numbers:

@@ -91,7 +91,8 @@ def standard_margin(excess_kurtosis: float, coverage: float) -> float:
         return _normal_quantile((1 + coverage) / 2)
     nu = 3 / excess_kurtosis
     # P(|X| <= x) = (2/pi) int_0^inf sin(t x)/t (1 + t²/(2 nu))^-nu dt, unit variance; it dies like t^(-2 nu - 1)
-    t = np.linspace(0, 400, 400_001)[1:]
+    # (the trapezoid rule with step h errs by the law's mass beyond 2 pi / h = 125 standard deviations)
+    t = np.linspace(0, 400, 8_001)[1:]
     phi = (1 + t**2 / (2 * nu)) ** -nu / t
     step = t[0]
 

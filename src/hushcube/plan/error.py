@@ -102,6 +102,14 @@ def weighted_variance(plan: Plan) -> float:
 
 
 def sources(plan: Plan) -> tuple[NDArray[np.int64], Floats]:
+    """`find_sources`, computed once."""
+    if "_sources" not in plan.__dict__:
+        plan.__dict__["_sources"] = find_sources(plan)
+    found: tuple[NDArray[np.int64], Floats] = plan.__dict__["_sources"]
+    return found
+
+
+def find_sources(plan: Plan) -> tuple[NDArray[np.int64], Floats]:
     """Without recovery: the measured set that answers each marginal, and how many of its cells make up one answer.
 
     A measured marginal answers itself; another takes the source with the least variance after summing.

@@ -37,7 +37,7 @@ def margins(plan: Plan) -> Floats:
     """The half-width of the 95% interval of a cell of each workload marginal (the mean where cells differ)."""
     deviations = np.sqrt(exact_cell_variances(plan))
     if plan.law == "gaussian" and not _is_lattice(plan):
-        result = deviations * standard_margin(0.0, COVERAGE) + 0.5 * is_coarse(plan)
+        result = _gaussian_margin(plan, deviations)
         if plan.basis.name == "helmert" and (total := plan.request.marginals.ids([()])[0]) >= 0:
             result[total] = lattice_margin(plan, int(plan.measured.ids([()])[0]), 1)
         return result
@@ -54,13 +54,18 @@ def cell_margin(plan: Plan, marginal: Marginal, deviations: Floats) -> Floats:
     if plan.basis.name == "helmert" and marginal == ():
         return np.full_like(deviations, lattice_margin(plan, int(plan.measured.ids([()])[0]), 1))
     if plan.law == "gaussian":
-        return deviations * standard_margin(0.0, COVERAGE) + 0.5 * is_coarse(plan)
+        return _gaussian_margin(plan, deviations)
     return deviations * standard_margin(round(excess_kurtosis(plan, marginal), 2), COVERAGE)
 
 
 def _is_lattice(plan: Plan) -> bool:
     """Whether each answer is a plain sum of cells of one measured table."""
     return plan.basis.name == "marginal" and (plan.recovery == "none" or len(plan.measured) == 1)
+
+
+def _gaussian_margin(plan: Plan, deviations: Floats) -> Floats:
+    """The normal quantile; half a step more where the noise is coarse, nothing where the answer is public."""
+    return deviations * standard_margin(0.0, COVERAGE) + 0.5 * is_coarse(plan) * (deviations > 0)
 
 
 def is_coarse(plan: Plan) -> bool:
@@ -77,7 +82,7 @@ def sum_margin(plan: Plan, marginal: Marginal, weights: Floats) -> float:
         return lattice_margin(plan, int(source[at]), round(float(summed[at] * weights.sum())))
     deviation = math.sqrt(sum_variance(plan, marginal, weights))
     if plan.law == "gaussian":
-        return deviation * standard_margin(0.0, COVERAGE) + 0.5 * is_coarse(plan) * (deviation > 0)
+        return float(_gaussian_margin(plan, np.asarray(deviation)))
     return deviation * standard_margin(3.0, COVERAGE)
 
 

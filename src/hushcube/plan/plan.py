@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from hushcube.errors import BadInput, BudgetExceeded, NotApplicable, PlanError
 from hushcube.lattice.basis import BASES, Basis
 from hushcube.lattice.family import Family
+from hushcube.lattice.variances import dimensions, kernel
 from hushcube.model.noise import LARGEST_VARIANCE, SMALLEST_RATE
 from hushcube.model.privacy import Privacy
 from hushcube.model.schema import Schema
@@ -50,6 +51,7 @@ class Plan:
     def __post_init__(self) -> None:
         self._check_cost()
         self._check_noise()
+        self._check_answers()
 
     @property
     def schema(self) -> Schema:
@@ -80,6 +82,8 @@ class Plan:
 
     def _check_cost(self) -> None:
         budgets = self.budgets
+        if self.law not in self.basis.laws:
+            raise PlanError("plan, basis", f"{self.basis.name} does not go with {self.law} noise", "plan again")
         if len(budgets) != len(self.measured) or np.isnan(budgets).any() or (budgets <= 0).any():
             raise PlanError("plan, budgets", "must be positive, one for each measured set", "plan again")
         if self.proof not in calibrate.proofs(self.privacy, tables=counted_tables(self.basis, self.measured)):
@@ -120,6 +124,17 @@ class Plan:
         if not drawable.all():
             raise NotApplicable(self.strategy, "the budget is so small that the noise would not fit 64-bit integers")
 
+    def _check_answers(self) -> None:
+        """Refuse a plan that measures too little to answer its workload."""
+        if self.recovery == "none" and self.basis.name == "marginal":
+            answered = self.measured.sum_over_supersets(self.request.marginals, np.ones(len(self.measured))) > 0
+        else:
+            spaces = self.request.spaces
+            seen = kernel(self.basis, self.measured, np.ones(len(self.measured)), spaces) > 0
+            answered = seen | (dimensions(spaces) == 0)
+        if not answered.all():
+            raise PlanError("plan, measured", "too little is measured to answer the workload", "plan again")
+
     def to_dict(self) -> dict[str, Any]:
         """The JSON form, without the digest."""
         return {
@@ -155,7 +170,7 @@ class Plan:
         again = "plan again with `hushcube plan --out`"
         try:
             raw = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise PlanError("plan", "is not valid JSON", again) from None
         if not isinstance(raw, dict) or raw.get("format") != FORMAT:
             raise PlanError("plan", "is not a plan of this version of hushcube", again)
@@ -183,7 +198,7 @@ class Plan:
             raise
         except (KeyError, TypeError, ValueError, OverflowError):
             raise PlanError("plan", "a field is missing or damaged", again) from None
-        if plan.digest != raw.get("digest"):
+        if {**plan.to_dict(), "digest": plan.digest} != raw:
             raise PlanError("plan, digest", "does not fit the plan: the file was changed", again)
         return plan
 

@@ -70,8 +70,6 @@ def _draw(plan: Plan, shape: tuple[int, ...], budgets: list[float], numbers: int
         stretch = int(np.prod([plan.basis.stretch(n) for n in shape], dtype=np.int64))
         rates = {b: Fraction(b) / stretch for b in set(budgets)}
         return discrete_laplace([rates[b] for b in budgets], numbers, entropy)
-    multipliers = (
-        helmert.residual_norms(shape).ravel() if plan.basis.name == "helmert" else np.ones(numbers, np.int64)
-    )
+    multipliers = helmert.residual_norms(shape).ravel() if plan.basis.name == "helmert" else np.ones(numbers, np.int64)
     variances = {b: 1 / (2 * Fraction(b)) for b in set(budgets)}
     return discrete_gaussian([variances[b] for b in budgets], multipliers, entropy)

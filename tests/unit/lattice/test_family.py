@@ -12,7 +12,7 @@ from helpers import all_subsets
 from hushcube.lattice.family import Family
 
 # few attributes (bit masks), many with low order (mixed radix), many with order >= 12 (Python integers)
-WIDTHS = [(6, 6), (62, 4), (63, 4), (200, 4), (70, 14)]
+WIDTHS = [(6, 6), (62, 4), (63, 4), (200, 4), (70, 12)]
 
 
 @st.composite

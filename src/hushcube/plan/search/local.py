@@ -39,6 +39,8 @@ EFFORTS: Final[dict[Effort, _Effort]] = {
 _MOST_CANDIDATES: Final = 1024
 _PATIENCE: Final = 8
 """Rounds without progress after which an island is left."""
+_MOST_CHANGED: Final = 2**16
+"""Tables times spaces of a support beyond which it is only descended on: small changes no longer pay."""
 _ROUND_NUMBERS: Final = 2**20
 """Numbers descended on in one round: large problems try fewer variants of each support."""
 _BATCH: Final = 256
@@ -60,7 +62,7 @@ def search(request: Request, *, effort: Effort, seed: int, progress: Progress | 
     for i, island in enumerate(islands):
         pool = island if i < level.islands else _best([s for other in islands for s in other], 2 * level.kept)
         idle = 0
-        for step in range(level.rounds if pool else 0):
+        for step in range(level.rounds if pool and len(pool[0].sets) * len(problem.k) <= _MOST_CHANGED else 0):
             if progress:
                 progress((i + step / level.rounds) / len(islands))
             before = pool[0].error

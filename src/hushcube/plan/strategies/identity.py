@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from hushcube.errors import readable
 from hushcube.lattice.basis import MARGINAL
 from hushcube.lattice.family import Family
 from hushcube.plan.plan import Budgets, Plan, Recovery
@@ -25,7 +26,7 @@ class Identity:
         """Refuse domains that cannot be held."""
         cells = request.schema.cells(tuple(range(len(request.schema))))
         if cells > MAX_TABLE_CELLS:
-            return f"the full table has about 10^{len(str(cells)) - 1} cells, more than {MAX_TABLE_CELLS:,}"
+            return f"the full table has {readable(cells)} cells, more than {MAX_TABLE_CELLS:,}"
         return None
 
     def plan(self, request: Request, budgets: Budgets, recovery: Recovery) -> Plan:
