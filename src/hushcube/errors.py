@@ -118,4 +118,4 @@ def readable(count: int) -> str:
     >>> readable(12345), readable(10**40)
     ('12,345', 'about 10^40')
     """
-    return f"{count:,}" if count < 10**12 else f"about 10^{math.log10(count):.0f}"
+    return f"{count:,}" if count < 10**15 else f"about 10^{math.log10(count):.0f}"

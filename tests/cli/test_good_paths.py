@@ -97,7 +97,7 @@ def test_skipped_strategies_say_why(document, done, desk):
     asked = ["--schema", "wide.yaml", "--workload", "1-way", *BUDGET]
     plan = document("plan", *asked)
     assert [s["strategy"] for s in plan["skipped"]] == ["identity"]
-    assert "10^12" in plan["skipped"][0]["reason"]
+    assert "1,000,000,000,000" in plan["skipped"][0]["reason"]
     out, err = done("plan", *asked)
     assert "identity was skipped" in err and "identity was skipped" not in out
 

@@ -82,6 +82,7 @@ CASES = [
     ("adult8", PURE, "add-remove", ["identity"], 10),
     ("adult8", BOTH, "add-remove", ["workload", "residual"], 25),
     ("nltcs", PURE, "add-remove", ["workload", "fourier", "residual"], 180),
+    ("nltcs", PURE, "add-remove", ["identity"], 400),
     ("nltcs", ZCDP, "add-remove", ["workload", "fourier", "residual"], 120),
     ("2x3x5x4", PURE, "replace-one", list(REGISTRY), 100),
     ("2x3x5x4", BOTH, "add-remove", ["identity", "workload", "residual"], 100),

@@ -27,6 +27,11 @@ def kernel(basis: Basis, measured: Family, weights: Floats, spaces: Family) -> F
     """K_C(weights) for each residual space C."""
     inside = basis.per_axis(basis.inside, measured.sizes)
     outside = basis.per_axis(basis.outside, measured.sizes)
+    if not outside.any():  # a set sees its own space alone
+        own = np.concatenate([measured.find(level) for level in spaces.levels])
+        return np.where(own >= 0, (weights / measured.cells * measured.product(inside))[own], 0.0)
+    if (inside == 1).all() and (outside == 1).all():
+        return measured.sum_over_supersets(spaces, weights / measured.cells)
     return measured.sum_over_supersets(spaces, weights / measured.cells, inside, outside)
 
 

@@ -93,12 +93,13 @@ def cell_variances(plan: Plan, *, exact: bool) -> Floats:
 
 def total_variance(plan: Plan, *, exact: bool) -> float:
     """The expected sum of squared errors over all cells of the workload, all marginals alike."""
-    return math.fsum((cell_variances(plan, exact=exact) * plan.request.marginals.cells).tolist())
+    variances = exact_cell_variances(plan) if exact else cell_variances(plan, exact=False)
+    return math.fsum((variances * plan.request.marginals.cells).tolist())
 
 
 def weighted_variance(plan: Plan) -> float:
     """The same, exact and with the workload's weights: what strategies are compared by."""
-    return math.fsum((cell_variances(plan, exact=True) * plan.request.marginals.cells * plan.request.weights).tolist())
+    return math.fsum((exact_cell_variances(plan) * plan.request.marginals.cells * plan.request.weights).tolist())
 
 
 def sources(plan: Plan) -> tuple[NDArray[np.int64], Floats]:

@@ -67,7 +67,8 @@ def compare(
         candidates.append(Candidate(plan, time.perf_counter() - start))
     if not candidates:
         raise NotApplicable(*next(iter(skipped.items())))
-    chosen = min((candidate.plan for candidate in candidates), key=error.weighted_variance)
+    plans = [candidate.plan for candidate in candidates]
+    chosen = plans[0] if len(plans) == 1 else min(plans, key=error.weighted_variance)
     return Comparison(tuple(candidates), chosen, skipped)
 
 
