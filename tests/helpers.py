@@ -40,7 +40,12 @@ def make_schema(sizes):
 
 
 def make_request(sizes, words="cube", *, neighbours="add-remove", **privacy):
-    return Request(Workload.parse(words, make_schema(sizes)), Privacy.of(neighbours=neighbours, **privacy))
+    return Request(Workload.parse(words, make_schema(sizes)), Privacy.of(neighbours=neighbours, **privacy), "low")
+
+
+def applicable(law):
+    """The strategies for a guarantee."""
+    return [name for name, strategy in REGISTRY.items() if strategy.accepts(make_request((2, 2), **law)) is None]
 
 
 def make_plan(request, strategy, budgets="optimal", recovery="gls"):

@@ -20,7 +20,7 @@ from hushcube.model.workload import Workload
 from hushcube.plan.plan import Budgets, Plan, Recovery
 from hushcube.plan.planner import Comparison
 from hushcube.plan.planner import compare as compare_plans
-from hushcube.plan.request import Request
+from hushcube.plan.request import Effort, Request
 from hushcube.release.bundle import check_output, open_bundle, write
 from hushcube.release.release import Release
 
@@ -39,11 +39,12 @@ def compare(
     strategy: str = "all",
     budgets: Budgets | None = None,
     recovery: Recovery | None = None,
+    effort: Effort = "default",
     progress: Progress | None = None,
 ) -> Comparison:
     """Every applicable plan with its predicted error, and the best one; no data, no cost."""
     privacy = Privacy.of(epsilon=epsilon, rho=rho, delta=delta, neighbours=neighbours, rows_per_person=rows_per_person)
-    request = Request(Workload.parse(workload, schema), privacy)
+    request = Request(Workload.parse(workload, schema), privacy, effort)
     return compare_plans(request, strategy=strategy, budgets=budgets, recovery=recovery, progress=progress)
 
 
@@ -59,6 +60,7 @@ def plan(
     strategy: str = "auto",
     budgets: Budgets | None = None,
     recovery: Recovery | None = None,
+    effort: Effort = "default",
 ) -> Plan:
     """The plan of one strategy, or of the best one; no data, no cost."""
     return compare(
@@ -72,6 +74,7 @@ def plan(
         strategy=strategy,
         budgets=budgets,
         recovery=recovery,
+        effort=effort,
     ).chosen
 
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from helpers import LAWS, NEIGHBOURS, every_plan, label, make_plan, make_request
+from helpers import LAWS, NEIGHBOURS, applicable, every_plan, label, make_plan, make_request
 from hushcube.errors import BadInput, BudgetExceeded, PlanError
 from hushcube.plan.plan import Plan
 from hushcube.plan.strategies import REGISTRY
@@ -34,8 +34,7 @@ def test_round_trip_is_identical(law, neighbours):
 
 
 @pytest.mark.parametrize("neighbours", NEIGHBOURS)
-@pytest.mark.parametrize("law", LAWS, ids=str)
-@pytest.mark.parametrize("strategy", REGISTRY)
+@pytest.mark.parametrize(("law", "strategy"), [(law, s) for law in LAWS for s in applicable(law)], ids=str)
 def test_budgets_a_billionth_higher_are_refused(strategy, law, neighbours):
     raw = make_plan(make_request((2, 3, 2), "2-way", neighbours=neighbours, **law), strategy).to_dict()
     raw["budget"] = [b if b is None else b * (1 + 1e-9) for b in raw["budget"]]
@@ -82,7 +81,8 @@ def test_a_changed_plan_without_a_new_digest_is_refused(change):
         Plan.from_json(json.dumps(raw))
 
 
-FIELDS = "schema workload privacy strategy budgets recovery proof basis measured budget format".split()
+FIELDS = ["schema", "workload", "privacy", "strategy", "budgets", "recovery"]
+FIELDS += ["proof", "basis", "measured", "budget", "format"]
 DAMAGES = ["missing", None, 7, "x", [], {}, [[]], [["x"]], [[[5]]], [[[1, 0]]], float("1e400")]
 
 

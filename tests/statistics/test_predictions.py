@@ -16,7 +16,7 @@ import pytest
 from scipy import stats
 
 from datasets import adult8_schema, nltcs_schema, shared
-from helpers import Counts, all_tables, every_plan, label, make_schema, random_codes
+from helpers import Counts, all_tables, applicable, every_plan, label, make_schema, random_codes
 from hushcube.model.privacy import Privacy
 from hushcube.model.workload import Workload
 from hushcube.plan import error, margins
@@ -83,11 +83,12 @@ CASES = [
     ("adult8", BOTH, "add-remove", ["workload", "residual"], 25),
     ("nltcs", PURE, "add-remove", ["workload", "fourier", "residual"], 180),
     ("nltcs", PURE, "add-remove", ["identity"], 400),
+    ("adult8", PURE, "add-remove", ["covering"], 40),
     ("nltcs", ZCDP, "add-remove", ["workload", "fourier", "residual"], 120),
     ("2x3x5x4", PURE, "replace-one", list(REGISTRY), 100),
     ("2x3x5x4", BOTH, "add-remove", ["identity", "workload", "residual"], 100),
     ("2x3x5x4", ZCDP, "replace-one", ["fourier", "residual"], 100),
-    ("2x3x1x5", {"rho": 20}, "add-remove", list(REGISTRY), 250),
+    ("2x3x1x5", {"rho": 20}, "add-remove", applicable({"rho": 20}), 250),
 ]
 cases = pytest.mark.parametrize(
     ("data", "law", "neighbours", "strategy", "replicates"),

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-STRATEGIES = "auto (the best by predicted error), all (every variant, compared), identity, workload, fourier, residual"
+STRATEGIES = (
+    "auto (the best by predicted error), all (every variant, compared), identity, workload, fourier, residual, covering"
+)
 
 
 def planning(command: Command) -> Command:
@@ -45,6 +47,7 @@ def planning(command: Command) -> Command:
             click.option("--strategy", metavar="NAME", help=f"{STRATEGIES}.  [default: auto]"),
             click.option("--budgets", metavar="RULE", help="optimal or uniform."),
             click.option("--recovery", metavar="WAY", help="gls, ols or none."),
+            click.option("--effort", metavar="LEVEL", help="How long covering searches: low, default or high."),
         )
     ):
         command = option(command)
@@ -75,6 +78,7 @@ def make_comparison(options: dict[str, Any], progress: Callable[[str, float], No
         strategy=options["strategy"] or "auto",
         budgets=options["budgets"],
         recovery=options["recovery"],
+        effort=options["effort"] or "default",
         progress=progress,
     )
 

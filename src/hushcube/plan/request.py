@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final
+from typing import Final, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hushcube.errors import TooLarge
+from hushcube.errors import BadInput, TooLarge
 from hushcube.lattice.family import Family
 from hushcube.model.privacy import Privacy
 from hushcube.model.schema import Schema
 from hushcube.model.workload import Workload
 
+Effort = Literal["low", "default", "high"]
+EFFORTS: Final[tuple[Effort, ...]] = get_args(Effort)
 MAX_TABLE_CELLS: Final = 100_000_000
 """The largest single table that is measured or answered: 800 MB of 64-bit numbers."""
 MAX_WORKLOAD_CELLS: Final = 2_000_000_000
@@ -27,8 +29,12 @@ class Request:
 
     workload: Workload
     privacy: Privacy
+    effort: Effort = field(default="default", compare=False)
+    """How long strategies that search may search; the decision does not remember it."""
 
     def __post_init__(self) -> None:
+        if self.effort not in EFFORTS:
+            raise BadInput("effort", f"{self.effort!r} is unknown", f"choose one of {', '.join(EFFORTS)}")
         # floats are exact below 2^53, far above the limits; what is refused is counted in Python integers
         if self.marginals.cells.max() > MAX_TABLE_CELLS:
             raise TooLarge(

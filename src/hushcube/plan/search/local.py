@@ -5,21 +5,18 @@ Repeatable: the seed is public, and effort counts rounds, not seconds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import accumulate, combinations
-from typing import Final, Literal
+from typing import Final
 
 import numpy as np
 
 from hushcube.model.marginal import Marginal
-from hushcube.plan.request import MAX_TABLE_CELLS, Request
+from hushcube.plan.request import MAX_TABLE_CELLS, Effort, Request
 from hushcube.plan.search.covers import GreedyCovers
 from hushcube.plan.search.designs import known_designs
 from hushcube.plan.search.supports import Support, SupportProblem, optimise_own_tables
-
-Effort = Literal["low", "default", "high"]
-Progress = Callable[[float], None]
 
 
 @dataclass(frozen=True)
@@ -31,11 +28,13 @@ class _Effort:
     variants: int
 
 
-EFFORTS: Final[dict[Effort, _Effort]] = {
+_EFFORTS: Final[dict[Effort, _Effort]] = {
     "low": _Effort(starts=60, islands=1, rounds=5, kept=6, variants=16),
     "default": _Effort(starts=300, islands=6, rounds=20, kept=4, variants=32),
     "high": _Effort(starts=1000, islands=24, rounds=60, kept=6, variants=32),
 }
+_FEW_ATTRIBUTES: Final = 5
+"""Up to here the starts nearly exhaust the supports."""
 _MOST_CANDIDATES: Final = 1024
 _PATIENCE: Final = 8
 """Rounds without progress after which an island is left."""
@@ -48,13 +47,15 @@ _MOST_NUMBERS: Final = 2**24
 """Numbers in one batch of matrices M: 128 MB."""
 
 
-def search(request: Request, *, effort: Effort, seed: int, progress: Progress | None = None) -> Support:
+def search(request: Request, *, effort: Effort, seed: int) -> Support:
     """The best support found for a request under pure epsilon; of a large workload, only its own tables are tried."""
     if len(request.spaces) * len(request.marginals) > _MOST_NUMBERS:
         return optimise_own_tables(request, steps=40)
     problem = SupportProblem(request)
     random = np.random.default_rng(seed)
-    level = EFFORTS[effort]
+    level = _EFFORTS[effort]
+    if len(problem.sizes) <= _FEW_ATTRIBUTES:
+        level = replace(level, islands=1, rounds=min(level.rounds, 6), variants=8, starts=60)
     first = _best(_first(problem, request, level, random), level.islands * level.kept)
     islands = [first[i :: level.islands] for i in range(level.islands)]
     islands.append([])  # the last one is settled by the best of the others
@@ -62,9 +63,7 @@ def search(request: Request, *, effort: Effort, seed: int, progress: Progress | 
     for i, island in enumerate(islands):
         pool = island if i < level.islands else _best([s for other in islands for s in other], 2 * level.kept)
         idle = 0
-        for step in range(level.rounds if pool and len(pool[0].sets) * len(problem.k) <= _MOST_CHANGED else 0):
-            if progress:
-                progress((i + step / level.rounds) / len(islands))
+        for _ in range(level.rounds if pool and len(pool[0].sets) * len(problem.k) <= _MOST_CHANGED else 0):
             before = pool[0].error
             pool = _next(problem, pool, level, random)
             idle = 0 if pool[0].error < before * (1 - 1e-4) else idle + 1

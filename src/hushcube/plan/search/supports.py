@@ -65,13 +65,13 @@ class SupportProblem:
         for i, support in enumerate(supports):
             M[i, : len(support)] = self.matrix(support)
             t[i, : len(support)] = 0.0 if starts is None else starts[i, : len(support)]
-        t, values = self.descend(M, t, steps)
-        return [self._support(supports[i], t[i, : len(supports[i])], values[i]) for i in range(len(supports))]
+        t, _ = self.descend(M, t, steps)
+        return [self._support(s, M[i, : len(s)], t[i, : len(s)]) for i, s in enumerate(supports)]
 
     def optimise_shared(self, sets: Sequence[Marginal], starts: Floats, *, steps: int) -> list[Support]:
         """Descend from several starts on one support."""
-        t, values = self.descend(self.matrix(sets), starts, steps)
-        return [self._support(sets, row, value) for row, value in zip(t, values, strict=True)]
+        M = self.matrix(sets)
+        return [self._support(sets, M, row) for row in self.descend(M, starts, steps)[0]]
 
     def descend(self, M: Floats, t: Floats, steps: int) -> tuple[Floats, Floats]:
         """Minimise log F from each row of t; M is (tables, spaces), or one such matrix for each row."""
@@ -89,11 +89,15 @@ class SupportProblem:
 
         return minimise(objective, t, steps=steps)
 
-    def _support(self, sets: Sequence[Marginal], t: Floats, value: float) -> Support:
+    def _support(self, sets: Sequence[Marginal], M: Floats, t: Floats) -> Support:
+        """The tables that still matter, their budgets, and what they really achieve."""
         e = np.exp(t - t.max())
         keep = np.flatnonzero(e > 2e-3 * e.max())
         budgets = e[keep] / e[keep].sum()
-        return Support(tuple(sets[i] for i in keep.tolist()), budgets, float(np.exp(value)))
+        K = budgets**2 @ M[keep]
+        needed = self.k > 0
+        error = float(2 * (self.k[needed] / K[needed]).sum()) if (K[needed] > 0).all() else np.inf
+        return Support(tuple(sets[i] for i in keep.tolist()), budgets, error)
 
     def polish(self, supports: Sequence[Support], *, steps: int) -> list[Support]:
         """Descend further from where supports stand, pruned of what they no longer use."""

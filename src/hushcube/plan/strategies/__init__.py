@@ -7,10 +7,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from hushcube.plan.strategies import fourier, identity, residual, workload
+from hushcube.plan.strategies import covering, fourier, identity, residual, workload
 from hushcube.plan.strategies.strategy import Strategy
 
 REGISTRY: Final[dict[str, Strategy]] = {
     strategy.name: strategy
-    for strategy in (identity.Identity(), workload.WorkloadTables(), fourier.Fourier(), residual.Residual())
+    for strategy in (
+        identity.Identity(),
+        workload.WorkloadTables(),
+        fourier.Fourier(),
+        residual.Residual(),
+        covering.Covering(),
+    )
 }

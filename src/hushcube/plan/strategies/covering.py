@@ -9,14 +9,24 @@ Goes beyond the papers; the best supports look like block designs.              
 
 from __future__ import annotations
 
+from functools import lru_cache
+from typing import Final
+
 import numpy as np
 
 from hushcube.lattice.basis import MARGINAL
 from hushcube.lattice.family import Family
+from hushcube.model.privacy import Privacy
 from hushcube.plan.plan import Budgets, Plan, Recovery
-from hushcube.plan.request import Request
-from hushcube.plan.search.local import Effort, search
+from hushcube.plan.request import Effort, Request
+from hushcube.plan.search.local import search
+from hushcube.plan.search.supports import Support
 from hushcube.plan.strategies.strategy import decide
+
+SEED: Final = 0
+"""Public: the search needs variety, not secrecy."""
+_ANY: Final = Privacy.of(epsilon=1, neighbours="add-remove")
+"""The best support does not depend on epsilon, so one search serves every budget."""
 
 
 class Covering:
@@ -24,24 +34,18 @@ class Covering:
 
     name = "covering"
 
-    def __init__(self, effort: Effort = "default", seed: int = 0) -> None:
-        self.effort = effort
-        self.seed = seed
-        self._found: tuple[Request, Family, np.ndarray] | None = None
-
     def accepts(self, request: Request) -> str | None:
         """Refuse Gaussian noise, for which `residual` is the optimum."""
-        return None if request.privacy.is_pure else "it is for pure epsilon; residual is optimal for Gaussian noise"
+        return None if request.privacy.is_pure else "it is for pure epsilon; residual is the optimum for Gaussian noise"
 
     def plan(self, request: Request, budgets: Budgets, recovery: Recovery) -> Plan:
         """The best support found, with its budgets."""
-        if self._found is None or self._found[0] is not request:
-            support = search(request, effort=self.effort, seed=self.seed)
-            measured = Family.of(support.sets, request.schema.sizes)
-            proportions = np.empty(len(measured))
-            proportions[measured.ids(support.sets)] = support.budgets
-            self._found = request, measured, proportions
-        _, measured, proportions = self._found
+        support = _search(Request(request.workload, _ANY), request.effort)
+        single = {i for i, n in enumerate(request.schema.sizes) if n == 1}  # attributes of one value ride along
+        sets = [tuple(sorted({*s, *single})) for s in support.sets]
+        measured = Family.of(sets, request.schema.sizes)
+        proportions = np.zeros(len(measured))
+        np.add.at(proportions, measured.ids(sets), support.budgets)
         return decide(
             request,
             strategy=self.name,
@@ -52,3 +56,8 @@ class Covering:
             recovery=recovery,
             proportions=proportions,
         )
+
+
+@lru_cache(maxsize=8)
+def _search(request: Request, effort: Effort) -> Support:
+    return search(request, effort=effort, seed=SEED)
