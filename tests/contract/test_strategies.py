@@ -121,7 +121,7 @@ def test_a_heavier_marginal_gets_a_smaller_error(strategy, law, neighbours):
         before, after = (error.cell_variances(p, exact=False)[at] for p in (a, b))
         if (a.budget_rule == "uniform" and list(a.measured) == list(b.measured)) or strategy == "identity":
             assert after == pytest.approx(before, rel=1e-6)
-        elif a.budget_rule == "optimal" and a.recovery != "ols":  # which mixes precise tables with imprecise ones as if they were alike
+        elif a.budget_rule == "optimal" and a.recovery != "ols":  # which mixes tables as if they were equally precise
             assert after < before, label(a)
 
 
