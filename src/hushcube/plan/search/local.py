@@ -30,14 +30,15 @@ class _Effort:
 
 _EFFORTS: Final[dict[Effort, _Effort]] = {
     "low": _Effort(starts=60, islands=1, rounds=5, kept=6, variants=16),
-    "default": _Effort(starts=300, islands=6, rounds=20, kept=4, variants=32),
-    "high": _Effort(starts=1000, islands=24, rounds=60, kept=6, variants=32),
+    "default": _Effort(starts=300, islands=16, rounds=20, kept=4, variants=32),
+    "high": _Effort(starts=1000, islands=64, rounds=60, kept=6, variants=32),
 }
 _FEW_ATTRIBUTES: Final = 5
 """Up to here the starts nearly exhaust the supports."""
 _MOST_CANDIDATES: Final = 1024
-_PATIENCE: Final = 8
-"""Rounds without progress after which an island is left."""
+_PATIENCE: Final = 12
+"""Rounds without progress after which a pool has settled."""
+_ISLAND_NUMBERS: Final = 20_000
 _MOST_CHANGED: Final = 2**16
 """Tables times spaces of a support beyond which it is only descended on: small changes no longer pay."""
 _ROUND_NUMBERS: Final = 2**20
@@ -57,20 +58,30 @@ def search(request: Request, *, effort: Effort, seed: int) -> Support:
     if len(problem.sizes) <= _FEW_ATTRIBUTES:
         level = replace(level, islands=1, rounds=min(level.rounds, 6), variants=8, starts=60)
     first = _best(_first(problem, request, level, random), level.islands * level.kept)
-    islands = [first[i :: level.islands] for i in range(level.islands)]
-    islands.append([])  # the last one is settled by the best of the others
-    pool: list[Support] = []
-    for i, island in enumerate(islands):
-        pool = island if i < level.islands else _best([s for other in islands for s in other], 2 * level.kept)
-        idle = 0
-        for _ in range(level.rounds if pool and len(pool[0].sets) * len(problem.k) <= _MOST_CHANGED else 0):
-            before = pool[0].error
-            pool = _next(problem, pool, level, random)
-            idle = 0 if pool[0].error < before * (1 - 1e-4) else idle + 1
-            if idle == _PATIENCE:
-                break
-        islands[i] = pool
+    islands = _islands(level, len(first[0].sets) * len(problem.k))
+    settled = [_settle(problem, first[i::islands][: level.kept], level, random) for i in range(islands)]
+    pool = _settle(problem, _best([s for island in settled for s in island], 2 * level.kept), level, random)
     return _best([*_in_batches(problem, [(s.sets, np.log(s.budgets)) for s in pool], steps=400), *pool], 1)[0]
+
+
+def _islands(level: _Effort, numbers: int) -> int:
+    """How many pools evolve apart; supports with many tables or spaces take longer and get fewer."""
+    affordable = _ISLAND_NUMBERS * level.islands // (16 * numbers)
+    return min(level.islands, max(affordable, 3))
+
+
+def _settle(problem: SupportProblem, pool: list[Support], level: _Effort, random: np.random.Generator) -> list[Support]:
+    """Rounds of change until nothing has improved for a while."""
+    if not pool or len(pool[0].sets) * len(problem.k) > _MOST_CHANGED:
+        return pool
+    idle = 0
+    for _ in range(level.rounds):
+        before = pool[0].error
+        pool = _next(problem, pool, level, random)
+        idle = 0 if pool[0].error < before * (1 - 1e-4) else idle + 1
+        if idle == _PATIENCE:
+            break
+    return pool
 
 
 def _next(problem: SupportProblem, pool: list[Support], level: _Effort, random: np.random.Generator) -> list[Support]:
