@@ -23,6 +23,8 @@ def table(rows):
 
 
 def show(value):
+    if value is None:
+        return ""
     if isinstance(value, float):
         return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
     return f"{value:,}" if isinstance(value, int) else str(value)
