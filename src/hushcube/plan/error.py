@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import lru_cache
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,7 @@ from hushcube.model.noise import SMOOTH, gaussian_variance, laplace_variance
 from hushcube.plan.plan import Plan
 
 Floats = NDArray[np.float64]
+Result = TypeVar("Result")
 
 
 def set_variances(plan: Plan, *, exact: bool) -> Floats:
@@ -103,18 +105,14 @@ def weighted_variance(plan: Plan) -> float:
 
 
 def sources(plan: Plan) -> tuple[NDArray[np.int64], Floats]:
-    """`find_sources`, computed once."""
-    if "_sources" not in plan.__dict__:
-        plan.__dict__["_sources"] = find_sources(plan)
-    found: tuple[NDArray[np.int64], Floats] = plan.__dict__["_sources"]
-    return found
-
-
-def find_sources(plan: Plan) -> tuple[NDArray[np.int64], Floats]:
     """Without recovery: the measured set that answers each marginal, and how many of its cells make up one answer.
 
     A measured marginal answers itself; another takes the source with the least variance after summing.
     """
+    return _once(plan, "_sources", lambda: _find_sources(plan))
+
+
+def _find_sources(plan: Plan) -> tuple[NDArray[np.int64], Floats]:
     marginals, measured = plan.request.marginals, plan.measured
     best = np.full(len(marginals), -1, np.int64)
     least = np.full(len(marginals), np.inf)
@@ -151,13 +149,11 @@ def sum_variance(plan: Plan, marginal: Marginal, weights: Floats) -> float:
         return float(_variance_of(plan, marginal) * (weights**2).sum())
     if plan.recovery == "none" and plan.basis.name == "fourier":
         padded_weights = hadamard.transform(hadamard.pad(weights, axes), axes)
-        variances = np.zeros(padded_weights.shape)
+        noise, variances = set_variances(plan, exact=True), np.zeros(padded_weights.shape)
         for B in subsets(marginal):
             at = int(plan.measured.ids([B])[0])
             if at >= 0:
-                variances[tuple(slice(1, None) if i in B else 0 for i in marginal)] = set_variances(plan, exact=True)[
-                    at
-                ]
+                variances[tuple(slice(1, None) if i in B else 0 for i in marginal)] = noise[at]
         return float((padded_weights**2 * variances).sum() / padded_weights.size**2)
     # q·y = sum_k (Tq)_k c_k / ||row_k||², the coefficients c_k independent
     transformed = helmert.forward(weights, axes)
@@ -189,11 +185,11 @@ def exact_cell_variances(plan: Plan) -> Floats:
     return _once(plan, "_cell_variances", lambda: cell_variances(plan, exact=True))
 
 
-def _once(plan: Plan, name: str, compute: Callable[[], Floats]) -> Floats:
+def _once(plan: Plan, name: str, compute: Callable[[], Result]) -> Result:
     """Plans are frozen, so what follows from one is kept beside it."""
     if name not in plan.__dict__:
         plan.__dict__[name] = compute()
-    result: Floats = plan.__dict__[name]
+    result: Result = plan.__dict__[name]
     return result
 
 

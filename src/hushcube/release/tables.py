@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -70,12 +70,6 @@ def read_table(path: Path, attributes: list[str], offset: int | None, cells: int
         raise BundleError(
             path.name, "cannot be read, or holds another table", "get the release again from its publisher"
         ) from None
-
-
-class _Sink(Protocol):
-    entries: list[Entry]
-
-    def add(self, rows: NDArray[np.int32], shape: tuple[int, ...], values: Floats, std_errors: Floats) -> None: ...
 
 
 class _OneFileEach:

@@ -39,6 +39,7 @@ _MOST_CANDIDATES: Final = 1024
 _PATIENCE: Final = 12
 """Rounds without progress after which a pool has settled."""
 _ISLAND_NUMBERS: Final = 20_000
+"""Islands times tables times spaces at the default effort: what half a minute allows."""
 _MOST_CHANGED: Final = 2**16
 """Tables times spaces of a support beyond which it is only descended on: small changes no longer pay."""
 _ROUND_NUMBERS: Final = 2**20
@@ -49,9 +50,13 @@ _MOST_NUMBERS: Final = 2**24
 
 
 def search(request: Request, *, effort: Effort, seed: int) -> Support:
-    """The best support found for a request under pure epsilon; of a large workload, only its own tables are tried."""
+    """The best support found for a request under pure epsilon; of a large workload, only its own tables are tried.
+
+    Never worse than those tables with closed-form budgets: a descent from there is always among the answers.
+    """
+    own = optimise_own_tables(request, steps=40)
     if len(request.spaces) * len(request.marginals) > _MOST_NUMBERS:
-        return optimise_own_tables(request, steps=40)
+        return own
     problem = SupportProblem(request)
     random = np.random.default_rng(seed)
     level = _EFFORTS[effort]
@@ -61,7 +66,7 @@ def search(request: Request, *, effort: Effort, seed: int) -> Support:
     islands = _islands(level, len(first[0].sets) * len(problem.k))
     settled = [_settle(problem, first[i::islands][: level.kept], level, random) for i in range(islands)]
     pool = _settle(problem, _best([s for island in settled for s in island], 2 * level.kept), level, random)
-    return _best([*_in_batches(problem, [(s.sets, np.log(s.budgets)) for s in pool], steps=400), *pool], 1)[0]
+    return _best([*_in_batches(problem, [(s.sets, np.log(s.budgets)) for s in pool], steps=400), *pool, own], 1)[0]
 
 
 def _islands(level: _Effort, numbers: int) -> int:
@@ -95,7 +100,7 @@ def _next(problem: SupportProblem, pool: list[Support], level: _Effort, random: 
 
 
 def _first(problem: SupportProblem, request: Request, level: _Effort, random: np.random.Generator) -> list[Support]:
-    """Supports to begin with; the workload's own tables are among them, so the result is never worse than those."""
+    """Supports to begin with: the workload's own tables, the full one, covers, random budgets on all, and designs."""
     sizes = problem.sizes
     d = len(sizes)
     marginals = [m for m in request.workload.marginals if m]
@@ -123,7 +128,7 @@ def _from_designs(
     strength: int, d: int, sizes: np.ndarray, repeats: int, random: np.random.Generator
 ) -> Iterator[tuple[Marginal, ...]]:
     """Designs with attributes given to points at random, as evenly as their number allows."""
-    designs = [design for design in known_designs(strength, 2 * d) if design.points <= 2 * d]
+    designs = known_designs(strength, 2 * d)
     for design in designs:
         for _ in range(max(repeats // max(len(designs), 1), 4)):
             order = random.permutation(d)
@@ -174,10 +179,7 @@ def _in_batches(
         width = len(supports[min(at + _BATCH - 1, len(supports) - 1)][0])
         batch = supports[at : at + max(1, min(_BATCH, _MOST_NUMBERS // (width * len(problem.k))))]
         at += len(batch)
-        starts = np.full((len(batch), max(len(s) for s, _ in batch)), -80.0)
-        for i, (_, t) in enumerate(batch):
-            starts[i, : len(t)] = t
-        result += problem.optimise([s for s, _ in batch], starts, steps=steps)
+        result += problem.optimise([s for s, _ in batch], [t for _, t in batch], steps=steps)
     return result
 
 

@@ -41,12 +41,10 @@ class SupportProblem:
 
     def __init__(self, request: Request) -> None:
         spaces = request.spaces
-        marginals = request.marginals
         self.sizes = np.asarray(request.schema.sizes, dtype=np.float64)
-        self.k = dimensions(spaces) * marginals.sum_over_supersets(spaces, request.weights / marginals.cells)
+        self.k = _space_weights(request)
         self._members = _membership(list(spaces), len(self.sizes))
         self._orders = self._members.sum(axis=1)
-        self.spaces = spaces
 
     def matrix(self, sets: Sequence[Marginal]) -> Floats:
         """M_AB for some tables."""
@@ -56,7 +54,7 @@ class SupportProblem:
         return np.asarray(inside / cells[:, None])
 
     def optimise(
-        self, supports: Sequence[Sequence[Marginal]], starts: Floats | None = None, *, steps: int
+        self, supports: Sequence[Sequence[Marginal]], starts: Sequence[Floats] | None = None, *, steps: int
     ) -> list[Support]:
         """Descend from equal budgets (or given log-budgets) on each support."""
         width = max(map(len, supports))
@@ -64,7 +62,7 @@ class SupportProblem:
         t = np.full((len(supports), width), _ABSENT)
         for i, support in enumerate(supports):
             M[i, : len(support)] = self.matrix(support)
-            t[i, : len(support)] = 0.0 if starts is None else starts[i, : len(support)]
+            t[i, : len(support)] = 0.0 if starts is None else starts[i]
         t, _ = self.descend(M, t, steps)
         return [self._support(s, M[i, : len(s)], t[i, : len(s)]) for i, s in enumerate(supports)]
 
@@ -99,19 +97,11 @@ class SupportProblem:
         error = float(2 * (self.k[needed] / K[needed]).sum()) if (K[needed] > 0).all() else np.inf
         return Support(tuple(sets[i] for i in keep.tolist()), budgets, error)
 
-    def polish(self, supports: Sequence[Support], *, steps: int) -> list[Support]:
-        """Descend further from where supports stand, pruned of what they no longer use."""
-        width = max(len(s.sets) for s in supports)
-        starts = np.full((len(supports), width), _ABSENT)
-        for i, support in enumerate(supports):
-            starts[i, : len(support.sets)] = np.log(support.budgets)
-        return self.optimise([s.sets for s in supports], starts, steps=steps)
-
 
 def optimise_own_tables(request: Request, *, steps: int) -> Support:
     """Descend from the cube-root budgets on the workload's own tables, by subset sums instead of matrices."""
     marginals, spaces = request.marginals, request.spaces
-    k = dimensions(spaces) * marginals.sum_over_supersets(spaces, request.weights / marginals.cells)
+    k = _space_weights(request)
 
     def objective(t: Floats) -> tuple[Floats, Floats]:
         e = np.exp(t[0] - t.max())
@@ -125,6 +115,12 @@ def optimise_own_tables(request: Request, *, steps: int) -> Support:
     t, value = minimise(objective, start[None], steps=steps)
     e = np.exp(t[0] - t.max())
     return Support(tuple(marginals), e / e.sum(), float(np.exp(value[0])))
+
+
+def _space_weights(request: Request) -> Floats:
+    """k_B for each residual space of the workload."""
+    inverse_cells = request.marginals.sum_over_supersets(request.spaces, request.weights / request.marginals.cells)
+    return dimensions(request.spaces) * inverse_cells
 
 
 def _membership(sets: Sequence[Marginal], d: int) -> Floats:
