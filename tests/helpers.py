@@ -18,7 +18,9 @@ from hushcube.model.noise import gaussian_variance, laplace_variance
 from hushcube.model.privacy import Privacy
 from hushcube.model.schema import Schema
 from hushcube.model.workload import Workload
-from hushcube.plan.plan import BUDGETS, RECOVERIES, Plan
+from hushcube.plan.options import Options
+from hushcube.plan.kinds import LatticePlan
+from hushcube.plan.plan import BUDGETS, RECOVERIES
 from hushcube.plan.request import Request
 from hushcube.plan.strategies import REGISTRY
 
@@ -40,7 +42,9 @@ def make_schema(sizes):
 
 
 def make_request(sizes, words="cube", *, neighbours="add-remove", **privacy):
-    return Request(Workload.parse(words, make_schema(sizes)), Privacy.of(neighbours=neighbours, **privacy), "low")
+    return Request(
+        Workload.parse(words, make_schema(sizes)), Privacy.of(neighbours=neighbours, **privacy), Options(effort="low")
+    )
 
 
 def applicable(law):
@@ -64,7 +68,7 @@ def hand_plan(request, basis, measured, budgets, *, recovery="gls", proof="direc
     family = Family.of(measured, request.schema.sizes)
     ordered = np.empty(len(family))
     ordered[family.ids(measured)] = budgets
-    return Plan(request, "by hand", "optimal", recovery, proof, basis, family, ordered)
+    return LatticePlan(request, "by hand", "optimal", recovery, proof, ordered, basis, family)
 
 
 def label(plan):

@@ -23,6 +23,7 @@ from hushcube.errors import (
     TooLarge,
     WorkloadError,
 )
+from hushcube.plan.kinds import LatticePlan
 from hushcube.plan.plan import Plan
 from hushcube.samples import TITANIC, titanic
 
@@ -164,7 +165,7 @@ def test_errors_carry_their_values():
     assert skipped.value.strategy == "identity" and "1,000,000,000,000" in skipped.value.reason
     p = plan(TITANIC, "1-way", strategy="workload", **BUDGET)
     with pytest.raises(BudgetExceeded) as raised:
-        Plan(p.request, p.strategy, p.budget_rule, p.recovery, p.proof, p.basis, p.measured, 2 * p.budgets)
+        LatticePlan(p.request, p.strategy, p.budget_rule, p.recovery, p.proof, 2 * p.budgets, p.basis, p.measured)
     assert raised.value.requested > raised.value.remaining == 1
 
 

@@ -30,7 +30,7 @@ ERROR: Final = "error"
 MAX_VALUES: Final = 1_000_000
 MAX_LABEL: Final = 10_000
 _KEYS: Final = frozenset({"name", "column", "ordered", "missing", "other", *KINDS})
-_WORKLOAD_WORD: Final = re.compile(r"cube|(<=|\d+\.\.)?\d+-way|(star|anchored):.*")
+_WORKLOAD_WORD: Final = re.compile(r"cube|queries|(prefix|ranges)\(.*\)|(<=|\d+\.\.)?\d+-way|(star|anchored):.*")
 _RESERVED: Final = frozenset("*,:=@\"'\\\x7f") | {chr(code) for code in range(32)}
 
 
@@ -114,7 +114,7 @@ class Attribute:
     @cached_property
     def size(self) -> int:
         """How many values a cell of this attribute can take; counted without writing a million labels."""
-        return self._domain_size + len(self._categories)
+        return self.domain_size + len(self._categories)
 
     def position(self, label: str) -> int | None:
         """The position of a label in cell order, or None where there is no such label."""
@@ -131,7 +131,8 @@ class Attribute:
         return None if self.other == ERROR else self._index[self.other]
 
     @property
-    def _domain_size(self) -> int:
+    def domain_size(self) -> int:
+        """How many declared values there are, without the categories for missing and other."""
         if self.range is not None:
             return self.range[1] - self.range[0] + 1
         if self.bins is not None:

@@ -1,4 +1,4 @@
-"""Numbers on a marginal that may be published: a noisy table. (Exact tables exist on the private side only.)"""
+"""Numbers on a marginal or a form that may be published: a noisy table. (Exact tables exist on the private side only.)"""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.errors import QueryError
+from hushcube.model.form import Form
 from hushcube.model.marginal import Marginal
 from hushcube.model.schema import Schema
 
@@ -35,31 +36,46 @@ class NoisyTable:
     """Half-widths of the cells' 95% intervals."""
     kept: tuple[tuple[int, ...], ...] | None = None
     """The positions kept along each axis, where the table is a slice."""
+    form: Form | None = None
+    """What the axes are, where they are not the marginal's attributes."""
 
     @property
     def attributes(self) -> tuple[str, ...]:
         """The names of the axes."""
-        return tuple(self.schema.names[i] for i in self.marginal)
+        return self.form.axes if self.form is not None else tuple(self.schema.names[i] for i in self.marginal)
 
     @cached_property
-    def labels(self) -> tuple[tuple[str, ...], ...]:
+    def labels(self) -> tuple[Sequence[str], ...]:
         """The labels along each axis."""
-        full = [self.schema.attributes[i].labels for i in self.marginal]
+        full = self._full_labels
         if self.kept is None:
             return tuple(full)
         return tuple(tuple(labels[p] for p in kept) for labels, kept in zip(full, self.kept, strict=True))
 
+    @property
+    def _full_labels(self) -> Sequence[Sequence[str]]:
+        if self.form is not None:
+            return self.form.labels
+        return [self.schema.attributes[i].labels for i in self.marginal]
+
     def slice(self, where: Mapping[str, str | Sequence[str]]) -> NoisyTable:
-        """The part of the table with the given labels; a text or several for each attribute."""
-        chosen = selection(self.schema, self.marginal, where)
+        """The part of the table with the given labels; a text or several for each axis."""
+        chosen = positions(self.attributes, self._full_labels, where)
         index = np.ix_(*chosen) if chosen else ()
         values, std_errors, margins = (numbers[index] for numbers in (self.values, self.std_errors, self.margins))
-        return NoisyTable(self.schema, self.marginal, values, std_errors, margins, tuple(map(tuple, chosen)))
+        return NoisyTable(self.schema, self.marginal, values, std_errors, margins, tuple(map(tuple, chosen)), self.form)
 
 
 def selection(schema: Schema, marginal: Marginal, where: Mapping[str, str | Sequence[str]]) -> list[list[int]]:
-    """The positions along each axis that a condition keeps; every name and label is checked."""
+    """The positions along each axis of a marginal that a condition keeps."""
     names = [schema.names[i] for i in marginal]
+    return positions(names, [schema.attributes[i].labels for i in marginal], where)
+
+
+def positions(
+    names: Sequence[str], labels: Sequence[Sequence[str]], where: Mapping[str, str | Sequence[str]]
+) -> list[list[int]]:
+    """The positions along each axis that a condition keeps; every name and label is checked."""
     for name in where:
         if name not in names:
             raise QueryError(
@@ -68,21 +84,19 @@ def selection(schema: Schema, marginal: Marginal, where: Mapping[str, str | Sequ
                 f"use one of: {', '.join(names) or 'none'}",
             )
     chosen = []
-    for name, i in zip(names, marginal, strict=True):
-        attribute = schema.attributes[i]
+    for name, known in zip(names, labels, strict=True):
         if name not in where:
-            chosen.append(list(range(attribute.size)))
+            chosen.append(list(range(len(known))))
             continue
         wanted = where[name]
-        labels = [wanted] if isinstance(wanted, str) else list(wanted)
-        positions = []
-        for label in labels:
-            position = attribute.position(label)
-            if position is None:
-                shown = ", ".join(attribute.labels[:12]) + (", ..." if attribute.size > 12 else "")
+        index = {label: at for at, label in enumerate(known)}
+        found = []
+        for label in [wanted] if isinstance(wanted, str) else list(wanted):
+            if label not in index:
+                shown = ", ".join(known[:12]) + (", ..." if len(known) > 12 else "")
                 raise QueryError(f"where, {name}", f"{label!r} is not one of its labels", f"use one of: {shown}")
-            positions.append(position)
-        if len(set(positions)) != len(positions) or not positions:
+            found.append(index[label])
+        if len(set(found)) != len(found) or not found:
             raise QueryError(f"where, {name}", "names no label, or one twice", "name each label once")
-        chosen.append(positions)
+        chosen.append(found)
     return chosen

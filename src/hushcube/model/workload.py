@@ -1,4 +1,4 @@
-"""The marginals asked for, each with a weight, in words that are parsed and printed back identically.
+"""The tables asked for, each with a weight, in words that are parsed and printed back identically.
 
 2-way                all marginals of exactly two attributes; 0-way is the total
 <=3-way              all of at most three, the total included
@@ -7,7 +7,10 @@ cube                 all
 star:2               all 2-way, and the first half (rounded down) of the 3-way in lexicographic order
 anchored:2:sex       all 2-way, and the 3-way that contain sex
 age*sex,education    these
-WORD=2.5             the same with weight 2.5; a later word sets the weight of a marginal named before
+prefix(age)*sex      for each sex, the people up to each age
+ranges(age)*sex      for each sex, the people in each range of ages
+queries              the rows of a matrix given beside the words
+WORD=2.5             the same with weight 2.5; a later word sets the weight of a table named before
 """
 
 from __future__ import annotations
@@ -21,19 +24,23 @@ from itertools import chain, combinations, islice
 from typing import Final
 
 from hushcube.errors import WorkloadError
+from hushcube.model.form import Form, Kind, QueryTable, RangeTable
 from hushcube.model.marginal import Marginal
 from hushcube.model.schema import Schema
 
 MAX_MARGINALS: Final = 1_000_000
-_EXAMPLE: Final = "write for example `2-way`, `<=3-way`, `1..3-way`, `cube`, `star:2`, `anchored:2:sex` or `age*sex`"
+_EXAMPLE: Final = (
+    "write for example `2-way`, `<=3-way`, `1..3-way`, `cube`, `star:2`, `anchored:2:sex`, `age*sex` or `prefix(age)`"
+)
 _WAYS: Final = re.compile(r"(?:(?P<most><=)|(?P<low>\d{1,4})\.\.)?(?P<high>\d{1,4})-way")
 _STAR: Final = re.compile(r"star:(?P<k>\d{1,4})")
+_RANGE: Final = re.compile(r"(?P<kind>prefix|ranges)\((?P<name>.+)\)")
 _ANCHORED: Final = re.compile(r"anchored:(?P<k>\d{1,4}):(?P<name>.+)")
 
 
 @dataclass(frozen=True)
 class Workload:
-    """Marginals of a schema in the order asked for, with positive weights.
+    """Marginals and forms of a schema in the order asked for, with positive weights.
 
     >>> from hushcube.model.attribute import Attribute
     >>> schema = Schema(tuple(Attribute(name=n, codes=2) for n in "abc"))
@@ -46,39 +53,67 @@ class Workload:
     words: tuple[str, ...]
     marginals: tuple[Marginal, ...]
     weights: tuple[float, ...]
+    forms: tuple[Form, ...] = ()
+    form_weights: tuple[float, ...] = ()
 
     @classmethod
-    def parse(cls, words: str | Sequence[str], schema: Schema) -> Workload:
-        """Read workload words: one text, or several (each may hold several, separated by commas)."""
+    def parse(cls, words: str | Sequence[str], schema: Schema, queries: QueryTable | None = None) -> Workload:
+        """Read workload words: one text, or several (each may hold several, separated by commas).
+
+        A matrix of queries is asked for by the word `queries`, which is added where it is missing.
+        """
         texts = [words] if isinstance(words, str) else list(words)
         if not all(isinstance(text, str) for text in texts):
             raise WorkloadError("workload", "must be words", _EXAMPLE)
         split = [word.strip() for text in texts for word in text.split(",")]
+        if queries is not None and not any(word.partition("=")[0].strip() == "queries" for word in split):
+            split.append("queries")
         weights: dict[Marginal, float] = {}
+        forms: dict[Form, float] = {}
         printed = []
         for word in split:
             if not word:
                 raise WorkloadError("workload", "a word is empty", _EXAMPLE)
             body, weight, text = _split_weight(word)
-            for marginal in _expand(body, schema):
+            form = _form(body, schema, queries)
+            if form is not None:
+                forms[form] = weight
+            for marginal in _expand(body, schema) if form is None else ():
                 weights[marginal] = weight
                 if len(weights) > MAX_MARGINALS:
                     raise _too_many()
             printed.append(text)
-        if not weights:
+        if not weights and not forms:
             raise WorkloadError("workload", "it asks for no marginal", _EXAMPLE)
-        return cls(schema, tuple(printed), tuple(weights), tuple(weights.values()))
+        return cls(schema, tuple(printed), tuple(weights), tuple(weights.values()), tuple(forms), tuple(forms.values()))
 
     def __str__(self) -> str:
         return ",".join(self.words)
 
     def __len__(self) -> int:
-        return len(self.marginals)
+        """How many tables are asked for."""
+        return len(self.marginals) + len(self.forms)
 
     @cached_property
     def cells(self) -> int:
         """How many cells are asked for, as a Python integer that cannot overflow."""
-        return sum(map(self.schema.cells, self.marginals))
+        return sum(map(self.schema.cells, self.marginals)) + sum(form.cells for form in self.forms)
+
+    @cached_property
+    def published(self) -> tuple[Marginal, ...]:
+        """The marginals that a release holds: those asked for, and the cells that range tables are summed from."""
+        carriers = (form.marginal for form in self.forms if form.is_complete)
+        return tuple(dict.fromkeys(chain(self.marginals, carriers)))
+
+    @property
+    def queries(self) -> QueryTable | None:
+        """The matrix of queries, if there is one."""
+        return next((form for form in self.forms if isinstance(form, QueryTable)), None)
+
+    def form(self, word: str) -> Form | None:
+        """The form that a word names, if it is asked for."""
+        names = sorted(part.strip() for part in word.split("*"))
+        return next((form for form in self.forms if sorted(form.word.split("*")) == names), None)
 
 
 def _split_weight(word: str) -> tuple[str, float, str]:
@@ -97,6 +132,26 @@ def _split_weight(word: str) -> tuple[str, float, str]:
             "workload", f"the weight of {body!r} is not a positive number", "write for example `age*sex=2.5`"
         )
     return body, weight, f"{body}={number}"
+
+
+def _form(word: str, schema: Schema, queries: QueryTable | None) -> Form | None:
+    """The form that a word asks for, or None where it asks for marginals."""
+    if word == "queries":
+        if queries is None:
+            raise WorkloadError("workload", "`queries` is asked for, but no matrix is given", "give the matrix too")
+        return queries
+    parts = word.split("*")
+    matches = [_RANGE.fullmatch(part) for part in parts]
+    if not any(matches):
+        return None
+    names = [part if match is None else match["name"].strip() for part, match in zip(parts, matches, strict=True)]
+    marginal = schema.marginal(names)
+    kinds: dict[str, Kind] = {
+        name: "cells" if match is None else "prefix" if match["kind"] == "prefix" else "ranges"
+        for name, match in zip(names, matches, strict=True)
+    }
+    attributes = tuple(schema.attributes[i] for i in marginal)
+    return RangeTable(marginal, attributes, tuple(kinds[a.name] for a in attributes))
 
 
 def _expand(word: str, schema: Schema) -> Iterator[Marginal]:

@@ -19,7 +19,8 @@ from hushcube.lattice.basis import Basis
 from hushcube.lattice.family import Family
 from hushcube.model.privacy import Privacy
 from hushcube.plan import calibrate, cost
-from hushcube.plan.plan import Budgets, smoothing
+from hushcube.plan.kinds.lattice import smoothing
+from hushcube.plan.plan import Budgets
 
 Floats = NDArray[np.float64]
 

@@ -1,5 +1,7 @@
 """Predicted errors of a plan, before any data exists: variances of sets, residual spaces, cells and sums of cells.
 
+The first functions serve every kind of plan, and each kind registers its own; the others are those of `LatticePlan`.
+
 `exact=False` uses the continuous formulas 2/beta² and 1/(2 beta) (under `smoothing`, of the continuous mechanism);
 `exact=True` the true variances of the discrete noise that is drawn.
 """
@@ -8,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, singledispatch
 from typing import TypeVar
 
 import numpy as np
@@ -19,15 +21,97 @@ from hushcube.lattice.family import Family
 from hushcube.lattice.hadamard import padded
 from hushcube.lattice.variances import cell_variances as lattice_cell_variances
 from hushcube.lattice.variances import residual_variances as lattice_residual_variances
+from hushcube.model.form import Form, QueryTable, RangeTable
 from hushcube.model.marginal import Marginal
 from hushcube.model.noise import SMOOTH, gaussian_variance, laplace_variance
+from hushcube.plan.kinds.lattice import LatticePlan
 from hushcube.plan.plan import Plan
+from hushcube.plan.request import projected
 
 Floats = NDArray[np.float64]
 Result = TypeVar("Result")
 
 
-def set_variances(plan: Plan, *, exact: bool) -> Floats:
+@singledispatch
+def cell_variances(plan: Plan, *, exact: bool) -> Floats:
+    """The mean cell variance of each of `plan.request.marginals`."""
+    raise NotImplementedError(type(plan).__name__)
+
+
+@singledispatch
+def form_variances(plan: Plan, form: Form, *, exact: bool) -> Floats:
+    """The variance of each answer of a form; shape of the form."""
+    raise NotImplementedError(type(plan).__name__)
+
+
+@singledispatch
+def sum_variance(plan: Plan, marginal: Marginal, weights: Floats) -> float:
+    """The exact variance of a weighted sum of the cells of one published marginal; weights of the table's shape."""
+    raise NotImplementedError(type(plan).__name__)
+
+
+@singledispatch
+def cell_variance_table(plan: Plan, marginal: Marginal) -> Floats:
+    """The exact variance of each cell of a published marginal, or, after least squares, of any subset of one.
+
+    A single number, shape (), where all cells are alike.
+    """
+    raise NotImplementedError(type(plan).__name__)
+
+
+def is_consistent(plan: Plan) -> bool:
+    """Whether tables agree with each other, so that a roll-up is the same from every table."""
+    return plan.recovery != "none" or not (isinstance(plan, LatticePlan) and plan.basis.name in ("marginal", "fourier"))
+
+
+def total_variance(plan: Plan, *, exact: bool) -> float:
+    """The expected sum of squared errors over all cells of the workload, all tables alike."""
+    variances = exact_cell_variances(plan) if exact else cell_variances(plan, exact=False)
+    marginals, asked = plan.request.marginals, plan.request.weights > 0
+    return math.fsum((variances * marginals.cells)[asked].tolist()) + math.fsum(form_totals(plan, exact=exact))
+
+
+def weighted_variance(plan: Plan) -> float:
+    """The same, exact and with the workload's weights: what strategies are compared by."""
+    energies = exact_cell_variances(plan) * plan.request.marginals.cells * plan.request.weights
+    forms = zip(form_totals(plan, exact=True), plan.workload.form_weights, strict=True)
+    return math.fsum(energies[plan.request.weights > 0].tolist()) + math.fsum(total * w for total, w in forms)
+
+
+def max_variance(plan: Plan, *, exact: bool = True, weighted: bool = True) -> float:
+    """The largest cell variance of the tables asked for, times their weights unless told otherwise."""
+    weights = plan.request.weights
+    asked = weights > 0
+    variances = exact_cell_variances(plan) if exact else cell_variances(plan, exact=False)
+    tables = (variances * weights if weighted else variances)[asked]
+    forms = zip(plan.workload.forms, plan.workload.form_weights, strict=True)
+    largest = [float(form_variances(plan, f, exact=exact).max()) * (w if weighted else 1.0) for f, w in forms]
+    return max([float(tables.max(initial=0.0)), *largest])
+
+
+def form_totals(plan: Plan, *, exact: bool) -> list[float]:
+    """The expected sum of squared errors over the answers of each form."""
+    return once(
+        plan,
+        f"_form_totals_{exact}",
+        lambda: [float(form_variances(plan, form, exact=exact).sum()) for form in plan.workload.forms],
+    )
+
+
+def exact_cell_variances(plan: Plan) -> Floats:
+    """`cell_variances(plan, exact=True)`, computed once."""
+    return once(plan, "_cell_variances", lambda: cell_variances(plan, exact=True))
+
+
+def once(plan: Plan, name: str, compute: Callable[[], Result]) -> Result:
+    """Plans are frozen, so what follows from one is kept beside it."""
+    if name not in plan.__dict__:
+        plan.__dict__[name] = compute()
+    result: Result = plan.__dict__[name]
+    return result
+
+
+def set_variances(plan: LatticePlan, *, exact: bool) -> Floats:
     """The noise variance of each measured set, in units of its real rows; of Helmert rows, per unit of squared norm."""
     if not exact:
         with np.errstate(divide="ignore"):
@@ -58,7 +142,7 @@ def helmert_coefficient_variances(parameter: float, shape: tuple[int, ...]) -> F
     return gaussian_variance(parameter * helmert.residual_norms(shape).astype(np.float64))
 
 
-def recovery_weights(plan: Plan) -> Floats:
+def recovery_weights(plan: LatticePlan) -> Floats:
     """The weights u_B with which least squares combines the measured sets, at most 1; zero for what is exact."""
     noisy = np.isfinite(plan.budgets)
     if plan.recovery == "ols":
@@ -68,7 +152,7 @@ def recovery_weights(plan: Plan) -> Floats:
     return weights
 
 
-def space_variances(plan: Plan, *, exact: bool) -> Floats:
+def space_variances(plan: LatticePlan, *, exact: bool) -> Floats:
     """v_C for each residual space of the workload under least squares (generalised or ordinary)."""
     variances = set_variances(plan, exact=exact)
     if plan.recovery == "gls" and not exact:
@@ -79,8 +163,8 @@ def space_variances(plan: Plan, *, exact: bool) -> Floats:
     return lattice_residual_variances(plan.basis, plan.measured, variances, weights, plan.request.spaces)
 
 
-def cell_variances(plan: Plan, *, exact: bool) -> Floats:
-    """The mean cell variance of each workload marginal, in the order of `plan.request.marginals`."""
+@cell_variances.register
+def _cell_variances(plan: LatticePlan, *, exact: bool) -> Floats:
     marginals = plan.request.marginals
     if plan.recovery == "none" and plan.basis.name == "marginal":
         source, summed = sources(plan)
@@ -93,26 +177,15 @@ def cell_variances(plan: Plan, *, exact: bool) -> Floats:
     return lattice_cell_variances(marginals, plan.request.spaces, space_variances(plan, exact=exact))
 
 
-def total_variance(plan: Plan, *, exact: bool) -> float:
-    """The expected sum of squared errors over all cells of the workload, all marginals alike."""
-    variances = exact_cell_variances(plan) if exact else cell_variances(plan, exact=False)
-    return math.fsum((variances * plan.request.marginals.cells).tolist())
-
-
-def weighted_variance(plan: Plan) -> float:
-    """The same, exact and with the workload's weights: what strategies are compared by."""
-    return math.fsum((exact_cell_variances(plan) * plan.request.marginals.cells * plan.request.weights).tolist())
-
-
-def sources(plan: Plan) -> tuple[NDArray[np.int64], Floats]:
+def sources(plan: LatticePlan) -> tuple[NDArray[np.int64], Floats]:
     """Without recovery: the measured set that answers each marginal, and how many of its cells make up one answer.
 
     A measured marginal answers itself; another takes the source with the least variance after summing.
     """
-    return _once(plan, "_sources", lambda: _find_sources(plan))
+    return once(plan, "_sources", lambda: _find_sources(plan))
 
 
-def _find_sources(plan: Plan) -> tuple[NDArray[np.int64], Floats]:
+def _find_sources(plan: LatticePlan) -> tuple[NDArray[np.int64], Floats]:
     marginals, measured = plan.request.marginals, plan.measured
     best = np.full(len(marginals), -1, np.int64)
     least = np.full(len(marginals), np.inf)
@@ -125,10 +198,10 @@ def _find_sources(plan: Plan) -> tuple[NDArray[np.int64], Floats]:
     return best, measured.cells[best] / marginals.cells
 
 
-def coefficient_variances(plan: Plan, marginal: Marginal) -> Floats:
+def coefficient_variances(plan: LatticePlan, marginal: Marginal) -> Floats:
     """Variances of the Helmert coefficients of one answered table under least squares; shape of the table."""
     spaces = plan.request.spaces
-    v = _once(plan, "_space_variances", lambda: space_variances(plan, exact=True))
+    v = once(plan, "_space_variances", lambda: space_variances(plan, exact=True))
     shape = plan.schema.shape(marginal)
     result = np.empty(shape)
     for B in subsets(marginal):
@@ -142,8 +215,60 @@ def coefficient_variances(plan: Plan, marginal: Marginal) -> Floats:
     return result
 
 
-def sum_variance(plan: Plan, marginal: Marginal, weights: Floats) -> float:
-    """The exact variance of a weighted sum of the cells of one workload marginal; weights of the table's shape."""
+@form_variances.register
+def _form_variances(plan: LatticePlan, form: Form, *, exact: bool) -> Floats:
+    A, shape = form.marginal, form.carrier_shape
+    at = plan.request.marginals.ids([A])[0]
+    f = np.zeros((2,) * len(A))
+    if plan.recovery == "none" and plan.basis.name == "marginal":
+        source, summed = sources(plan)
+        f.flat[-1] = set_variances(plan, exact=exact)[source[at]] * summed[at]
+        return form.combine(f)
+    if exact and any(_uneven_parameter(plan, B) is not None for B in subsets(A)):
+        return _uneven_form_variances(plan, form)
+    if plan.recovery == "none" and plan.basis.name == "fourier":
+        noise = set_variances(plan, exact=exact)
+        for B in subsets(A):
+            number = plan.measured.ids([B])[0]
+            f[_inside(A, B)] = 0.0 if number < 0 else noise[number]
+        return form.combine(_hadamard_squares(f, shape) / codes(plan.request.marginals)[at] ** 2)
+    v, spaces = space_variances(plan, exact=exact), plan.request.spaces
+    for B in subsets(A):
+        number = spaces.ids([B])[0]
+        f[_inside(A, B)] = v[number] * spaces.cells[number] / plan.request.marginals.cells[at]
+    return form.combine(projected(f, shape))
+
+
+def _inside(A: Marginal, B: Marginal) -> tuple[int, ...]:
+    return tuple(int(i in B) for i in A)
+
+
+def _hadamard_squares(f: Floats, shape: tuple[int, ...]) -> Floats:
+    """Like `projected` for Hadamard coefficients: (q·1)² for the constant one, 2^k ||q||² - (q·1)² for the others."""
+    for axis, n in enumerate(shape):
+        constant, others = np.moveaxis(f, axis, 0)
+        f = np.moveaxis(np.stack((constant - others, others * padded(n))), 0, axis)
+    return f
+
+
+def _uneven_form_variances(plan: LatticePlan, form: Form) -> Floats:
+    """Along each axis an answer weighs coefficient k by (row_k · q) / ||row_k||²; the coefficients are independent."""
+    if isinstance(form, QueryTable):
+        rows = (row.reshape(form.carrier_shape) for row in form.rows.iterate())
+        return np.array([sum_variance(plan, form.marginal, row) for row in rows])
+    if not isinstance(form, RangeTable):
+        raise TypeError(type(form).__name__)
+    result = coefficient_variances(plan, form.marginal)
+    for axis, (n, (starts, ends)) in enumerate(zip(form.carrier_shape, form.intervals, strict=True)):
+        columns = helmert.forward(np.eye(n), [1])
+        running = np.insert(columns.cumsum(axis=0), 0, 0.0, axis=0)
+        weights = (running[ends] - running[starts]) / helmert.norms(n)
+        result = np.moveaxis(np.tensordot(weights**2, result, axes=(1, axis)), 0, axis)
+    return result
+
+
+@sum_variance.register
+def _sum_variance(plan: LatticePlan, marginal: Marginal, weights: Floats) -> float:
     axes = range(len(marginal))
     if plan.recovery == "none" and plan.basis.name == "marginal":
         return float(_variance_of(plan, marginal) * (weights**2).sum())
@@ -163,37 +288,21 @@ def sum_variance(plan: Plan, marginal: Marginal, weights: Floats) -> float:
     return float((transformed**2 * coefficient_variances(plan, marginal)).sum())
 
 
-def cell_variance_table(plan: Plan, marginal: Marginal) -> Floats:
-    """The variance of each cell of a marginal that is asked for, or, after least squares, of any subset of one.
-
-    A single number, shape (), where all cells are alike.
-    """
+@cell_variance_table.register
+def _cell_variance_table(plan: LatticePlan, marginal: Marginal) -> Floats:
     if any(_uneven_parameter(plan, B) is not None for B in subsets(marginal)):
         return helmert.inverse_variances(coefficient_variances(plan, marginal), range(len(marginal)))
     if plan.request.marginals.ids([marginal])[0] >= 0:
         return np.asarray(_variance_of(plan, marginal))
-    v = _once(plan, "_space_variances", lambda: space_variances(plan, exact=True))
+    v = once(plan, "_space_variances", lambda: space_variances(plan, exact=True))
     return np.asarray(lattice_cell_variances(Family.of([marginal], plan.schema.sizes), plan.request.spaces, v)[0])
 
 
-def _variance_of(plan: Plan, marginal: Marginal) -> float:
+def _variance_of(plan: LatticePlan, marginal: Marginal) -> float:
     return float(exact_cell_variances(plan)[plan.request.marginals.ids([marginal])[0]])
 
 
-def exact_cell_variances(plan: Plan) -> Floats:
-    """`cell_variances(plan, exact=True)`, computed once."""
-    return _once(plan, "_cell_variances", lambda: cell_variances(plan, exact=True))
-
-
-def _once(plan: Plan, name: str, compute: Callable[[], Result]) -> Result:
-    """Plans are frozen, so what follows from one is kept beside it."""
-    if name not in plan.__dict__:
-        plan.__dict__[name] = compute()
-    result: Result = plan.__dict__[name]
-    return result
-
-
-def is_uneven(plan: Plan) -> bool:
+def is_uneven(plan: LatticePlan) -> bool:
     """Whether some tables' cells have unequal variances: Helmert coefficients whose discrete noise is very small."""
     if plan.basis.name != "helmert":
         return False
@@ -201,7 +310,7 @@ def is_uneven(plan: Plan) -> bool:
     return bool(((smallest > 0) & (smallest < SMOOTH)).any())
 
 
-def _uneven_parameter(plan: Plan, space: Marginal) -> float | None:
+def _uneven_parameter(plan: LatticePlan, space: Marginal) -> float | None:
     """The Gaussian parameter of a set whose Helmert coefficients have uneven true variances, or None."""
     if plan.basis.name != "helmert":
         return None

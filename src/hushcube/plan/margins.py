@@ -24,6 +24,7 @@ from hushcube.plan.error import (
     subsets,
     sum_variance,
 )
+from hushcube.plan.kinds.lattice import LatticePlan
 from hushcube.plan.plan import Plan
 
 Floats = NDArray[np.float64]
@@ -34,8 +35,10 @@ _MOST_PAIRS: Final = 20_000
 
 
 def margins(plan: Plan) -> Floats:
-    """The half-width of the 95% interval of a cell of each workload marginal (the mean where cells differ)."""
+    """The half-width of the 95% interval of a cell of each of `plan.request.marginals` (the mean where cells differ)."""
     deviations = np.sqrt(exact_cell_variances(plan))
+    if not isinstance(plan, LatticePlan):
+        return any_margin(plan, deviations)
     if plan.law == "gaussian" and not _is_lattice(plan):
         result = _gaussian_margin(plan, deviations)
         if plan.basis.name == "helmert" and (total := plan.request.marginals.ids([()])[0]) >= 0:
@@ -45,8 +48,17 @@ def margins(plan: Plan) -> Floats:
     return np.array([float(cell_margin(plan, marginal, deviation)) for marginal, deviation in pairs])
 
 
+def any_margin(plan: Plan, deviations: Floats) -> Floats:
+    """The half-widths for any combinations of measured numbers: under Laplace noise, safe for every combination."""
+    if plan.law == "gaussian":
+        return _gaussian_margin(plan, deviations)
+    return deviations * standard_margin(3.0, COVERAGE)
+
+
 def cell_margin(plan: Plan, marginal: Marginal, deviations: Floats) -> Floats:
     """The half-widths for the cells of one workload marginal, given their standard deviations."""
+    if not isinstance(plan, LatticePlan):
+        return any_margin(plan, deviations)
     at = int(plan.request.marginals.ids([marginal])[0])
     if _is_lattice(plan):
         source, summed = sources(plan)
@@ -58,7 +70,7 @@ def cell_margin(plan: Plan, marginal: Marginal, deviations: Floats) -> Floats:
     return deviations * standard_margin(round(excess_kurtosis(plan, marginal), 2), COVERAGE)
 
 
-def _is_lattice(plan: Plan) -> bool:
+def _is_lattice(plan: LatticePlan) -> bool:
     """Whether each answer is a plain sum of cells of one measured table."""
     return plan.basis.name == "marginal" and (plan.recovery == "none" or len(plan.measured) == 1)
 
@@ -76,17 +88,14 @@ def is_coarse(plan: Plan) -> bool:
 
 def sum_margin(plan: Plan, marginal: Marginal, weights: Floats) -> float:
     """The half-width of the 95% interval of a weighted sum of cells of one table."""
-    if _is_lattice(plan) and ((weights == 0) | (weights == 1)).all():
+    if isinstance(plan, LatticePlan) and _is_lattice(plan) and ((weights == 0) | (weights == 1)).all():
         source, summed = sources(plan)
         at = plan.request.marginals.ids([marginal])[0]
         return lattice_margin(plan, int(source[at]), round(float(summed[at] * weights.sum())))
-    deviation = math.sqrt(sum_variance(plan, marginal, weights))
-    if plan.law == "gaussian":
-        return float(_gaussian_margin(plan, np.asarray(deviation)))
-    return deviation * standard_margin(3.0, COVERAGE)
+    return float(any_margin(plan, np.sqrt(sum_variance(plan, marginal, weights))))
 
 
-def lattice_margin(plan: Plan, measured_set: int, summed: int) -> float:
+def lattice_margin(plan: LatticePlan, measured_set: int, summed: int) -> float:
     """The exact 95% margin of a sum of independent cells of one measured table."""
     budget = float(plan.budgets[measured_set])
     if not math.isfinite(budget) or summed == 0:
@@ -95,7 +104,7 @@ def lattice_margin(plan: Plan, measured_set: int, summed: int) -> float:
     return float(symmetric_quantile(plan.law, parameter, summed, COVERAGE))
 
 
-def excess_kurtosis(plan: Plan, marginal: Marginal) -> float:
+def excess_kurtosis(plan: LatticePlan, marginal: Marginal) -> float:
     """An answer's excess kurtosis under Laplace noise: 3 sum w⁴ variance² over its variance squared.
 
     For marginals under least squares the weights of table C's cells in a cell of A depend only on which attributes of
@@ -111,7 +120,7 @@ def excess_kurtosis(plan: Plan, marginal: Marginal) -> float:
     return _least_squares_kurtosis(plan, marginal)
 
 
-def _least_squares_kurtosis(plan: Plan, A: Marginal) -> float:
+def _least_squares_kurtosis(plan: LatticePlan, A: Marginal) -> float:
     sizes = plan.schema.sizes
     weights = recovery_weights(plan) / plan.measured.cells
     inside = subsets(A)

@@ -1,5 +1,8 @@
 """A plan: a strategy's frozen, data-free decision. What is measured, with which noise, how answers come back.
 
+    Plan             what every decision has: a request, budgets, a proof; its checks, JSON form and digest
+      LatticePlan    marginals, or parts of marginals, in a product basis              [plan/kinds/lattice.py]
+
 `budgets` holds one dyadic float a measured set: the rate of its Laplace noise, or 1/(2 variance) of its Gaussian noise;
 infinite where the answer is public. Sums of such numbers are exact, so a plan's cost is checked, not trusted, when it
 is made and again whenever one is loaded.
@@ -9,22 +12,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property
-from typing import Any, Final, Literal, get_args
+from typing import Any, ClassVar, Final, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.errors import BadInput, BudgetExceeded, NotApplicable, PlanError
-from hushcube.lattice.basis import BASES, Basis
-from hushcube.lattice.family import Family
-from hushcube.lattice.variances import dimensions, kernel
-from hushcube.model.noise import LARGEST_VARIANCE, SMALLEST_RATE
 from hushcube.model.privacy import Privacy
 from hushcube.model.schema import Schema
 from hushcube.model.workload import Workload
-from hushcube.plan import calibrate, cost
+from hushcube.plan import calibrate
 from hushcube.plan.request import Request
 
 Floats = NDArray[np.float64]
@@ -36,7 +38,7 @@ FORMAT: Final = 1
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class Plan(ABC):
     """A checked decision; `hushcube.plan.error` predicts its errors."""
 
     request: Request
@@ -44,14 +46,22 @@ class Plan:
     budget_rule: Budgets
     recovery: Recovery
     proof: calibrate.Proof
-    basis: Basis
-    measured: Family
     budgets: Floats
+    details: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
+    """What the strategy has to say about its decision, for readers; JSON."""
+
+    kinds: ClassVar[dict[str, type[Plan]]] = {}
+
+    def __init_subclass__(cls, kind: str, **rest: Any) -> None:
+        super().__init_subclass__(**rest)
+        cls.kinds[kind] = cls
 
     def __post_init__(self) -> None:
         self._check_cost()
-        self._check_noise()
-        self._check_answers()
+        if not self.is_drawable():
+            raise NotApplicable(self.strategy, "the budget is so small that the noise would not fit 64-bit integers")
+        if not self.is_answerable():
+            raise PlanError("plan, measured", "too little is measured to answer the workload", "plan again")
 
     @property
     def schema(self) -> Schema:
@@ -60,7 +70,7 @@ class Plan:
 
     @property
     def workload(self) -> Workload:
-        """The marginals asked for."""
+        """The tables asked for."""
         return self.request.workload
 
     @property
@@ -73,20 +83,66 @@ class Plan:
         """Which discrete noise is drawn."""
         return "laplace" if self.privacy.is_pure else "gaussian"
 
+    @property
+    @abstractmethod
+    def groups(self) -> int:
+        """How many sets are measured, each with a budget of its own."""
+
+    @property
+    @abstractmethod
+    def counted_tables(self) -> int | None:
+        """How many tables of plain counts are measured; None where something else is."""
+
+    @property
+    @abstractmethod
+    def counted(self) -> Sequence[NDArray[np.int32]]:
+        """The marginals whose exact tables are needed: rows of positions, one array for each number of attributes."""
+
+    @property
+    @abstractmethod
+    def shapes(self) -> list[tuple[int, ...]]:
+        """The shapes of the arrays of noisy integers, in the order of a Measurement."""
+
+    @property
+    @abstractmethod
+    def measures(self) -> str:
+        """What is measured, in words."""
+
+    @abstractmethod
+    def row_cost(self, budgets: Floats) -> Fraction:
+        """The exact cost of one row under given budgets, in epsilon or rho; OverflowError where it is infinite."""
+
+    @abstractmethod
+    def proof_variance(self) -> Floats:
+        """t² over the smallest squared row norm of each set: the variance that the proof by smoothing adds."""
+
+    @abstractmethod
+    def is_drawable(self) -> bool:
+        """Whether all noise fits 64-bit integers."""
+
+    @abstractmethod
+    def is_answerable(self) -> bool:
+        """Whether enough is measured to answer the workload."""
+
+    @abstractmethod
+    def design(self) -> dict[str, Any]:
+        """The JSON form of what is measured; its `design` names the kind of plan."""
+
+    @classmethod
+    @abstractmethod
+    def from_design(cls, raw: dict[str, Any], schema: Schema) -> dict[str, Any]:
+        """The kind's own fields from the JSON form."""
+
     @cached_property
     def smoothing(self) -> Floats:
         """The part of each set's noise variance that only serves the proof by smoothing; zero under other proofs."""
-        if self.proof != "smoothing":
-            return np.zeros(len(self.measured))
-        return smoothing(self.basis, self.measured, self.privacy)
+        return self.proof_variance() if self.proof == "smoothing" else np.zeros(len(self.budgets))
 
     def _check_cost(self) -> None:
         budgets = self.budgets
-        if self.law not in self.basis.laws:
-            raise PlanError("plan, basis", f"{self.basis.name} does not go with {self.law} noise", "plan again")
-        if len(budgets) != len(self.measured) or np.isnan(budgets).any() or (budgets <= 0).any():
+        if len(budgets) != self.groups or np.isnan(budgets).any() or (budgets <= 0).any():
             raise PlanError("plan, budgets", "must be positive, one for each measured set", "plan again")
-        if self.proof not in calibrate.proofs(self.privacy, tables=counted_tables(self.basis, self.measured)):
+        if self.proof not in calibrate.proofs(self.privacy, tables=self.counted_tables):
             raise PlanError("plan, proof", f"{self.proof!r} does not fit the guarantee", "plan again")
         allowed = calibrate.row_budget(self.privacy, self.proof)
         if self.proof == "exact":
@@ -100,40 +156,11 @@ class Plan:
             budgets = np.where(np.isfinite(budgets), 0.5 / continuous, np.inf)
         unit = "epsilon for one row" if self.privacy.is_pure else "rho for one row"
         try:
-            spent = cost.row_cost(
-                self.basis,
-                self.measured,
-                budgets,
-                pure=self.privacy.is_pure,
-                neighbours=self.privacy.neighbours,
-            )
+            spent = self.row_cost(budgets)
         except OverflowError:
             raise BudgetExceeded(np.inf, allowed, unit) from None
         if spent > allowed:
             raise BudgetExceeded(spent, allowed, unit)
-
-    def _check_noise(self) -> None:
-        """Refuse noise so large that it could not be drawn exactly, before anything is counted."""
-        budgets, sizes = self.budgets, self.measured.sizes
-        if self.law == "laplace":
-            stretch = self.measured.product(self.basis.per_axis(self.basis.stretch, sizes))
-            drawable = budgets >= SMALLEST_RATE * stretch
-        else:
-            norms = self.measured.product(sizes * (sizes - 1.0)) if self.basis.name == "helmert" else 1.0
-            drawable = 0.5 / budgets * norms <= LARGEST_VARIANCE
-        if not drawable.all():
-            raise NotApplicable(self.strategy, "the budget is so small that the noise would not fit 64-bit integers")
-
-    def _check_answers(self) -> None:
-        """Refuse a plan that measures too little to answer its workload."""
-        if self.recovery == "none" and self.basis.name == "marginal":
-            answered = self.measured.sum_over_supersets(self.request.marginals, np.ones(len(self.measured))) > 0
-        else:
-            spaces = self.request.spaces
-            seen = kernel(self.basis, self.measured, np.ones(len(self.measured)), spaces) > 0
-            answered = seen | (dimensions(spaces) == 0)
-        if not answered.all():
-            raise PlanError("plan, measured", "too little is measured to answer the workload", "plan again")
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form, without the digest."""
@@ -147,9 +174,9 @@ class Plan:
             "recovery": self.recovery,
             "proof": self.proof,
             "noise": f"discrete {self.law}",
-            "basis": self.basis.name,
-            "measured": [level.tolist() for level in self.measured.levels],
+            **self.design(),
             "budget": [b if np.isfinite(b) else None for b in self.budgets.tolist()],
+            "details": dict(self.details),
         }
 
     @cached_property
@@ -164,9 +191,11 @@ class Plan:
         """The file's text: the JSON form with its digest."""
         return json.dumps({**self.to_dict(), "digest": self.digest}, ensure_ascii=False, allow_nan=False)
 
-    @classmethod
-    def from_json(cls, text: str) -> Plan:
+    @staticmethod
+    def from_json(text: str) -> Plan:
         """Read a plan file: the digest, every field and the cost are checked."""
+        import hushcube.plan.kinds  # noqa: F401 - the kinds of plans make themselves known
+
         again = "plan again with `hushcube plan --out`"
         try:
             raw = json.loads(text)
@@ -177,22 +206,18 @@ class Plan:
         try:
             schema = Schema.from_dict(raw["schema"])
             request = Request(Workload.parse(raw["workload"], schema), Privacy.from_dict(raw["privacy"]))
-            levels = [np.array(level, dtype=np.int32).reshape(len(level), k) for k, level in enumerate(raw["measured"])]
-            if (
-                raw["budgets"] not in BUDGETS
-                or raw["recovery"] not in RECOVERIES
-                or not _increasing(levels, len(schema))
-            ):
+            if raw["budgets"] not in BUDGETS or raw["recovery"] not in RECOVERIES:
                 raise ValueError
-            plan = cls(
+            kind = Plan.kinds[raw["design"]]
+            plan = kind(
                 request,
                 str(raw["strategy"]),
                 raw["budgets"],
                 raw["recovery"],
                 raw["proof"],
-                BASES[raw["basis"]],
-                Family(schema.sizes, levels),
                 np.array([np.inf if b is None else b for b in raw["budget"]], dtype=np.float64),
+                details=dict(raw["details"]),
+                **kind.from_design(raw, schema),
             )
         except BadInput:
             raise
@@ -201,27 +226,3 @@ class Plan:
         if {**plan.to_dict(), "digest": plan.digest} != raw:
             raise PlanError("plan, digest", "does not fit the plan: the file was changed", again)
         return plan
-
-
-def counted_tables(basis: Basis, measured: Family) -> int | None:
-    """How many tables of plain counts are measured; None where something else is."""
-    return len(measured) if basis.name == "marginal" else None
-
-
-def smoothing(basis: Basis, measured: Family, privacy: Privacy) -> Floats:
-    """t² over the smallest squared row norm of each set: the variance that the proof by smoothing adds."""
-    touched = (
-        float(len(measured))
-        if basis.name == "marginal"
-        else float(measured.product(basis.per_axis(basis.rows, measured.sizes)).sum())
-    )
-    norms = measured.product(np.full(len(measured.sizes), 2.0)) if basis.name == "helmert" else np.ones(len(measured))
-    return calibrate.smoothing_variance(privacy, touched) / norms
-
-
-def _increasing(levels: list[NDArray[np.int32]], d: int) -> bool:
-    return all(
-        (np.diff(level, axis=1) > 0).all() and (level >= 0).all() and (level < d).all()
-        for level in levels
-        if level.size
-    )

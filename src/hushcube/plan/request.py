@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final, Literal, get_args
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hushcube.errors import BadInput, TooLarge
+from hushcube.errors import TooLarge
 from hushcube.lattice.family import Family
+from hushcube.lattice.variances import dimensions
+from hushcube.model.form import Form
+from hushcube.model.marginal import Marginal
 from hushcube.model.privacy import Privacy
 from hushcube.model.schema import Schema
 from hushcube.model.workload import Workload
+from hushcube.plan.options import Options
 
-Effort = Literal["low", "default", "high"]
-EFFORTS: Final[tuple[Effort, ...]] = get_args(Effort)
 MAX_TABLE_CELLS: Final = 100_000_000
 """The largest single table that is measured or answered: 800 MB of 64-bit numbers."""
 MAX_WORKLOAD_CELLS: Final = 2_000_000_000
@@ -29,18 +32,17 @@ class Request:
 
     workload: Workload
     privacy: Privacy
-    effort: Effort = field(default="default", compare=False)
-    """How long strategies that search may search; the decision does not remember it."""
+    options: Options = field(default=Options(), compare=False)
+    """The planner's knobs; the decision does not remember them."""
 
     def __post_init__(self) -> None:
-        if self.effort not in EFFORTS:
-            raise BadInput("effort", f"{self.effort!r} is unknown", f"choose one of {', '.join(EFFORTS)}")
         # floats are exact below 2^53, far above the limits; what is refused is counted in Python integers
         if self.marginals.cells.max() > MAX_TABLE_CELLS:
-            raise TooLarge(
-                "workload, largest marginal", max(map(self.schema.cells, self.workload.marginals)), MAX_TABLE_CELLS
-            )
-        if self.marginals.cells.sum() > MAX_WORKLOAD_CELLS:
+            raise TooLarge("workload, largest marginal", max(map(self.schema.cells, self._needed)), MAX_TABLE_CELLS)
+        for form in self.workload.forms:
+            if form.cells > MAX_TABLE_CELLS:
+                raise TooLarge(f"workload, {form.word}", form.cells, MAX_TABLE_CELLS)
+        if self.marginals.cells.sum() + sum(form.cells for form in self.workload.forms) > MAX_WORKLOAD_CELLS:
             raise TooLarge("workload", self.workload.cells, MAX_WORKLOAD_CELLS)
 
     @property
@@ -50,13 +52,17 @@ class Request:
 
     @cached_property
     def marginals(self) -> Family:
-        """The marginals asked for."""
-        return Family.of(self.workload.marginals, self.schema.sizes)
+        """The marginals asked for, and the carriers of forms."""
+        return Family.of(self._needed, self.schema.sizes)
+
+    @property
+    def _needed(self) -> tuple[Marginal, ...]:
+        return tuple(dict.fromkeys((*self.workload.marginals, *(form.marginal for form in self.workload.forms))))
 
     @cached_property
     def weights(self) -> NDArray[np.float64]:
-        """The weights a_A, in the family's order."""
-        result = np.empty(len(self.workload))
+        """The weights a_A, in the family's order; zero for marginals that only carry forms."""
+        result = np.zeros(len(self.marginals))
         result[self.marginals.ids(self.workload.marginals)] = self.workload.weights
         return result
 
@@ -64,3 +70,48 @@ class Request:
     def spaces(self) -> Family:
         """The residual spaces seen by the workload."""
         return self.marginals.closure
+
+    @cached_property
+    def energies(self) -> NDArray[np.float64]:
+        """For each marginal, what a unit of variance on its cells adds to the objective: a_A cells(A), and forms'."""
+        result = self.weights * self.marginals.cells
+        for form, weight in self.weighted_forms:
+            result[self.marginals.ids([form.marginal])] += weight * form.squares().flat[-1]
+        return result
+
+    @cached_property
+    def space_weights(self) -> NDArray[np.float64]:
+        """k_B = m_B sum_{A >= B} a_A / cells(A): the objective is sum_B k_B cells(B) v_B.    [lattice/variances.py]
+
+        The rows q of a form on A count as the sum of ||P_B q||² where a table of cells counts as m_B.
+        """
+        result = dimensions(self.spaces) * self.marginals.sum_over_supersets(
+            self.spaces, self.weights / self.marginals.cells
+        )
+        for form, weight in self.weighted_forms:
+            shape = form.carrier_shape
+            for inside in np.ndindex((2,) * len(shape)):
+                B = tuple(i for i, kept in zip(form.marginal, inside, strict=True) if kept)
+                energy = (projected(one_hot(inside), shape) * form.squares()).sum()
+                result[self.spaces.ids([B])] += weight * energy / math.prod(shape)
+        return result
+
+    @property
+    def weighted_forms(self) -> zip[tuple[Form, float]]:
+        """The forms asked for, with their weights."""
+        return zip(self.workload.forms, self.workload.form_weights, strict=True)
+
+
+def projected(f: NDArray[np.float64], shape: tuple[int, ...]) -> NDArray[np.float64]:
+    """sum_B f_B ||P_B q||² as a combination of the squares M_S of q: axis by axis, ||centred||² = kept - summed / n."""
+    for axis, n in enumerate(shape):
+        constant, centred = np.moveaxis(f, axis, 0)
+        f = np.moveaxis(np.stack(((constant - centred) / n, centred)), 0, axis)
+    return f
+
+
+def one_hot(index: tuple[int, ...]) -> NDArray[np.float64]:
+    """The array of shape (2, ..., 2) with a single 1."""
+    result = np.zeros((2,) * len(index))
+    result[index] = 1.0
+    return result

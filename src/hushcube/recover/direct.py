@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from hushcube.lattice import hadamard
 from hushcube.model.measurement import Measurement
 from hushcube.plan.error import sources
-from hushcube.plan.plan import Plan
+from hushcube.plan.kinds.lattice import LatticePlan
 from hushcube.recover.coefficients import Coefficients
 
 Floats = NDArray[np.float64]
@@ -17,7 +17,7 @@ Floats = NDArray[np.float64]
 class DirectTables:
     """Sums of cells of one measured table."""
 
-    def __init__(self, plan: Plan, measurement: Measurement) -> None:
+    def __init__(self, plan: LatticePlan, measurement: Measurement) -> None:
         self._measured = Coefficients(plan.measured, measurement.values)
         self._family = plan.request.marginals
         self._sources = sources(plan)[0]
@@ -38,7 +38,7 @@ class DirectTables:
 class InverseFourier:
     """The inverse Hadamard transform, phantom codes dropped."""
 
-    def __init__(self, plan: Plan, measurement: Measurement) -> None:
+    def __init__(self, plan: LatticePlan, measurement: Measurement) -> None:
         self._measured = Coefficients(plan.measured, measurement.values)
 
     def tables(self, rows: NDArray[np.int32], shape: tuple[int, ...]) -> Floats:

@@ -20,14 +20,14 @@ from hushcube.lattice.family import Batch, Family
 from hushcube.lattice.variances import kernel
 from hushcube.model.measurement import Measurement
 from hushcube.plan.error import recovery_weights
-from hushcube.plan.plan import Plan
+from hushcube.plan.kinds.lattice import LatticePlan
 from hushcube.recover.coefficients import Coefficients
 
 Floats = NDArray[np.float64]
 _CHUNK: Final = 2**18
 
 
-def estimate(plan: Plan, measurement: Measurement) -> Coefficients:
+def estimate(plan: LatticePlan, measurement: Measurement) -> Coefficients:
     """The coefficients of every residual space of the workload."""
     if plan.basis.name == "helmert":  # each space was measured once, in this very basis
         return Coefficients(plan.measured, measurement.values)
@@ -44,7 +44,7 @@ def estimate(plan: Plan, measurement: Measurement) -> Coefficients:
 
 
 def _accumulate(
-    plan: Plan,
+    plan: LatticePlan,
     batch: Batch,
     values: NDArray[np.int64],
     weights: Floats,
@@ -68,7 +68,7 @@ def _accumulate(
                 result.add(np.array([small]), chosen[None] * (share[big] * inverse[small]))
 
 
-def _adjoint(plan: Plan, values: NDArray[np.int64], shape: tuple[int, ...]) -> Floats:
+def _adjoint(plan: LatticePlan, values: NDArray[np.int64], shape: tuple[int, ...]) -> Floats:
     """The measured numbers as tables on the set's attributes."""
     axes = range(1, len(shape) + 1)
     numbers = values.astype(np.float64)
@@ -80,7 +80,7 @@ def _adjoint(plan: Plan, values: NDArray[np.int64], shape: tuple[int, ...]) -> F
     return numbers
 
 
-def _insert_public_total(plan: Plan, measurement: Measurement, result: Coefficients) -> None:
+def _insert_public_total(plan: LatticePlan, measurement: Measurement, result: Coefficients) -> None:
     total = plan.measured.ids([()])[0]
     if total >= 0 and not np.isfinite(plan.budgets[total]):
         result.blocks[0][0] = measurement.values[0][0]

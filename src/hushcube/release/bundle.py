@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.errors import BadInput, BundleError, HushcubeError, OutputError
+from hushcube.model.form import Form
 from hushcube.model.marginal import Marginal
 from hushcube.model.measurement import Measurement
 from hushcube.plan.plan import Plan
@@ -83,13 +84,13 @@ def open_bundle(folder: Path, *, verify: bool = True) -> Release:
         _verify(folder, manifest)
     try:
         plan = Plan.from_json((folder / "plan.json").read_text(encoding="utf-8"))
-        entries = {plan.schema.marginal(entry["attributes"]): entry for entry in manifest["tables"]}
+        entries = {_key(entry, plan): entry for entry in manifest["tables"]}
         private = manifest["private"]
         stamped = "NOT PRIVATE" in (folder / "PRIVACY.md").read_text(encoding="utf-8")
         told = (manifest["plan_digest"], manifest["privacy"], manifest["schema"], private)
         if (
             told != (plan.digest, plan.privacy.to_dict(), plan.schema.to_dict(), not stamped)
-            or entries.keys() != set(plan.workload.marginals)
+            or entries.keys() != {*plan.workload.published, *(form.word for form in plan.workload.forms)}
             or not all(map(_is_entry, entries.values()))
         ):
             raise ValueError
@@ -103,7 +104,7 @@ def open_bundle(folder: Path, *, verify: bool = True) -> Release:
 class BundleTables:
     """Published values, read from a folder when asked for."""
 
-    def __init__(self, folder: Path, plan: Plan, entries: dict[Marginal, dict[str, Any]], private: bool) -> None:
+    def __init__(self, folder: Path, plan: Plan, entries: dict[Marginal | str, dict[str, Any]], private: bool) -> None:
         self._folder = folder
         self._plan = plan
         self._entries = entries
@@ -113,10 +114,16 @@ class BundleTables:
         """The values of published marginals of one shape."""
         return np.stack([self._read(tuple(row)).reshape(shape) for row in rows.tolist()])
 
+    def form(self, form: Form) -> Floats:
+        """The values of a published form."""
+        return self._numbers(form.word, list(form.axes), form.cells).reshape(form.shape)
+
     def _read(self, marginal: Marginal) -> Floats:
-        entry = self._entries[marginal]
         names = [self._plan.schema.names[i] for i in marginal]
-        cells = self._plan.schema.cells(marginal)
+        return self._numbers(marginal, names, self._plan.schema.cells(marginal))
+
+    def _numbers(self, key: Marginal | str, names: list[str], cells: int) -> Floats:
+        entry = self._entries[key]
         values = read_table(_inside(self._folder, entry["file"]), names, entry.get("offset"), cells)
         if len(values) != cells:
             raise _damaged(entry["file"], "does not have the right number of rows")
@@ -131,8 +138,7 @@ class BundleTables:
             flat = pq.read_table(self._folder / MEASUREMENTS).column("value").to_numpy()
         except (OSError, pa.ArrowException, KeyError):
             raise _damaged(MEASUREMENTS, "cannot be read") from None
-        batches = self._plan.measured.batches
-        shapes = [(len(batch.ids), *map(self._plan.basis.rows, batch.shape)) for batch in batches]
+        shapes = self._plan.shapes
         ends = np.cumsum([0] + [math.prod(shape) for shape in shapes]).tolist()
         if ends[-1] != len(flat):
             raise _damaged(MEASUREMENTS, "does not have the right number of rows")
@@ -249,6 +255,12 @@ def _inside(folder: Path, name: str) -> Path:
     if not inside:
         raise _damaged("manifest.json", "names a file outside the release")
     return path
+
+
+def _key(entry: dict[str, Any], plan: Plan) -> Marginal | str:
+    """A marginal's attributes, or a form's word."""
+    form = entry.get("form")
+    return plan.schema.marginal(entry["attributes"]) if form is None else str(form)
 
 
 def _is_entry(entry: dict[str, Any]) -> bool:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.errors import QueryError, WorkloadError
+from hushcube.model.form import Form
 from hushcube.model.marginal import Marginal
 from hushcube.model.measurement import Measurement
 from hushcube.model.schema import Schema
@@ -29,6 +32,9 @@ class Tables(Protocol):
     def tables(self, rows: NDArray[np.int32], shape: tuple[int, ...]) -> Floats:
         """The values of published marginals (rows of positions) of one shape; (marginals, *shape)."""
 
+    def form(self, form: Form) -> Floats:
+        """The values of a published form; of its shape."""
+
     def measurement(self) -> Measurement:
         """The noisy measurements behind them."""
 
@@ -43,6 +49,11 @@ class RecoveredTables:
     def tables(self, rows: NDArray[np.int32], shape: tuple[int, ...]) -> Floats:
         """The values of published marginals of one shape."""
         return self._answers.tables(rows, shape)
+
+    def form(self, form: Form) -> Floats:
+        """The values of a published form: sums of its carrier's cells."""
+        carrier = np.array([form.marginal], dtype=np.int32).reshape(1, len(form.marginal))
+        return form.evaluate(self._answers.tables(carrier, form.carrier_shape)[0])
 
     def measurement(self) -> Measurement:
         """The measurement itself."""
@@ -87,17 +98,23 @@ class Release:
         return cls(plan, RecoveredTables(plan, measurement), measurement.private)
 
     def __iter__(self) -> Iterator[str]:
-        """The published marginals as workload words."""
-        return (self.schema.describe(marginal) for marginal in self.plan.workload.marginals)
+        """The published tables as workload words."""
+        workload = self.plan.workload
+        return chain(map(self.schema.describe, workload.published), (form.word for form in workload.forms))
 
     def __len__(self) -> int:
-        return len(self.plan.workload)
+        return len(self.plan.workload.published) + len(self.plan.workload.forms)
 
     def table(self, marginal: str | Sequence[str], where: Where | None = None) -> NoisyTable:
         """A published marginal, or the roll-up of one, or the slice of either that `where` keeps.
 
         `marginal` is a word such as `age*sex`, or a sequence of names; `total`, or an empty sequence, is the total.
+        A form that was asked for is named by its word, such as `prefix(age)*sex`.
         """
+        form = self.plan.workload.form(marginal) if isinstance(marginal, str) else None
+        if form is not None:
+            table = self._form_table(form)
+            return table if where is None else table.slice(where)
         wanted = self._marginal(marginal)
         published = self._published(wanted)
         values = self._values(published)
@@ -130,6 +147,11 @@ class Release:
             margins.sum_margin(self.plan, published, weights),
         )
 
+    def _form_table(self, form: Form) -> NoisyTable:
+        deviations = np.sqrt(error.form_variances(self.plan, form, exact=True))
+        widths = margins.any_margin(self.plan, deviations)
+        return NoisyTable(self.schema, form.marginal, self.source.form(form), deviations, widths, form=form)
+
     def _values(self, published: Marginal) -> Floats:
         rows = np.array([published], dtype=np.int32).reshape(1, len(published))
         return np.asarray(self.source.tables(rows, self.schema.shape(published))[0])
@@ -144,7 +166,7 @@ class Release:
         slab = np.zeros(self.schema.shape(published))
         slab[tuple(0 if i in wanted else slice(None) for i in published)] = 1.0
         margin = margins.sum_margin(plan, published, slab)
-        if plan.recovery == "none" and plan.basis.name in ("marginal", "fourier"):
+        if not error.is_consistent(plan):
             return np.asarray(error.sum_variance(plan, published, slab)), np.asarray(margin)
         variances = error.cell_variance_table(plan, wanted)
         first = math.sqrt(error.sum_variance(plan, published, slab))
@@ -159,12 +181,16 @@ class Release:
         except WorkloadError as problem:
             raise QueryError("marginal", problem.problem, problem.fix) from None
 
+    @cached_property
+    def _published_set(self) -> frozenset[Marginal]:
+        return frozenset(self.plan.workload.published)
+
     def _published(self, wanted: Marginal) -> Marginal:
         """The published table that answers a marginal: itself, or the smallest one that contains it."""
-        family = self.plan.request.marginals
-        if family.ids([wanted])[0] >= 0:
+        published = self.plan.workload.published
+        if wanted in self._published_set:
             return wanted
-        containing = [m for m in self.plan.workload.marginals if set(wanted) <= set(m)]
+        containing = [m for m in published if set(wanted) <= set(m)]
         if not containing:
             raise QueryError(
                 "marginal",

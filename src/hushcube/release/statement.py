@@ -23,8 +23,8 @@ def privacy_statement(plan: Plan, *, private: bool) -> str:
         "",
         _unit(privacy),
         "",
-        f"How it is met: strategy `{plan.strategy}` measured {len(plan.measured):,} set(s) of attributes "
-        f"({plan.basis.name} basis) with exact discrete {plan.law.title()} noise{_proof(plan)}. "
+        f"How it is met: strategy `{plan.strategy}` measured {plan.measures} "
+        f"with exact discrete {plan.law.title()} noise{_proof(plan)}. "
         "Everything else in this folder is computed from those noisy numbers and costs nothing more. "
         "The full description is in `plan.json`.",
         "",

@@ -13,9 +13,12 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from hushcube.errors import BundleError
+from hushcube.lattice.family import Family
+from hushcube.model.form import Form
 from hushcube.model.marginal import Marginal
 from hushcube.model.schema import Schema
 from hushcube.plan import error
+from hushcube.plan.kinds import LatticePlan
 from hushcube.plan.plan import Plan
 from hushcube.release.release import Release
 
@@ -31,6 +34,8 @@ def write_tables(release: Release, folder: Path, progress: Callable[[str, float]
     """Write all published tables below `folder/tables`; returns their entries for the manifest."""
     plan = release.plan
     family = plan.request.marginals
+    if len(plan.workload.published) < len(family):  # carriers of queries stay unpublished
+        family = Family.of(plan.workload.published, plan.schema.sizes)
     (folder / "tables").mkdir()
     done, total = 0.0, float(family.cells.sum())
     with (_OneFileEach if len(family) <= MOST_FILES else _Packs)(release.schema, folder) as sink:
@@ -41,7 +46,28 @@ def write_tables(release: Release, folder: Path, progress: Callable[[str, float]
                 sink.add(rows, batch.shape, values, _std_errors(plan, rows, batch.shape))
                 done += values.size
                 progress("writing", min(done / total, 1.0))
-        return sink.entries
+        entries = sink.entries
+    for form in plan.workload.forms:
+        entries.append(_write_form(release, form, folder, len(entries)))
+    return entries
+
+
+def _write_form(release: Release, form: Form, folder: Path, number: int) -> Entry:
+    """One file for a form: its axes as labelled columns, then value and std_error."""
+    table = release.table(form.word)
+    name = f"tables/{number:04d}-{_slug(form.word)}.parquet"
+    columns: dict[str, Any] = {
+        axis: pa.DictionaryArray.from_arrays(_positions(form.shape, at), pa.array(list(labels), pa.string()))
+        for at, (axis, labels) in enumerate(zip(form.axes, form.labels, strict=True))
+    }
+    columns |= _numbers(table.values, table.std_errors, taken=columns)
+    pq.write_table(pa.table(columns), folder / name, compression="zstd")
+    names = [release.schema.names[i] for i in form.marginal]
+    return {"attributes": names, "form": form.word, "file": name, "face": "unbiased", "cells": form.cells}
+
+
+def _slug(word: str) -> str:
+    return re.sub(r"[^A-Za-z0-9]+", "-", word).strip("-")[:60]
 
 
 def read_table(path: Path, attributes: list[str], offset: int | None, cells: int) -> Floats:
@@ -89,8 +115,7 @@ class _OneFileEach:
     def add(self, rows: NDArray[np.int32], shape: tuple[int, ...], values: Floats, std_errors: Floats) -> None:
         """Write one file for each marginal."""
         for marginal, table, errors in zip(map(tuple, rows.tolist()), values, std_errors, strict=True):
-            slug = re.sub(r"[^A-Za-z0-9]+", "-", self._schema.describe(marginal)).strip("-")[:60]
-            name = f"tables/{len(self.entries):04d}-{slug}.parquet"
+            name = f"tables/{len(self.entries):04d}-{_slug(self._schema.describe(marginal))}.parquet"
             columns = {
                 self._schema.names[i]: _labels(self._schema, i, _positions(shape, axis))
                 for axis, i in enumerate(marginal)
@@ -157,7 +182,7 @@ def _std_errors(plan: Plan, rows: NDArray[np.int32], shape: tuple[int, ...]) -> 
     """Standard errors of the cells of marginals of one shape, broadcast where a table's cells are alike."""
     alike = error.exact_cell_variances(plan)[plan.request.marginals.find(rows)]
     result = np.broadcast_to(alike.reshape(-1, *[1] * len(shape)), (len(rows), *shape))
-    if error.is_uneven(plan):
+    if not isinstance(plan, LatticePlan) or error.is_uneven(plan):
         result = np.stack(
             [np.broadcast_to(error.cell_variance_table(plan, tuple(row)), shape) for row in rows.tolist()]
         )

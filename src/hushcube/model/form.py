@@ -1,0 +1,265 @@
+"""Tables whose cells are sums of a marginal's cells: ranges along ordered attributes, or any rows of a sparse matrix.
+
+A form is asked for in its own right, with a weight. Its answers are sums q·y of the cells y of one marginal, its
+carrier. All that predictions need of a row q are its squares M_S = ||q summed over the axes outside S||², S any set
+of axes: every variance of a strategy whose noise looks alike in all cells is a combination of them.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from typing import Final, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushcube.errors import WorkloadError
+from hushcube.model.attribute import Attribute
+from hushcube.model.marginal import Marginal
+from hushcube.model.rows import SparseRows
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Kind = Literal["cells", "prefix", "ranges"]
+KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+
+
+class Form(ABC):
+    """A table of sums of the cells of one marginal."""
+
+    marginal: Marginal
+    attributes: tuple[Attribute, ...]
+
+    @property
+    @abstractmethod
+    def word(self) -> str:
+        """What names it in a workload."""
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, ...]:
+        """The number of answers along each of its axes."""
+
+    @property
+    @abstractmethod
+    def axes(self) -> tuple[str, ...]:
+        """The names of its axes: columns of its table."""
+
+    @property
+    @abstractmethod
+    def labels(self) -> tuple[Sequence[str], ...]:
+        """The labels along each axis."""
+
+    @property
+    @abstractmethod
+    def is_complete(self) -> bool:
+        """Whether the answers determine the carrier's cells, which are then published too."""
+
+    @abstractmethod
+    def evaluate(self, table: Floats) -> Floats:
+        """The answers for a table of the carrier's cells."""
+
+    @abstractmethod
+    def combine(self, weights: Floats) -> Floats:
+        """sum_S weights[S] M_S for each answer; `weights` has an axis (summed, kept) for each attribute."""
+
+    @abstractmethod
+    def squares(self) -> Floats:
+        """M_S summed over all answers; shape (2, ..., 2)."""
+
+    @property
+    def cells(self) -> int:
+        """How many answers there are."""
+        return math.prod(self.shape)
+
+    @property
+    def carrier_shape(self) -> tuple[int, ...]:
+        """The carrier's sizes."""
+        return tuple(attribute.size for attribute in self.attributes)
+
+
+@dataclass(frozen=True)
+class RangeTable(Form):
+    """A product of cells, prefixes and ranges along the attributes of a marginal.
+
+    >>> age = Attribute(name="age", range=(0, 3))
+    >>> prefix = RangeTable((0,), (age,), ("prefix",))
+    >>> prefix.word, prefix.labels[0]
+    ('prefix(age)', ('up to 0', 'up to 1', 'up to 2', 'up to 3'))
+    >>> prefix.evaluate(np.array([5.0, 1.0, 0.0, 2.0])).tolist()
+    [5.0, 6.0, 6.0, 8.0]
+    >>> RangeTable((0,), (age,), ("ranges",)).cells
+    10
+    """
+
+    marginal: Marginal
+    attributes: tuple[Attribute, ...]
+    kinds: tuple[Kind, ...]
+
+    def __post_init__(self) -> None:
+        for attribute, kind in zip(self.attributes, self.kinds, strict=True):
+            if kind != "cells" and not attribute.is_ordered:
+                raise WorkloadError(
+                    "workload",
+                    f"{kind}({attribute.name}): the values of {attribute.name!r} have no order",
+                    "declare `ordered: true` in the schema, if they are listed in order, or ask for its cells",
+                )
+
+    @property
+    def word(self) -> str:
+        """Such as `prefix(age)*sex`."""
+        return "*".join(self.axes)
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """Such as `prefix(age)` and `sex`."""
+        return tuple(
+            a.name if kind == "cells" else f"{kind}({a.name})"
+            for a, kind in zip(self.attributes, self.kinds, strict=True)
+        )
+
+    @cached_property
+    def shape(self) -> tuple[int, ...]:
+        """Answers along each axis; counted, not listed."""
+        return tuple(
+            a.size + (a.domain_size * (a.domain_size - 1) // 2 if kind == "ranges" else 0)
+            for a, kind in zip(self.attributes, self.kinds, strict=True)
+        )
+
+    @property
+    def is_complete(self) -> bool:
+        """Cells are differences of prefixes, and ranges of one value."""
+        return True
+
+    @cached_property
+    def intervals(self) -> tuple[tuple[Ints, Ints], ...]:
+        """Where the sums along each axis start, and the position after their ends."""
+        return tuple(_intervals(a, kind) for a, kind in zip(self.attributes, self.kinds, strict=True))
+
+    @cached_property
+    def labels(self) -> tuple[Sequence[str], ...]:
+        """`up to 34`, `20 to 34`, or the value itself."""
+        return tuple(
+            _interval_labels(a, kind, *ends)
+            for a, kind, ends in zip(self.attributes, self.kinds, self.intervals, strict=True)
+        )
+
+    def evaluate(self, table: Floats) -> Floats:
+        """Differences of running sums along each axis."""
+        for axis, (kind, (starts, ends)) in enumerate(zip(self.kinds, self.intervals, strict=True)):
+            if kind != "cells":
+                running = np.insert(table.cumsum(axis=axis), 0, 0.0, axis=axis)
+                table = running.take(ends, axis=axis) - running.take(starts, axis=axis)
+        return table
+
+    def combine(self, weights: Floats) -> Floats:
+        """M_S is a product over the axes: the squared length where summed, the length where kept."""
+        for lengths in self._lengths:
+            weights = np.tensordot(weights, np.stack((lengths**2, lengths)), axes=(0, 0))
+        return weights
+
+    def squares(self) -> Floats:
+        """Products of each axis's sums."""
+        sums = (np.array([(lengths**2).sum(), lengths.sum()]) for lengths in self._lengths)
+        return reduce(np.multiply.outer, sums, np.ones(()))
+
+    @property
+    def _lengths(self) -> tuple[Floats, ...]:
+        return tuple((ends - starts).astype(np.float64) for starts, ends in self.intervals)
+
+
+@dataclass(frozen=True)
+class QueryTable(Form):
+    """The rows of a sparse matrix over the cells of a marginal."""
+
+    marginal: Marginal
+    attributes: tuple[Attribute, ...]
+    rows: SparseRows
+
+    def __post_init__(self) -> None:
+        cells = math.prod(self.carrier_shape)
+        if self.rows.width != cells:
+            names = "*".join(a.name for a in self.attributes)
+            raise WorkloadError(
+                "queries",
+                f"its rows have {self.rows.width:,} numbers, the table {names} has {cells:,} cells",
+                "give one number for each cell, in row-major order",
+            )
+
+    @property
+    def word(self) -> str:
+        """`queries`: a workload has at most one matrix."""
+        return "queries"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """One axis."""
+        return (len(self.rows),)
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """One axis."""
+        return ("query",)
+
+    @property
+    def labels(self) -> tuple[Sequence[str], ...]:
+        """The rows' own labels."""
+        return (self.rows.labels,)
+
+    @property
+    def is_complete(self) -> bool:
+        """Rows say nothing about single cells in general."""
+        return False
+
+    def evaluate(self, table: Floats) -> Floats:
+        """Q y."""
+        return self.rows @ table.reshape(-1)
+
+    def combine(self, weights: Floats) -> Floats:
+        """From each row's own squares."""
+        return self._squares @ weights.reshape(-1)
+
+    def squares(self) -> Floats:
+        """Sums over the rows."""
+        result: Floats = self._squares.sum(axis=0).reshape((2,) * len(self.marginal))
+        return result
+
+    @cached_property
+    def _squares(self) -> Floats:
+        """M_S of each row, S in the order of a (2, ..., 2) array."""
+        shape = self.carrier_shape
+        result = np.empty((len(self.rows), 2 ** len(shape)))
+        for at, row in enumerate(self.rows.iterate()):
+            table = row.reshape(shape)
+            for number, kept in enumerate(np.ndindex((2,) * len(shape))):
+                result[at, number] = (table.sum(axis=tuple(a for a, k in enumerate(kept) if not k)) ** 2).sum()
+        return result
+
+
+def _intervals(attribute: Attribute, kind: Kind) -> tuple[Ints, Ints]:
+    n, extra = attribute.domain_size, np.arange(attribute.domain_size, attribute.size)
+    cells = np.arange(n)
+    if kind == "cells":
+        starts, last = cells, cells
+    elif kind == "prefix":
+        starts, last = np.zeros(n, np.int64), cells
+    else:
+        starts, last = np.triu_indices(n)
+    return np.concatenate((starts, extra)), np.concatenate((last, extra)) + 1
+
+
+def _interval_labels(attribute: Attribute, kind: Kind, starts: Ints, ends: Ints) -> Sequence[str]:
+    labels = attribute.labels
+    if kind == "cells":
+        return labels
+    domain = attribute.domain_size
+    if kind == "prefix":
+        return tuple(f"up to {label}" for label in labels[:domain]) + labels[domain:]
+    return tuple(
+        labels[a] if a + 1 == b else f"{labels[a]} to {labels[b - 1]}"
+        for a, b in zip(starts.tolist(), ends.tolist(), strict=True)
+    )

@@ -1,0 +1,8 @@
+"""How each kind of plan turns exact counts into noisy integers; importing this package makes all of them known."""
+
+from __future__ import annotations
+
+from hushcube.private.kinds import lattice
+from hushcube.private.kinds.base import Report, noisy_values
+
+__all__ = ["Report", "lattice", "noisy_values"]

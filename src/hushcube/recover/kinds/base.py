@@ -1,0 +1,25 @@
+"""The step from a measurement to tables, which every kind of plan takes in its own way."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushcube.model.measurement import Measurement
+from hushcube.plan.plan import Plan
+
+
+class Answers(Protocol):
+    """Tables on demand, many of one shape at a time, so that a large release streams to disk."""
+
+    def tables(self, rows: NDArray[np.int32], shape: tuple[int, ...]) -> NDArray[np.float64]:
+        """The tables of marginals (rows of positions) of one shape; (marginals, *shape)."""
+
+
+@singledispatch
+def answers(plan: Plan, measurement: Measurement) -> Answers:
+    """The answers that the plan's recovery gives."""
+    raise NotImplementedError(type(plan).__name__)
