@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 WORKERS ?= $(shell nproc 2>/dev/null || echo 2)
 
-.PHONY: demo test check bench pictures clean
+.PHONY: demo test check bench pictures tables clean
 
 demo: .venv/ready
 	$(BIN)/hushcube demo
@@ -22,6 +22,9 @@ bench: .venv/ready
 
 pictures: .venv/ready
 	$(BIN)/python docs/pictures/draw.py
+
+tables: .venv/ready
+	$(BIN)/python -m benchmarks.tables
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -m venv .venv || { [ "$$(id -u)" = 0 ] && apt-get update && apt-get install -y python3-venv && $(PYTHON) -m venv .venv; } \

@@ -8,7 +8,7 @@ from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # every figure is for one core
 
-from benchmarks import counting, noise, scale, startup
+from benchmarks import counting, noise, planning, ranges, scale, startup
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 MARK = "<!-- figures: written by `make bench` -->"
@@ -37,6 +37,8 @@ def main():
         ("Exact noise", noise.main),
         ("Counting", counting.main),
         ("Many marginals", scale.main),
+        ("Planning", planning.main),
+        ("Ranges", ranges.main),
     ):
         print(f"== {title}", flush=True)
         sections.append(f"## {title}\n\n{(run.__globals__['__doc__'] or '').strip()}\n\n{table(run())}\n")

@@ -1,7 +1,10 @@
-"""Draw docs/pictures/demo.svg: what `hushcube demo` prints, for people who have not run it. Run by `make pictures`.
+"""Draw the pictures of the documentation. Run by `make pictures`.
 
-The picture is of a real release of the built-in Titanic data. Its noise is seeded, so that the picture can be drawn
-again; such a release is not private, and these people's data is public anyway.
+    demo.svg          what `hushcube demo` prints, for people who have not run it
+    strategies.svg    the chart of `hushcube plan --chart` for all 1- to 3-way tables of Adult-8
+
+The demo is a real release of the built-in Titanic data. Its noise is seeded, so that the picture can be drawn
+again; such a release is not private, and these people's data is public anyway. The chart needs no data.
 """
 
 from __future__ import annotations
@@ -13,13 +16,15 @@ from pathlib import Path
 from rich._export_format import CONSOLE_SVG_FORMAT
 
 from hushcube.api import compare, release
+from hushcube.cli.chart import render
 from hushcube.cli.demo import truth
 from hushcube.cli.output import console
 from hushcube.cli.plan import show_comparison
 from hushcube.cli.show import show_table
-from hushcube.samples import TITANIC, titanic
+from hushcube.plan.options import Options
+from hushcube.samples import ADULT8, TITANIC, titanic
 
-TARGET = Path(__file__).with_name("demo.svg")
+HERE = Path(__file__).parent
 WITHOUT_FONTS = re.sub(r"@font-face \{\{.*?\}\}|<!--.*?-->", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
 """A picture fetches nothing from the network: the reader's own fixed-width font is used."""
 
@@ -40,5 +45,12 @@ def draw() -> str:
     return "\n".join(line.rstrip() for line in svg.splitlines()) + "\n"
 
 
+def draw_strategies(words: str = "1..3-way") -> bytes:
+    """The chart of the strategies as SVG; `covering` searches at low effort."""
+    comparison = compare(ADULT8, words, epsilon=1, neighbours="add-remove", options=Options(effort="low"))
+    return render(comparison, Path("strategies.svg"))
+
+
 if __name__ == "__main__":
-    TARGET.write_text(draw(), encoding="utf-8")
+    (HERE / "demo.svg").write_text(draw(), encoding="utf-8")
+    (HERE / "strategies.svg").write_bytes(draw_strategies())

@@ -12,25 +12,37 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any, Final, get_args
 
 from hushcube.errors import BadInput
+from hushcube.model.form import QueryTable
 from hushcube.model.privacy import Number, Privacy
+from hushcube.model.queries import query_table
 from hushcube.model.schema import Schema
 from hushcube.model.workload import Workload
+from hushcube.plan.inverse import Found, find_budget
+from hushcube.plan.options import Options
 from hushcube.plan.plan import Budgets, Plan, Recovery
 from hushcube.plan.planner import Comparison
 from hushcube.plan.planner import compare as compare_plans
-from hushcube.plan.request import Effort, Request
+from hushcube.plan.request import Request
+from hushcube.plan.targets import Target
+from hushcube.plan.what_if import Amount, Scenario
+from hushcube.plan.what_if import what_if as compare_budgets
 from hushcube.release.bundle import check_output, open_bundle, write
 from hushcube.release.release import Release
 
 Progress = Callable[[str, float], None]
+Queries = QueryTable | tuple[Sequence[str] | None, Any]
+"""A matrix of queries: the attributes of a table (None: all), and rows over its cells, dense or sparse."""
+_DEFAULT: Final = Options()
 
 
 def compare(
     schema: Schema,
     workload: str | Sequence[str],
     *,
+    queries: Queries | None = None,
     neighbours: str,
     epsilon: Number | None = None,
     rho: Number | None = None,
@@ -39,12 +51,12 @@ def compare(
     strategy: str = "all",
     budgets: Budgets | None = None,
     recovery: Recovery | None = None,
-    effort: Effort = "default",
+    options: Options = _DEFAULT,
     progress: Progress | None = None,
 ) -> Comparison:
     """Every applicable plan with its predicted error, and the best one; no data, no cost."""
     privacy = Privacy.of(epsilon=epsilon, rho=rho, delta=delta, neighbours=neighbours, rows_per_person=rows_per_person)
-    request = Request(Workload.parse(workload, schema), privacy, effort)
+    request = Request(_workload(workload, schema, queries), privacy, options)
     return compare_plans(request, strategy=strategy, budgets=budgets, recovery=recovery, progress=progress)
 
 
@@ -52,6 +64,7 @@ def plan(
     schema: Schema,
     workload: str | Sequence[str],
     *,
+    queries: Queries | None = None,
     neighbours: str,
     epsilon: Number | None = None,
     rho: Number | None = None,
@@ -60,12 +73,13 @@ def plan(
     strategy: str = "auto",
     budgets: Budgets | None = None,
     recovery: Recovery | None = None,
-    effort: Effort = "default",
+    options: Options = _DEFAULT,
 ) -> Plan:
     """The plan of one strategy, or of the best one; no data, no cost."""
     return compare(
         schema,
         workload,
+        queries=queries,
         neighbours=neighbours,
         epsilon=epsilon,
         rho=rho,
@@ -74,8 +88,63 @@ def plan(
         strategy=strategy,
         budgets=budgets,
         recovery=recovery,
-        effort=effort,
+        options=options,
     ).chosen
+
+
+def find_plan(
+    schema: Schema,
+    workload: str | Sequence[str],
+    *,
+    queries: Queries | None = None,
+    targets: Sequence[str | Target],
+    guarantee: Amount = "epsilon",
+    neighbours: str,
+    delta: Number | None = None,
+    rows_per_person: int = 1,
+    strategy: str = "auto",
+    budgets: Budgets | None = None,
+    recovery: Recovery | None = None,
+    options: Options = _DEFAULT,
+    progress: Progress | None = None,
+) -> Found:
+    """The smallest epsilon or rho that meets all targets, and the plan that does; no data, no cost.
+
+    >>> from hushcube import Attribute, Schema
+    >>> schema = Schema((Attribute(name="sex", values=("F", "M")), Attribute(name="age", range=(0, 9))))
+    >>> found = find_plan(schema, "<=2-way", targets=["age*sex: stderr<=20"], neighbours="add-remove")
+    >>> found.budget, round(found.reached[0], 2)
+    ('0.0707', 20.0)
+    """
+    if guarantee not in get_args(Amount):
+        raise BadInput("guarantee", f"{guarantee!r} is unknown", "choose epsilon or rho")
+    privacy = Privacy.of(**{guarantee: 1}, delta=delta, neighbours=neighbours, rows_per_person=rows_per_person)
+    request = Request(_workload(workload, schema, queries), privacy, options)
+    return find_budget(request, targets, strategy=strategy, budgets=budgets, recovery=recovery, progress=progress)
+
+
+def what_if(
+    schema: Schema,
+    workload: str | Sequence[str],
+    *,
+    queries: Queries | None = None,
+    neighbours: str,
+    epsilon: Sequence[Number] | None = None,
+    rho: Sequence[Number] | None = None,
+    delta: Number | None = None,
+    rows_per_person: int = 1,
+    strategy: str = "auto",
+    budgets: Budgets | None = None,
+    recovery: Recovery | None = None,
+    options: Options = _DEFAULT,
+    progress: Progress | None = None,
+) -> tuple[Scenario, ...]:
+    """The best plan under each of several budgets, epsilon or rho; no data, no cost."""
+    kind = {name: 1 for name, values in (("epsilon", epsilon), ("rho", rho)) if values is not None}
+    privacy = Privacy.of(**kind, delta=delta, neighbours=neighbours, rows_per_person=rows_per_person)
+    request = Request(_workload(workload, schema, queries), privacy, options)
+    values = list(epsilon if epsilon is not None else rho or ())
+    return compare_budgets(request, values, strategy=strategy, budgets=budgets, recovery=recovery, progress=progress)
 
 
 def release(
@@ -115,3 +184,8 @@ def release(
 def open_release(folder: str | Path, *, verify: bool = True) -> Release:
     """Open a published folder; every checksum is verified unless told otherwise."""
     return open_bundle(Path(folder), verify=verify)
+
+
+def _workload(words: str | Sequence[str], schema: Schema, queries: Queries | None) -> Workload:
+    table = queries if isinstance(queries, QueryTable) or queries is None else query_table(schema, *queries)
+    return Workload.parse(words, schema, table)

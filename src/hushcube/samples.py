@@ -48,6 +48,24 @@ _BERKELEY_COUNTS: Final = (
     ((317, 24), (351, 22)),
 )
 
+ADULT8: Final = Schema(
+    tuple(
+        Attribute(name=name, codes=size)
+        for name, size in {
+            "workclass": 9,
+            "education": 16,
+            "marital": 7,
+            "occupation": 15,
+            "relationship": 6,
+            "race": 5,
+            "sex": 2,
+            "salary": 2,
+        }.items()
+    ),
+    "adult8",
+)
+"""The eight categorical attributes of the Adult data by their sizes: plans need no more."""
+
 
 def titanic() -> Any:
     """The Titanic's people as an Arrow table, one row each."""

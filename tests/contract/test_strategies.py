@@ -25,6 +25,9 @@ from hushcube.private.noise import SeededEntropy
 from hushcube.recover.recovery import recover
 
 SIZES = (2, 3, 1, 4)
+ONE_TABLE = {"identity", "base"}
+PROMISING = {"bmax", "pmost"}
+"""Their optimal budgets keep a bound first, so that a weight may change nothing."""
 
 everywhere = pytest.mark.parametrize(
     ("strategy", "law", "neighbours"),
@@ -119,16 +122,21 @@ def test_a_heavier_marginal_gets_a_smaller_error(strategy, law, neighbours):
     for a, b in zip(plain, weighted, strict=True):
         at = a.request.marginals.ids([(1, 3)])[0]
         before, after = (error.cell_variances(p, exact=False)[at] for p in (a, b))
-        if (a.budget_rule == "uniform" and list(a.measured) == list(b.measured)) or strategy == "identity":
+        if (a.budget_rule == "uniform" and list(a.measured) == list(b.measured)) or strategy in ONE_TABLE:
             assert after == pytest.approx(before, rel=1e-6)
+        elif strategy in PROMISING and a.budget_rule == "optimal" and a.recovery != "ols":
+            assert after <= before * (1 + 1e-9), label(a)
         elif a.budget_rule == "optimal" and a.recovery != "ols":  # which mixes tables as if they were equally precise
             assert after < before, label(a)
 
 
 @everywhere
 def test_optimal_budgets_are_not_worse_than_uniform_ones_without_recovery(strategy, law, neighbours):
-    """The closed form is optimal under add-remove; under replace-one its shape is kept, and that is not promised."""
-    if neighbours == "add-remove":
+    """The closed form is optimal under add-remove; under replace-one its shape is kept, and that is not promised.
+
+    At rho = 20 tables are summed from the source that is best for the discrete noise, not for the formula.
+    """
+    if neighbours == "add-remove" and not (strategy in PROMISING and law == {"rho": 20}):
         request = make_request(SIZES, "<=2-way,a0*a1=5", neighbours=neighbours, **law)
         optimal, uniform = (make_plan(request, strategy, rule, "none") for rule in ("optimal", "uniform"))
         weighted = [
@@ -163,8 +171,10 @@ def test_auto_is_at_least_as_good_as_each(words, law, neighbours):
         for candidate in compare(request, strategy=strategy).candidates:
             assert chosen <= error.weighted_variance(candidate.plan)
     everything = compare(request, strategy="all")
-    assert chosen <= min(error.weighted_variance(c.plan) for c in everything.candidates) * (1 + 1e-9)
-    assert len(everything.candidates) == len(applicable(law)) * len(BUDGETS) * len(RECOVERIES)
+    exact = [c.plan for c in everything.candidates if c.plan.strategy != "sketch"]  # whose error is more than noise
+    assert chosen <= min(map(error.weighted_variance, exact)) * (1 + 1e-9)
+    assert len(exact) == len(applicable(law)) * len(BUDGETS) * len(RECOVERIES)
+    assert everything.chosen.strategy != "sketch"
 
 
 def test_what_does_not_apply_is_skipped_by_auto_and_refused_by_name():

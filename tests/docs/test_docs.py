@@ -261,3 +261,13 @@ def test_the_picture_can_be_drawn():
     for text in (drawn, kept):
         assert text.startswith("<svg") and "@font-face" not in text and "<script" not in text
         assert "survived" in text and "strategy" in text
+
+
+def test_the_chart_of_strategies_can_be_drawn():
+    import runpy
+
+    drawn = runpy.run_path(str(ROOT / "docs" / "pictures" / "draw.py"))["draw_strategies"]("1-way").decode()
+    kept = (ROOT / "docs" / "pictures" / "strategies.svg").read_text(encoding="utf-8")
+    for text in (drawn, kept):
+        assert text.startswith("<svg") and "@font-face" not in text and "<script" not in text
+        assert "adult8" in text and "expected standard error" in text and " (chosen)</text>" in text

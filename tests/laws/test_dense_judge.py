@@ -143,8 +143,8 @@ def silence(monkeypatch):
     def no_noise(parameters, numbers, entropy):
         return np.zeros((len(parameters), np.size(numbers) if isinstance(numbers, np.ndarray) else numbers), np.int64)
 
-    monkeypatch.setattr("hushcube.private.measure.discrete_laplace", no_noise)
-    monkeypatch.setattr("hushcube.private.measure.discrete_gaussian", no_noise)
+    monkeypatch.setattr("hushcube.private.kinds.base.discrete_laplace", no_noise)
+    monkeypatch.setattr("hushcube.private.kinds.base.discrete_gaussian", no_noise)
 
 
 @pytest.mark.parametrize("neighbours", NEIGHBOURS)

@@ -12,6 +12,7 @@ from hushcube.lattice.family import Family
 from hushcube.model.measurement import Measurement
 from hushcube.plan import calibrate, error
 from hushcube.plan.budgets import closed_form
+from hushcube.plan.kinds import lattice_errors
 from hushcube.recover.recovery import recover
 
 INTRO = "a0,a0*a1"
@@ -44,7 +45,7 @@ def test_vector_1_optimal_budgets():
 
 def test_vector_1_half_weights_34_6275():
     """The paper's own recovery: A and AB each the mean of two estimates (AB cell: itself, or A less its sibling)."""
-    A, AB = error.set_variances(intro_plan(FOUR_NINTHS, "none"), exact=False)
+    A, AB = lattice_errors.set_variances(intro_plan(FOUR_NINTHS, "none"), exact=False)
     assert pytest.approx(34.6275, rel=1e-9) == 2 * (A + 2 * AB) / 4 + 4 * (AB + (A + AB)) / 4
 
 

@@ -36,8 +36,8 @@ def drawn(monkeypatch):
         parameters.extend(variance * int(m) for variance in variances for m in multipliers)
         return np.zeros((len(variances), len(multipliers)), np.int64)
 
-    monkeypatch.setattr("hushcube.private.measure.discrete_laplace", laplace)
-    monkeypatch.setattr("hushcube.private.measure.discrete_gaussian", gaussian)
+    monkeypatch.setattr("hushcube.private.kinds.base.discrete_laplace", laplace)
+    monkeypatch.setattr("hushcube.private.kinds.base.discrete_gaussian", gaussian)
     return parameters
 
 

@@ -9,16 +9,20 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from hushcube.cli.matrices import read_matrix
 from hushcube.errors import BadInput, OutputError, SchemaError
 
 if TYPE_CHECKING:
     from hushcube.model.schema import Schema
+    from hushcube.plan.options import Options
     from hushcube.plan.planner import Comparison
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+Progress = Callable[[str, float], None]
 
 STRATEGIES = (
-    "auto (the best by predicted error), all (every variant, compared), identity, workload, fourier, residual, covering"
+    "auto (the best by predicted error), all (every variant, compared), identity, workload, fourier, residual, "
+    "covering, matrix (rows of your own), sketch"
 )
 
 
@@ -32,6 +36,12 @@ def planning(command: Command) -> Command:
                 multiple=True,
                 metavar="WORDS",
                 help="Tables to publish, e.g. 2-way or age*sex; repeatable.",
+            ),
+            click.option(
+                "--queries",
+                metavar="[A*B:]FILE",
+                help="A matrix of queries over the cells of a table (all attributes unless named): "
+                ".csv, .json, .npy, .npz or .mtx.",
             ),
             click.option("--epsilon", metavar="NUMBER", help="Budget of pure or, with --delta, approximate privacy."),
             click.option("--rho", metavar="NUMBER", help="Budget of zero-concentrated privacy."),
@@ -48,6 +58,15 @@ def planning(command: Command) -> Command:
             click.option("--budgets", metavar="RULE", help="optimal or uniform."),
             click.option("--recovery", metavar="WAY", help="gls, ols or none."),
             click.option("--effort", metavar="LEVEL", help="How long covering searches: low, default or high."),
+            click.option("--objective", metavar="WHAT", help="Make the total or the max variance least."),
+            click.option(
+                "--threshold", metavar="VARIANCE", help="pmost: a variance, or a share such as 50% of bmax's."
+            ),
+            click.option("--fan-out", type=int, help="hierarchy: children of a node; searched unless given."),
+            click.option("--buckets", type=int, help="sketch: buckets of one repetition."),
+            click.option("--repetitions", type=int, help="sketch: how often cells are thrown into buckets."),
+            click.option("--estimate", metavar="HOW", help="sketch: average or median over the repetitions."),
+            click.option("--matrix", metavar="[A*B:]FILE", help="matrix: the integer rows to measure; as --queries."),
         )
     ):
         command = option(command)
@@ -59,28 +78,44 @@ as_json = click.option(
 )
 
 
-def make_comparison(options: dict[str, Any], progress: Callable[[str, float], None] | None = None) -> Comparison:
+def make_comparison(options: dict[str, Any], progress: Progress | None = None) -> Comparison:
     """Plan as the shared options say."""
     from hushcube.api import compare
 
+    return compare(
+        **asked(options), epsilon=options["epsilon"], rho=options["rho"], delta=options["delta"], progress=progress
+    )
+
+
+def asked(options: dict[str, Any]) -> dict[str, Any]:
+    """What the shared options say besides the budget, as the functions of `hushcube.api` take it."""
     if options["schema"] is None:
         raise BadInput("--schema", "is not given", "name a schema file; `hushcube schema draft` drafts one")
-    if not options["workload"]:
+    if not options["workload"] and options["queries"] is None:
         raise BadInput("--workload", "is not given", "name the tables to publish, for example `--workload 2-way`")
-    return compare(
-        read_schema(options["schema"]),
-        options["workload"],
-        epsilon=options["epsilon"],
-        rho=options["rho"],
-        delta=options["delta"],
-        neighbours=options["neighbours"],
-        rows_per_person=options["rows_per_person"],
-        strategy=options["strategy"] or "auto",
-        budgets=options["budgets"],
-        recovery=options["recovery"],
-        effort=options["effort"] or "default",
-        progress=progress,
-    )
+    schema = read_schema(options["schema"])
+    return {
+        "schema": schema,
+        "workload": options["workload"],
+        "queries": None if options["queries"] is None else read_matrix(options["queries"], schema, "--queries"),
+        "neighbours": options["neighbours"],
+        "rows_per_person": options["rows_per_person"],
+        "strategy": options["strategy"] or "auto",
+        "budgets": options["budgets"],
+        "recovery": options["recovery"],
+        "options": read_options(options, schema),
+    }
+
+
+def read_options(options: dict[str, Any], schema: Schema) -> Options:
+    """The planner's knobs; what is not given keeps its default."""
+    from hushcube.plan.options import Options, Threshold
+
+    knobs = ("effort", "objective", "fan_out", "buckets", "repetitions", "estimate")
+    given = {name: options[name] for name in knobs if options[name] is not None}
+    threshold = None if options["threshold"] is None else Threshold.parse(options["threshold"])
+    matrix = None if options["matrix"] is None else read_matrix(options["matrix"], schema, "--matrix")
+    return Options(**given, threshold=threshold, matrix=matrix)
 
 
 def read_schema(path: str) -> Schema:
@@ -90,7 +125,7 @@ def read_schema(path: str) -> Schema:
     return Schema.from_yaml(read_text(path, SchemaError, "schema"))
 
 
-def new_file(path: str) -> Path:
+def new_file(path: str, option: str = "--out") -> Path:
     """A file that can be written and is not there yet, before any work is done for it."""
     target = Path(path)
     try:
@@ -101,22 +136,22 @@ def new_file(path: str) -> Path:
     except (OSError, ValueError):
         pass
     raise OutputError(
-        "--out", "the file exists already, or cannot be made there", "choose a new file in an existing folder"
+        option, "the file exists already, or cannot be made there", "choose a new file in an existing folder"
     )
 
 
-def write_file(text: str, target: Path) -> None:
+def write_file(content: str | bytes, target: Path, option: str = "--out") -> None:
     """Write a file whole or not at all."""
     partial = target.with_name(f".hushcube-partial-{os.getpid()}")
     try:
         try:
-            partial.write_text(text, encoding="utf-8")
+            partial.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
             partial.rename(target)
         finally:
             partial.unlink(missing_ok=True)
     except OSError:
         raise OutputError(
-            "--out", "the file cannot be written", "choose another place, or mend its permissions"
+            option, "the file cannot be written", "choose another place, or mend its permissions"
         ) from None
 
 

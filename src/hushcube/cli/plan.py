@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from hushcube.cli.chart import new_picture, render
 from hushcube.cli.options import as_json, make_comparison, new_file, planning, write_file
 from hushcube.cli.output import console, note, number, print_json, progress_bar, visible
+from hushcube.cli.targets import check_find, find_plan, found_document, show_found
+from hushcube.cli.what_if import other_budgets, read_budgets, scenario_list, show_scenarios
+from hushcube.errors import OutputError
 
 if TYPE_CHECKING:
     from hushcube.plan.plan import Plan
@@ -20,27 +26,74 @@ _SHOWN = 40
 
 @click.command("plan")
 @planning
+@click.option(
+    "--target",
+    "targets",
+    multiple=True,
+    metavar="TARGET",
+    help='An error to reach, e.g. "age*sex: stderr<=20", with --epsilon find or --rho find; repeatable.',
+)
+@click.option("--what-if", metavar="NUMBERS", help="Other budgets to look at, e.g. 0.1,0.5,1,2.")
+@click.option(
+    "--chart", "charts", multiple=True, metavar="FILE", help="Draw all strategies' errors, .png or .svg; repeatable."
+)
 @click.option("--out", metavar="FILE", help="Save the chosen plan (JSON) for `hushcube release`.")
 @as_json
-def command(out: str | None, as_json: bool, **options: Any) -> None:
+def command(
+    out: str | None,
+    targets: tuple[str, ...],
+    what_if: str | None,
+    charts: tuple[str, ...],
+    as_json: bool,
+    **options: Any,
+) -> None:
     """Compare strategies and see the error of every table before any data is touched.
 
     \b
     hushcube plan --schema people.yaml --workload 2-way --epsilon 1 --neighbours add-remove
     hushcube plan --schema people.yaml --workload "<=3-way" --rho 0.5 --neighbours add-remove --out plan.json
+    hushcube plan --schema people.yaml --workload 2-way --epsilon find --target "age*sex: stderr<=20" \\
+        --neighbours add-remove
     """
-    target = None if out is None else new_file(out)
+    target, pictures = new_outputs(out, charts)
+    find = check_find(options, targets)
+    budgets = None if what_if is None else read_budgets(what_if)
     with progress_bar() as progress:
-        comparison = make_comparison(options, progress)
+        found = find_plan(options, targets, progress) if find else None
+        comparison = found.comparison if found else make_comparison(options, progress)
+        scenarios = () if budgets is None else other_budgets(comparison, budgets, options, progress)
+    drawn = [(render(comparison, picture), picture) for picture in pictures]
     if target is not None:
         save(comparison.chosen, target)
+    for picture, path in drawn:
+        write_file(picture, path, "--chart")
     if as_json:
-        print_json(document(comparison))
+        extra = {
+            **(found_document(found) if found else {}),
+            **({"what_if": scenario_list(scenarios)} if scenarios else {}),
+        }
+        print_json({**document(comparison), **extra})
     else:
         show_comparison(comparison)
         show_marginals(comparison.chosen)
+        if found:
+            show_found(found)
+        if scenarios:
+            show_scenarios(scenarios)
     if target is not None:
         note(f"saved the plan {comparison.chosen.digest[:12]} to {target}")
+    for path in pictures:
+        note(f"drew the chart {path}")
+
+
+def new_outputs(out: str | None, charts: Sequence[str]) -> tuple[Path | None, list[Path]]:
+    """The files to write, checked before any work is done for them."""
+    target = None if out is None else new_file(out)
+    pictures = [new_picture(path) for path in charts]
+    places = [path.absolute() for path in (*pictures, *([target] if target else []))]
+    if len(set(places)) < len(places):
+        raise OutputError("--chart", "two files have the same name", "name each file once")
+    return target, pictures
 
 
 def save(plan: Plan, target: Path) -> None:
@@ -50,20 +103,15 @@ def save(plan: Plan, target: Path) -> None:
 
 def document(comparison: Comparison) -> dict[str, Any]:
     """The JSON document of a comparison."""
-    from hushcube.plan import error, margins
+    from hushcube.plan.summary import table_errors
 
     chosen = comparison.chosen
-    names = chosen.schema.names
-    asked = chosen.workload.marginals
-    ids = chosen.request.marginals.ids(asked)
-    rows = zip(
-        asked,
-        error.exact_cell_variances(chosen)[ids].tolist(),
-        margins.margins(chosen)[ids].tolist(),
-        strict=True,
-    )
     return {
-        "schema": {"name": chosen.schema.name, "attributes": list(names), "sizes": list(chosen.schema.sizes)},
+        "schema": {
+            "name": chosen.schema.name,
+            "attributes": list(chosen.schema.names),
+            "sizes": list(chosen.schema.sizes),
+        },
         "privacy": chosen.privacy.to_dict(),
         "workload": {
             "words": list(chosen.workload.words),
@@ -72,15 +120,16 @@ def document(comparison: Comparison) -> dict[str, Any]:
         },
         "plans": [_summary(candidate) for candidate in comparison.candidates],
         "skipped": [{"strategy": name, "reason": reason} for name, reason in comparison.skipped.items()],
-        "chosen": {**_key(chosen), "digest": chosen.digest},
+        "chosen": {**_key(chosen), "digest": chosen.digest, "details": dict(chosen.details)},
         "marginals": [
             {
-                "attributes": [names[i] for i in marginal],
-                "cells": chosen.schema.cells(marginal),
-                "std_error": math.sqrt(variance),
-                "margin_95": margin,
+                **({"form": t.word} if t.is_form else {}),
+                "attributes": list(t.attributes),
+                "cells": t.cells,
+                "std_error": t.std_error,
+                "margin_95": t.margin,
             }
-            for marginal, variance, margin in rows
+            for t in table_errors(chosen)
         ],
     }
 
@@ -96,10 +145,10 @@ def _summary(candidate: Candidate) -> dict[str, Any]:
     total, discrete = error.total_variance(plan, exact=False), error.total_variance(plan, exact=True)
     return {
         **_key(plan),
-        "groups": len(plan.measured),
+        "groups": plan.groups,
         "total_variance": total,
         "rmse": math.sqrt(total / plan.workload.cells),
-        "max_variance": float(error.cell_variances(plan, exact=False).max()),
+        "max_variance": error.max_variance(plan, exact=False, weighted=False),
         "noise": f"discrete {plan.law}",
         "proof": plan.proof,
         "total_variance_discrete": discrete,
@@ -121,7 +170,8 @@ def show_comparison(comparison: Comparison, *, to: Any = None) -> None:
     )
     for name in ("", "strategy", "budgets", "recovery"):
         grid.add_column(name)
-    for name in ("sets measured", "total variance", "typical error"):
+    is_max = chosen.request.options.objective == "max"
+    for name in ("sets measured", "total variance", "typical error", *["largest error"] * is_max):
         grid.add_column(name, justify="right")
     for alike in _merged(comparison):
         plan = alike[0]
@@ -131,9 +181,10 @@ def show_comparison(comparison: Comparison, *, to: Any = None) -> None:
             plan.strategy,
             " = ".join(dict.fromkeys(p.budget_rule for p in alike)),
             " = ".join(dict.fromkeys(p.recovery for p in alike)),
-            f"{len(plan.measured):,}",
+            f"{plan.groups:,}",
             number(total),
             f"± {number(math.sqrt(total / plan.workload.cells))}",
+            *[f"± {number(math.sqrt(error.max_variance(plan, weighted=False)))}"] * is_max,
             style="bold" if chosen in alike else None,
         )
     (to or console()).print(grid)
@@ -144,18 +195,20 @@ def show_comparison(comparison: Comparison, *, to: Any = None) -> None:
 def _merged(comparison: Comparison) -> list[list[Plan]]:
     """The plans, best first; variants of a strategy that come to the same are one row."""
     from hushcube.plan import error
+    from hushcube.plan.objective import objective_value
 
-    groups: dict[tuple[str, str], list[Plan]] = {}
+    groups: dict[tuple[str, str, str], list[Plan]] = {}
     for plan in (candidate.plan for candidate in comparison.candidates):
-        groups.setdefault((plan.strategy, f"{error.weighted_variance(plan):.9g}"), []).append(plan)
-    return sorted(groups.values(), key=lambda alike: error.weighted_variance(alike[0]))
+        alike = (plan.strategy, f"{error.weighted_variance(plan):.9g}", f"{objective_value(plan):.9g}")
+        groups.setdefault(alike, []).append(plan)
+    return sorted(groups.values(), key=lambda alike: objective_value(alike[0]))
 
 
 def show_marginals(plan: Plan) -> None:
     """Each table's expected standard error and 95% margin, worst last."""
     from rich.table import Table
 
-    from hushcube.plan import error, margins
+    from hushcube.plan.summary import table_errors
 
     grid = Table(
         title=f"expected error of a cell with {plan.strategy}, {plan.budget_rule}, {plan.recovery}",
@@ -164,15 +217,10 @@ def show_marginals(plan: Plan) -> None:
     grid.add_column("table")
     for name in ("cells", "standard error", "95% margin"):
         grid.add_column(name, justify="right")
-    variances, widths = error.exact_cell_variances(plan), margins.margins(plan)
-    ids = plan.request.marginals.ids(plan.workload.marginals[:_SHOWN])
-    for marginal, at in zip(plan.workload.marginals, ids.tolist(), strict=False):
-        grid.add_row(
-            visible(plan.schema.describe(marginal)),
-            f"{plan.schema.cells(marginal):,}",
-            number(math.sqrt(variances[at])),
-            f"± {number(widths[at])}",
-        )
+    for t in islice(table_errors(plan), _SHOWN):
+        grid.add_row(visible(t.word), f"{t.cells:,}", number(t.std_error), f"± {number(t.margin)}")
     console().print(grid)
     if len(plan.workload) > _SHOWN:
         note(f"... and {len(plan.workload) - _SHOWN:,} more tables: --json lists all of them")
+    if "note" in plan.details:
+        note(plan.details["note"])

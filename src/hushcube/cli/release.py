@@ -66,8 +66,8 @@ def command(
         print_json(
             {
                 "out": out,
-                "tables": len(plan.workload),
-                "cells": plan.workload.cells,
+                "tables": len(published),
+                "cells": published.cells,
                 "strategy": plan.strategy,
                 "privacy": plan.privacy.to_dict(),
                 "plan_digest": plan.digest,
@@ -75,5 +75,5 @@ def command(
             }
         )
     else:
-        click.echo(f"published {len(plan.workload):,} tables ({plan.workload.cells:,} cells) in {out}: {plan.privacy}")
+        click.echo(f"published {len(published):,} tables ({published.cells:,} cells) in {out}: {plan.privacy}")
         click.echo(f"look at them with: hushcube show {out}")

@@ -155,18 +155,18 @@ def _show_sum(release: Release, marginal: str, conditions: dict[str, list[str]],
 def _show_contents(release: Release, rows: int, *, as_json: bool) -> None:
     from rich.table import Table
 
-    from hushcube.plan import error
+    from hushcube.plan.summary import table_errors
 
     plan = release.plan
-    deviations = error.exact_cell_variances(plan)[plan.request.marginals.ids(plan.workload.marginals)] ** 0.5
-    listed = [
+    listed: list[dict[str, Any]] = [
         {
-            "attributes": [release.schema.names[i] for i in m],
-            "cells": release.schema.cells(m),
+            "table": t.word,
+            "attributes": list(t.attributes),
+            "cells": t.cells,
             "face": "unbiased",
-            "std_error": d,
+            "std_error": t.std_error,
         }
-        for m, d in zip(plan.workload.marginals, deviations.tolist(), strict=True)
+        for t in table_errors(plan, published=True)
     ]
     if as_json:
         print_json(
@@ -184,9 +184,7 @@ def _show_contents(release: Release, rows: int, *, as_json: bool) -> None:
     grid.add_column("cells", justify="right")
     grid.add_column("standard error", justify="right")
     for entry in listed[:rows]:
-        grid.add_row(
-            visible("*".join(entry["attributes"])) or "total", f"{entry['cells']:,}", number(entry["std_error"])
-        )
+        grid.add_row(visible(entry["table"]), f"{entry['cells']:,}", number(entry["std_error"]))
     console().print(grid)
     if len(listed) > rows:
         note(f"... and {len(listed) - rows:,} more tables: --rows shows more, --json all")

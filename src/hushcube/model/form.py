@@ -163,9 +163,44 @@ class RangeTable(Form):
         return weights
 
     def squares(self) -> Floats:
-        """Products of each axis's sums."""
-        sums = (np.array([(lengths**2).sum(), lengths.sum()]) for lengths in self._lengths)
+        """Products of each axis's sums of squared lengths and of lengths."""
+        sums = (
+            np.array([n * self.block_energy(axis, n, n), self.block_energy(axis, 1, n)])
+            for axis, n in enumerate(self.carrier_shape)
+        )
         return reduce(np.multiply.outer, sums, np.ones(()))
+
+    def block_energy(self, axis: int, span: int, leaves: int) -> float:
+        """Over all sums q along an axis and all blocks of `span` leaves: (leaves of the block in q)² / span, added up.
+
+        Leaves are the cells, then further ones that belong to the last cell.                      [lattice/trees.py]
+        The pairs of cells (j, k), j <= k, that lie in q together count once for j = k and twice otherwise;
+        of all n prefixes n - k hold both, of all ranges (j + 1)(n - k).
+        """
+        attribute, kind = self.attributes[axis], self.kinds[axis]
+        n = attribute.domain_size
+        k = np.arange(n, dtype=np.float64)
+        u = np.floor(k / span) * span  # where the block of k begins
+        if kind == "cells":
+            pairs = np.ones(n)
+        elif kind == "prefix":
+            pairs = (n - k) * (2 * (k - u) + 1)
+        else:
+            pairs = (n - k) * (k * (k + 1) - u * (u + 1) + k + 1)
+        return float((pairs.sum() + attribute.size - n + self._phantom_pairs(axis, span, leaves)) / span)
+
+    def _phantom_pairs(self, axis: int, span: int, leaves: int) -> float:
+        """The pairs that leaves beyond the cells are part of: some share a block with cells, the others fill theirs."""
+        attribute, kind = self.attributes[axis], self.kinds[axis]
+        n = attribute.size
+        beside = -n % span  # leaves in the block of the last cells
+        block = np.arange(n - n % span, n)
+        if kind == "cells" or attribute.domain_size < n:
+            both = 1.0 * (block == n - 1)  # sums that hold a cell and the last one
+        else:
+            both = np.ones(len(block)) if kind == "prefix" else block + 1.0
+        last = n if kind == "ranges" and attribute.domain_size == n else 1
+        return float(2 * beside * both.sum() + last * (beside**2 + (leaves - n - beside) * span))
 
     @property
     def _lengths(self) -> tuple[Floats, ...]:

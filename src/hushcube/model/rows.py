@@ -42,8 +42,8 @@ class SparseRows:
         keys = self._row_of * self.width + columns
         if len(np.unique(keys)) != len(keys):
             raise BadInput("matrix", "a row names a column twice", "name each column once in a row")
-        if self.names is not None and (len(self.names) != len(self) or len(set(self.names)) != len(self.names)):
-            raise BadInput("matrix", "its rows' names do not fit", "give one name of its own to each row")
+        if self.names is not None and not self._has_fitting_names:
+            raise BadInput("matrix", "its rows' names do not fit", "give one name of its own, a text, to each row")
 
     @classmethod
     def of(cls, matrix: Any, names: Sequence[str] | None = None) -> SparseRows:
@@ -92,6 +92,11 @@ class SparseRows:
     def arrays(self) -> tuple[Ints, Floats, Ints]:
         """Columns, values and row numbers of the entries."""
         return np.array(self.columns, np.int64), np.array(self.values, np.float64), self._row_of
+
+    @property
+    def _has_fitting_names(self) -> bool:
+        names = self.names or ()
+        return len(set(names)) == len(names) == len(self) and all(isinstance(name, str) and name for name in names)
 
     @cached_property
     def _row_of(self) -> Ints:

@@ -1,4 +1,4 @@
-"""Numbers on a marginal or a form that may be published: a noisy table. (Exact tables exist on the private side only.)"""
+"""Numbers on a marginal or a form that may be published: a noisy table. Exact tables stay on the private side."""
 
 from __future__ import annotations
 

@@ -112,8 +112,10 @@ class Workload:
 
     def form(self, word: str) -> Form | None:
         """The form that a word names, if it is asked for."""
-        names = sorted(part.strip() for part in word.split("*"))
-        return next((form for form in self.forms if sorted(form.word.split("*")) == names), None)
+        parts = (part.strip() for part in word.split("*"))
+        matches = ((part, _RANGE.fullmatch(part)) for part in parts)
+        axes = sorted(part if match is None else f"{match['kind']}({match['name'].strip()})" for part, match in matches)
+        return next((form for form in self.forms if sorted(form.word.split("*")) == axes), None)
 
 
 def _split_weight(word: str) -> tuple[str, float, str]:

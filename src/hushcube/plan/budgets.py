@@ -10,6 +10,7 @@ Under replace-one C_B is the largest change of set B, and the result is scaled t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -44,12 +45,42 @@ def divide(
         for batch in measured.batches:
             columns[batch.ids] = float(cost.column(basis, batch.shape, pure=privacy.is_pure))
         shape = closed_form(s, columns, pure=privacy.is_pure)
+    if privacy.neighbours == "replace-one":
+        shape = np.where(cost.unchanged_by_replacing(measured), np.inf, shape)
+
+    def spent(values: Floats) -> Fraction:
+        return cost.row_cost(basis, measured, values, pure=privacy.is_pure, neighbours=privacy.neighbours)
+
+    return fitted(shape, spent, privacy, proof, smoothing(basis, measured, privacy) if proof == "smoothing" else None)
+
+
+def fitted(
+    shape: Floats,
+    spent: Callable[[Floats], Fraction],
+    privacy: Privacy,
+    proof: calibrate.Proof,
+    proof_variance: Floats | None,
+) -> Floats:
+    """`shape` times the largest float factor found that keeps the exact cost within what the proof allows.
+
+    Infinite entries are public. Under the proof by smoothing each set's variance then grows by `proof_variance`.
+    """
     allowed = calibrate.row_budget(privacy, proof)
-    if proof != "smoothing":
-        return scaled(basis, measured, shape, privacy, allowed)
+    if proof_variance is None:
+        return _scaled(shape, spent, allowed)
     # the drawn variance is the continuous one plus t²; 1e-13 covers the rounding of turning it to and fro
-    continuous = scaled(basis, measured, shape, privacy, allowed * (1 - Fraction(1, 10**13)))
-    return np.where(np.isfinite(continuous), 0.5 / (0.5 / continuous + smoothing(basis, measured, privacy)), np.inf)
+    continuous = _scaled(shape, spent, allowed * (1 - Fraction(1, 10**13)))
+    return np.where(np.isfinite(continuous), 0.5 / (0.5 / continuous + proof_variance), np.inf)
+
+
+def _scaled(shape: Floats, spent: Callable[[Floats], Fraction], allowed: Fraction) -> Floats:
+    unit = spent(shape)
+    if unit == 0:
+        return np.full(len(shape), np.inf) if np.isinf(shape).any() else shape
+    budgets = shape * float(allowed / unit)
+    while spent(budgets) > allowed:  # rounded against ourselves
+        budgets = budgets * (1 - 2.0**-50)
+    return budgets
 
 
 def closed_form(s: Floats, C: Floats, *, pure: bool) -> Floats:
@@ -61,20 +92,3 @@ def closed_form(s: Floats, C: Floats, *, pure: bool) -> Floats:
     [1.0, 2.0, 3.0]
     """
     return np.cbrt(s / C) if pure else np.sqrt(s / C)
-
-
-def scaled(basis: Basis, measured: Family, shape: Floats, privacy: Privacy, allowed: Fraction) -> Floats:
-    """`shape` times the largest float factor found that keeps the exact cost within `allowed`."""
-    free = privacy.neighbours == "replace-one"
-    budgets = np.where(cost.unchanged_by_replacing(measured), np.inf, shape) if free else shape
-
-    def spent(values: Floats) -> Fraction:
-        return cost.row_cost(basis, measured, values, pure=privacy.is_pure, neighbours=privacy.neighbours)
-
-    unit = spent(budgets)
-    if unit == 0:
-        return np.full(len(measured), np.inf) if free else budgets
-    budgets = budgets * float(allowed / unit)
-    while spent(budgets) > allowed:  # rounded against ourselves
-        budgets = budgets * (1 - 2.0**-50)
-    return budgets

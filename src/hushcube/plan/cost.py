@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import reduce
 from itertools import product
 from typing import Final
 
@@ -32,9 +33,11 @@ from hushcube.model.privacy import Neighbours
 
 Floats = NDArray[np.float64]
 
+_MOST_COUNTS: Final = 2**16
+"""How many numbers of differing attributes, by size, are tried where attributes of one size are alike."""
 _MOST_DIFFERENCES: Final = 2**20
 """How many sets D are tried; beyond that the sum of each set's own maximum bounds the cost."""
-_ROUND_UP: Final = Fraction(1) + Fraction(1, 2**40)
+ROUND_UP: Final = Fraction(1) + Fraction(1, 2**40)
 """Float error of the maximisation is below 2^-44 of the sum of all terms."""
 
 
@@ -53,7 +56,7 @@ def row_cost(basis: Basis, measured: Family, budgets: Floats, *, pure: bool, nei
     spent = np.where(varying, budgets, 0.0)
     if basis.name == "marginal":
         return 2 * exact_sum(spent)
-    return Fraction(_largest_change(basis, measured, spent, pure=pure)) * _ROUND_UP
+    return Fraction(_largest_change(basis, measured, spent, pure=pure)) * ROUND_UP
 
 
 def column(basis: Basis, shape: Sequence[int], *, pure: bool) -> Fraction:
@@ -88,6 +91,10 @@ def unchanged_by_replacing(measured: Family) -> NDArray[np.bool_]:
 def _largest_change(basis: Basis, measured: Family, budgets: Floats, *, pure: bool) -> float:
     """max_D sum_B budgets_B change_B(D), or the sum of the maxima where there are too many sets D."""
     varying = [i for i in measured.attributes.tolist() if measured.sizes[i] > 1]
+    if 2 ** len(varying) > _MOST_DIFFERENCES:
+        symmetric = _symmetric_largest(basis, measured, budgets, pure=pure, attributes=varying)
+        if symmetric is not None:
+            return symmetric
     if 2 ** len(varying) > _MOST_DIFFERENCES or (pure and basis.name == "centred"):
         return _sum_of_largest(basis, measured, budgets, pure=pure, attributes=varying)
     same = {i: float(_same(basis, int(measured.sizes[i]))) for i in varying}
@@ -104,6 +111,38 @@ def _largest_change(basis: Basis, measured: Family, budgets: Floats, *, pure: bo
         pairs[:, 0] = without + same[i] * with_i
         pairs[:, 1] = without + differ[i] * with_i
     return float((1 if pure else 2) * (f[0] - f.min()))
+
+
+def _symmetric_largest(
+    basis: Basis, measured: Family, budgets: Floats, *, pure: bool, attributes: Sequence[int]
+) -> float | None:
+    """The maximum where attributes of one size are alike: D matters by how many of each size differ; None elsewhere.
+
+    Of the sets with r_c attributes of size c, prod_c C(k_c, t_c) C(n_c - k_c, r_c - t_c) meet D in t, if k_c of the
+    n_c attributes are in D. A shape's budgets are taken at their largest, so the result is never too small.
+    """
+    sizes = sorted({int(measured.sizes[i]) for i in attributes})
+    n = [sum(measured.sizes[i] == size for i in attributes) for size in sizes]
+    if math.prod(count + 1 for count in n) > _MOST_COUNTS:
+        return None
+    total = np.zeros([count + 1 for count in n])
+    shapes: dict[tuple[int, ...], list[Floats]] = {}
+    for batch in measured.batches:
+        shapes.setdefault(tuple(sorted(s for s in batch.shape if s > 1)), []).append(budgets[batch.ids])
+    for shape, parts in shapes.items():
+        shares = np.concatenate(parts)
+        r = [shape.count(size) for size in sizes]
+        if len(shares) != math.prod(map(math.comb, n, r)) or shares.min() < shares.max() * (1 - 1e-9):
+            return None
+        change = _changes(basis, shape, pure=pure)
+        for t in product(*(range(members + 1) for members in r)):
+            pattern = [x for members, d in zip(r, t, strict=True) for x in [1] * d + [0] * (members - d)]
+            meeting = [
+                np.array([math.comb(k, d) * math.comb(every - k, members - d) for k in range(every + 1)], np.float64)
+                for every, members, d in zip(n, r, t, strict=True)
+            ]
+            total += float(shares.max()) * change[tuple(pattern)] * reduce(np.multiply.outer, meeting)
+    return float(total.max())
 
 
 def _sum_of_largest(basis: Basis, measured: Family, budgets: Floats, *, pure: bool, attributes: Sequence[int]) -> float:

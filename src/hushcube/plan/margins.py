@@ -16,15 +16,9 @@ from numpy.typing import NDArray
 from hushcube.lattice.family import Family
 from hushcube.model.marginal import Marginal
 from hushcube.model.noise import SMOOTH, standard_margin, symmetric_quantile
-from hushcube.plan.error import (
-    exact_cell_variances,
-    recovery_weights,
-    set_variances,
-    sources,
-    subsets,
-    sum_variance,
-)
+from hushcube.plan.error import exact_cell_variances, sum_variance
 from hushcube.plan.kinds.lattice import LatticePlan
+from hushcube.plan.kinds.lattice_errors import recovery_weights, set_variances, sources, subsets
 from hushcube.plan.plan import Plan
 
 Floats = NDArray[np.float64]
@@ -35,7 +29,7 @@ _MOST_PAIRS: Final = 20_000
 
 
 def margins(plan: Plan) -> Floats:
-    """The half-width of the 95% interval of a cell of each of `plan.request.marginals` (the mean where cells differ)."""
+    """The half-width of the 95% interval of a cell of each marginal (the mean where cells differ)."""
     deviations = np.sqrt(exact_cell_variances(plan))
     if not isinstance(plan, LatticePlan):
         return any_margin(plan, deviations)
@@ -49,10 +43,14 @@ def margins(plan: Plan) -> Floats:
 
 
 def any_margin(plan: Plan, deviations: Floats) -> Floats:
-    """The half-widths for any combinations of measured numbers: under Laplace noise, safe for every combination."""
+    """The half-widths for any combinations of measured numbers: under Laplace noise, safe for every combination.
+
+    Half a step is added to them, whatever their noise: without it a single count would be covered in 79% to 95% of
+    cases, depending on where its quantile falls between two integers.
+    """
     if plan.law == "gaussian":
         return _gaussian_margin(plan, deviations)
-    return deviations * standard_margin(3.0, COVERAGE)
+    return deviations * standard_margin(3.0, COVERAGE) + 0.5 * (deviations > 0)
 
 
 def cell_margin(plan: Plan, marginal: Marginal, deviations: Floats) -> Floats:

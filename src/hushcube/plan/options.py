@@ -1,4 +1,4 @@
-"""What a planner may be told besides the request itself: how to search, what to optimise, and the strategies' own knobs.
+"""What a planner may be told besides the request: how to search, what to optimise, and the strategies' own knobs.
 
 None of it is needed to read a plan again: the decision that follows from it is in the plan.
 """
@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
 from hushcube.errors import BadInput
+from hushcube.model.form import QueryTable
+from hushcube.model.queries import integer_problem
 
 Effort = Literal["low", "default", "high"]
 Objective = Literal["total", "max"]
@@ -62,6 +64,8 @@ class Options:
     """sketch: how often cells are thrown into buckets."""
     estimate: Estimate = "average"
     """sketch: how repetitions are combined."""
+    matrix: QueryTable | None = None
+    """matrix: the rows to measure, over the cells of a table."""
 
     def __post_init__(self) -> None:
         _check("effort", self.effort, EFFORTS)
@@ -71,6 +75,8 @@ class Options:
             given = getattr(self, field)
             if given is not None and (isinstance(given, bool) or not isinstance(given, int) or given < least):
                 raise BadInput(field.replace("_", "-"), f"{given!r} is too small", f"give a whole number from {least}")
+        if self.matrix is not None and (problem := integer_problem(self.matrix.rows)):
+            raise BadInput("matrix", *problem)
 
 
 def _check(field: str, given: str, known: tuple[str, ...]) -> None:

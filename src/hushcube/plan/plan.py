@@ -2,6 +2,9 @@
 
     Plan             what every decision has: a request, budgets, a proof; its checks, JSON form and digest
       LatticePlan    marginals, or parts of marginals, in a product basis              [plan/kinds/lattice.py]
+      TreePlan       levels of trees over ordered attributes                           [plan/kinds/tree.py]
+      MatrixPlan     the rows of any matrix over a small table                         [plan/kinds/matrix.py]
+      SketchPlan     buckets into which the cells of a large table are thrown          [plan/kinds/sketch.py]
 
 `budgets` holds one dyadic float a measured set: the rate of its Laplace noise, or 1/(2 variance) of its Gaussian noise;
 infinite where the answer is public. Sums of such numbers are exact, so a plan's cost is checked, not trusted, when it
@@ -24,6 +27,8 @@ from numpy.typing import NDArray
 
 from hushcube.errors import BadInput, BudgetExceeded, NotApplicable, PlanError
 from hushcube.model.privacy import Privacy
+from hushcube.model.queries import query_table
+from hushcube.model.rows import SparseRows
 from hushcube.model.schema import Schema
 from hushcube.model.workload import Workload
 from hushcube.plan import calibrate
@@ -108,6 +113,11 @@ class Plan(ABC):
     def measures(self) -> str:
         """What is measured, in words."""
 
+    @property
+    def is_consistent(self) -> bool:
+        """Whether tables agree with each other, so that a roll-up is the same from every table."""
+        return self.recovery != "none"
+
     @abstractmethod
     def row_cost(self, budgets: Floats) -> Fraction:
         """The exact cost of one row under given budgets, in epsilon or rho; OverflowError where it is infinite."""
@@ -168,6 +178,7 @@ class Plan(ABC):
             "format": FORMAT,
             "schema": self.schema.to_dict(),
             "workload": list(self.workload.words),
+            **self._queries(),
             "privacy": self.privacy.to_dict(),
             "strategy": self.strategy,
             "budgets": self.budget_rule,
@@ -178,6 +189,13 @@ class Plan(ABC):
             "budget": [b if np.isfinite(b) else None for b in self.budgets.tolist()],
             "details": dict(self.details),
         }
+
+    def _queries(self) -> dict[str, Any]:
+        """The JSON form of the matrix of queries, if one is asked for."""
+        queries = self.workload.queries
+        if queries is None:
+            return {}
+        return {"queries": {"attributes": [a.name for a in queries.attributes], **queries.rows.to_dict()}}
 
     @cached_property
     def digest(self) -> str:
@@ -205,7 +223,11 @@ class Plan(ABC):
             raise PlanError("plan", "is not a plan of this version of hushcube", again)
         try:
             schema = Schema.from_dict(raw["schema"])
-            request = Request(Workload.parse(raw["workload"], schema), Privacy.from_dict(raw["privacy"]))
+            asked = raw.get("queries")
+            rows = None if asked is None else SparseRows.from_dict(asked)
+            queries = None if asked is None else query_table(schema, asked["attributes"], rows)
+            workload = Workload.parse(raw["workload"], schema, queries)
+            request = Request(workload, Privacy.from_dict(raw["privacy"]))
             if raw["budgets"] not in BUDGETS or raw["recovery"] not in RECOVERIES:
                 raise ValueError
             kind = Plan.kinds[raw["design"]]
@@ -221,7 +243,7 @@ class Plan(ABC):
             )
         except BadInput:
             raise
-        except (KeyError, TypeError, ValueError, OverflowError):
+        except (KeyError, TypeError, ValueError, OverflowError, AttributeError):
             raise PlanError("plan", "a field is missing or damaged", again) from None
         if {**plan.to_dict(), "digest": plan.digest} != raw:
             raise PlanError("plan, digest", "does not fit the plan: the file was changed", again)

@@ -7,10 +7,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from hushcube.errors import BadInput, NotApplicable
-from hushcube.plan import error
+from hushcube.plan.objective import objective_value
 from hushcube.plan.plan import BUDGETS, RECOVERIES, Budgets, Plan, Recovery
 from hushcube.plan.request import Request
 from hushcube.plan.strategies import REGISTRY
+
+Variant = tuple[str, Budgets, Recovery]
+"""A strategy, how it divides the budget, and how tables are recovered."""
 
 
 @dataclass(frozen=True)
@@ -42,34 +45,47 @@ def compare(
 
     Unless told otherwise one strategy means optimal budgets and generalised least squares; `auto` tries both budgets.
     """
-    _check("budgets", budgets, BUDGETS)
-    _check("recovery", recovery, RECOVERIES)
-    names = list(REGISTRY) if strategy in ("auto", "all") else [strategy]
-    if strategy not in ("auto", "all", *REGISTRY):
-        raise BadInput("strategy", f"{strategy!r} is unknown", f"choose auto, all, {', '.join(REGISTRY)}")
-    skipped = {name: reason for name in names if (reason := REGISTRY[name].accepts(request))}
-    for name in names if strategy not in ("auto", "all") else ():
-        if name in skipped:
-            raise NotApplicable(name, skipped[name])
-    rules: Sequence[Budgets] = [budgets] if budgets else BUDGETS if strategy in ("auto", "all") else ["optimal"]
-    recoveries: Sequence[Recovery] = [recovery] if recovery else RECOVERIES if strategy == "all" else ["gls"]
-    variants = [(n, b, r) for n in names if n not in skipped for b in rules for r in recoveries]
+    tried, skipped = variants(request, strategy=strategy, budgets=budgets, recovery=recovery)
     candidates = []
-    for done, (name, rule, way) in enumerate(variants):
+    refused: dict[str, str] = {}
+    for done, (name, rule, way) in enumerate(tried):
         if progress:
-            progress(name, done / len(variants))
+            progress(name, done / len(tried))
         start = time.perf_counter()
         try:
             plan = REGISTRY[name].plan(request, rule, way)
         except NotApplicable as problem:
-            skipped[name] = problem.reason
+            refused.setdefault(name, problem.reason)
             continue
         candidates.append(Candidate(plan, time.perf_counter() - start))
+    planned = {candidate.plan.strategy for candidate in candidates}  # a strategy may refuse some of its variants
+    skipped |= {name: reason for name, reason in refused.items() if name not in planned}
     if not candidates:
         raise NotApplicable(*next(iter(skipped.items())))
     plans = [candidate.plan for candidate in candidates]
-    chosen = plans[0] if len(plans) == 1 else min(plans, key=error.weighted_variance)
+    eligible = [plan for plan in plans if REGISTRY[plan.strategy].automatic] or plans
+    chosen = eligible[0] if len(eligible) == 1 else min(eligible, key=objective_value)
     return Comparison(tuple(candidates), chosen, skipped)
+
+
+def variants(
+    request: Request, *, strategy: str, budgets: Budgets | None, recovery: Recovery | None
+) -> tuple[list[Variant], dict[str, str]]:
+    """What `compare` tries, fast strategies first, and the strategies that do not apply, with the reason."""
+    _check("budgets", budgets, BUDGETS)
+    _check("recovery", recovery, RECOVERIES)
+    several = strategy in ("auto", "all")
+    names = [name for name, s in REGISTRY.items() if s.concerns(request)] if several else [strategy]
+    if strategy == "auto":
+        names = [name for name in names if REGISTRY[name].automatic]
+    if strategy not in ("auto", "all", *REGISTRY):
+        raise BadInput("strategy", f"{strategy!r} is unknown", f"choose auto, all, {', '.join(REGISTRY)}")
+    skipped = {name: reason for name in names if (reason := REGISTRY[name].accepts(request))}
+    if strategy in skipped:
+        raise NotApplicable(strategy, skipped[strategy])
+    rules: Sequence[Budgets] = [budgets] if budgets else BUDGETS if several else ["optimal"]
+    recoveries: Sequence[Recovery] = [recovery] if recovery else RECOVERIES if strategy == "all" else ["gls"]
+    return [(n, b, r) for n in names if n not in skipped for b in rules for r in recoveries], skipped
 
 
 def _check(field: str, given: str | None, known: Sequence[str]) -> None:

@@ -15,7 +15,7 @@ from hushcube.plan.plan import Plan
 
 @dataclass(frozen=True)
 class TableError:
-    """One table: its word, and the root mean square of its cells' standard errors, with the margin that goes with it."""
+    """One table: its word, the root mean square of its cells' standard errors, and the margin that goes with it."""
 
     word: str
     attributes: tuple[str, ...]

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from hushcube.lattice import hadamard
 from hushcube.model.measurement import Measurement
-from hushcube.plan.error import sources
 from hushcube.plan.kinds.lattice import LatticePlan
+from hushcube.plan.kinds.lattice_errors import sources
 from hushcube.recover.coefficients import Coefficients
 
 Floats = NDArray[np.float64]

@@ -19,8 +19,8 @@ from hushcube.lattice import hadamard, helmert
 from hushcube.lattice.family import Batch, Family
 from hushcube.lattice.variances import kernel
 from hushcube.model.measurement import Measurement
-from hushcube.plan.error import recovery_weights
 from hushcube.plan.kinds.lattice import LatticePlan
+from hushcube.plan.kinds.lattice_errors import recovery_weights
 from hushcube.recover.coefficients import Coefficients
 
 Floats = NDArray[np.float64]

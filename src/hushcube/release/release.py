@@ -19,7 +19,9 @@ from hushcube.model.measurement import Measurement
 from hushcube.model.schema import Schema
 from hushcube.model.table import NoisyTable, selection
 from hushcube.plan import error, margins
+from hushcube.plan.kinds import LatticePlan
 from hushcube.plan.plan import Plan
+from hushcube.recover.kinds import FormAnswers
 from hushcube.recover.recovery import recover
 
 Floats = NDArray[np.float64]
@@ -51,7 +53,9 @@ class RecoveredTables:
         return self._answers.tables(rows, shape)
 
     def form(self, form: Form) -> Floats:
-        """The values of a published form: sums of its carrier's cells."""
+        """The values of a published form: sums of its carrier's cells, unless the plan has a way of its own."""
+        if isinstance(self._answers, FormAnswers):
+            return self._answers.form(form)
         carrier = np.array([form.marginal], dtype=np.int32).reshape(1, len(form.marginal))
         return form.evaluate(self._answers.tables(carrier, form.carrier_shape)[0])
 
@@ -105,6 +109,12 @@ class Release:
     def __len__(self) -> int:
         return len(self.plan.workload.published) + len(self.plan.workload.forms)
 
+    @property
+    def cells(self) -> int:
+        """How many numbers are published."""
+        workload = self.plan.workload
+        return sum(map(self.schema.cells, workload.published)) + sum(form.cells for form in workload.forms)
+
     def table(self, marginal: str | Sequence[str], where: Where | None = None) -> NoisyTable:
         """A published marginal, or the roll-up of one, or the slice of either that `where` keeps.
 
@@ -132,6 +142,12 @@ class Release:
 
     def estimate(self, marginal: str | Sequence[str], where: Where | None = None) -> Estimate:
         """The sum of the cells that `where` keeps (all of them by default), with its exact standard error."""
+        if isinstance(marginal, str) and self.plan.workload.form(marginal) is not None:
+            raise QueryError(
+                "marginal",
+                f"{marginal!r} holds sums already",
+                "name a table of cells, such as age*sex, and what to add up",
+            )
         wanted = self._marginal(marginal)
         published = self._published(wanted)
         chosen = selection(self.schema, wanted, where or {})
@@ -162,11 +178,14 @@ class Release:
         if wanted == published:
             variances = error.cell_variance_table(plan, wanted)
             return variances, margins.cell_margin(plan, wanted, np.sqrt(variances))
+        if not isinstance(plan, LatticePlan):
+            variances = error.cell_variance_table(plan, wanted)
+            return variances, margins.any_margin(plan, np.sqrt(variances))
         # a roll-up: one of its cells sums a slab of the published table
         slab = np.zeros(self.schema.shape(published))
         slab[tuple(0 if i in wanted else slice(None) for i in published)] = 1.0
         margin = margins.sum_margin(plan, published, slab)
-        if not error.is_consistent(plan):
+        if not plan.is_consistent:
             return np.asarray(error.sum_variance(plan, published, slab)), np.asarray(margin)
         variances = error.cell_variance_table(plan, wanted)
         first = math.sqrt(error.sum_variance(plan, published, slab))

@@ -28,6 +28,7 @@ def privacy_statement(plan: Plan, *, private: bool) -> str:
         "Everything else in this folder is computed from those noisy numbers and costs nothing more. "
         "The full description is in `plan.json`.",
         "",
+        *([f"Note: {plan.details['note']}.", ""] if "note" in plan.details else []),
         "The attributes and their values (`schema.yaml`) were declared as public; they are not protected.",
         "",
     ]

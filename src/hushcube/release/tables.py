@@ -19,6 +19,7 @@ from hushcube.model.marginal import Marginal
 from hushcube.model.schema import Schema
 from hushcube.plan import error
 from hushcube.plan.kinds import LatticePlan
+from hushcube.plan.kinds.lattice_errors import is_uneven
 from hushcube.plan.plan import Plan
 from hushcube.release.release import Release
 
@@ -182,7 +183,7 @@ def _std_errors(plan: Plan, rows: NDArray[np.int32], shape: tuple[int, ...]) -> 
     """Standard errors of the cells of marginals of one shape, broadcast where a table's cells are alike."""
     alike = error.exact_cell_variances(plan)[plan.request.marginals.find(rows)]
     result = np.broadcast_to(alike.reshape(-1, *[1] * len(shape)), (len(rows), *shape))
-    if not isinstance(plan, LatticePlan) or error.is_uneven(plan):
+    if not isinstance(plan, LatticePlan) or is_uneven(plan):
         result = np.stack(
             [np.broadcast_to(error.cell_variance_table(plan, tuple(row)), shape) for row in rows.tolist()]
         )

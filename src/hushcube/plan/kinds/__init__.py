@@ -1,7 +1,20 @@
-"""The kinds of plans: what can be measured, what it costs, and whether it answers a workload."""
+"""The kinds of plans: what can be measured, what it costs, whether it answers a workload, and how well."""
 
 from __future__ import annotations
 
+from hushcube.plan.kinds import lattice_errors, matrix_errors, sketch_errors, tree_errors
 from hushcube.plan.kinds.lattice import LatticePlan
+from hushcube.plan.kinds.matrix import MatrixPlan
+from hushcube.plan.kinds.sketch import SketchPlan
+from hushcube.plan.kinds.tree import TreePlan
 
-__all__ = ["LatticePlan"]
+__all__ = [
+    "LatticePlan",
+    "MatrixPlan",
+    "SketchPlan",
+    "TreePlan",
+    "lattice_errors",
+    "matrix_errors",
+    "sketch_errors",
+    "tree_errors",
+]

@@ -60,6 +60,11 @@ class LatticePlan(Plan, kind="lattice"):
         """What is measured, in words."""
         return f"{len(self.measured):,} set(s) of attributes ({self.basis.name} basis)"
 
+    @property
+    def is_consistent(self) -> bool:
+        """Residual spaces that are measured once agree without recovery."""
+        return self.recovery != "none" or self.basis.name not in ("marginal", "fourier")
+
     def row_cost(self, budgets: Floats) -> Fraction:
         """The exact cost of one row."""
         privacy = self.privacy

@@ -13,7 +13,8 @@ from typing import Final
 import numpy as np
 
 from hushcube.model.marginal import Marginal
-from hushcube.plan.request import MAX_TABLE_CELLS, Effort, Request
+from hushcube.plan.options import Effort
+from hushcube.plan.request import MAX_TABLE_CELLS, Request
 from hushcube.plan.search.covers import GreedyCovers
 from hushcube.plan.search.designs import known_designs
 from hushcube.plan.search.supports import Support, SupportProblem, optimise_own_tables

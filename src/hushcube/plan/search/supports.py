@@ -16,7 +16,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hushcube.lattice.variances import dimensions
 from hushcube.model.marginal import Marginal
 from hushcube.plan.budgets import closed_form
 from hushcube.plan.request import Request
@@ -42,7 +41,7 @@ class SupportProblem:
     def __init__(self, request: Request) -> None:
         spaces = request.spaces
         self.sizes = np.asarray(request.schema.sizes, dtype=np.float64)
-        self.k = _space_weights(request)
+        self.k = request.space_weights
         self._members = _membership(list(spaces), len(self.sizes))
         self._orders = self._members.sum(axis=1)
 
@@ -101,7 +100,7 @@ class SupportProblem:
 def optimise_own_tables(request: Request, *, steps: int) -> Support:
     """Descend from the cube-root budgets on the workload's own tables, by subset sums instead of matrices."""
     marginals, spaces = request.marginals, request.spaces
-    k = _space_weights(request)
+    k = request.space_weights
 
     def objective(t: Floats) -> tuple[Floats, Floats]:
         e = np.exp(t[0] - t.max())
@@ -111,16 +110,10 @@ def optimise_own_tables(request: Request, *, steps: int) -> Support:
         value = np.log(2 * e.sum() ** 2 * E)
         return np.array([value]), (2 * e / e.sum() - 2 * e**2 * pull / E)[None]
 
-    start = np.log(closed_form(request.weights * marginals.cells, np.ones(len(marginals)), pure=True))
+    start = np.log(closed_form(request.energies, np.ones(len(marginals)), pure=True))
     t, value = minimise(objective, start[None], steps=steps)
     e = np.exp(t[0] - t.max())
     return Support(tuple(marginals), e / e.sum(), float(np.exp(value[0])))
-
-
-def _space_weights(request: Request) -> Floats:
-    """k_B for each residual space of the workload."""
-    inverse_cells = request.marginals.sum_over_supersets(request.spaces, request.weights / request.marginals.cells)
-    return dimensions(request.spaces) * inverse_cells
 
 
 def _membership(sets: Sequence[Marginal], d: int) -> Floats:

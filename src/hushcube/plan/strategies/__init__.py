@@ -7,7 +7,22 @@ from __future__ import annotations
 
 from typing import Final
 
-from hushcube.plan.strategies import covering, fourier, identity, residual, workload
+from hushcube.plan.strategies import (
+    all_cuboids,
+    base,
+    bmax,
+    cluster,
+    covering,
+    fourier,
+    hierarchy,
+    identity,
+    matrix,
+    pmost,
+    residual,
+    sketch,
+    wavelet,
+    workload,
+)
 from hushcube.plan.strategies.strategy import Strategy
 
 REGISTRY: Final[dict[str, Strategy]] = {
@@ -15,8 +30,17 @@ REGISTRY: Final[dict[str, Strategy]] = {
     for strategy in (
         identity.Identity(),
         workload.WorkloadTables(),
+        base.Base(),
+        all_cuboids.AllCuboids(),
+        bmax.BMax(),
+        pmost.PMost(),
+        cluster.Cluster(),
         fourier.Fourier(),
         residual.Residual(),
+        wavelet.Wavelet(),
+        hierarchy.Hierarchy(),
+        matrix.Matrix(),
+        sketch.Sketch(),
         covering.Covering(),
     )
 }

@@ -18,10 +18,10 @@ from hushcube.lattice.family import Family
 from hushcube.lattice.hadamard import padded
 from hushcube.plan.plan import Budgets, Plan, Recovery
 from hushcube.plan.request import MAX_TABLE_CELLS, Request
-from hushcube.plan.strategies.strategy import decide
+from hushcube.plan.strategies.strategy import Strategy, decide
 
 
-class Fourier:
+class Fourier(Strategy):
     """The coefficients of the workload's downward closure."""
 
     name = "fourier"
@@ -38,7 +38,7 @@ class Fourier:
         measured = with_dimension(request.spaces)
         codes = request.marginals.product([padded(n) for n in request.schema.sizes])
         rows = measured.product(FOURIER.per_axis(FOURIER.rows, measured.sizes))
-        s = rows * request.marginals.sum_over_supersets(measured, request.weights * request.marginals.cells / codes**2)
+        s = rows * request.marginals.sum_over_supersets(measured, request.energies / codes**2)
         return decide(
             request,
             strategy=self.name,

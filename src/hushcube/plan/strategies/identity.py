@@ -14,10 +14,10 @@ from hushcube.lattice.basis import MARGINAL
 from hushcube.lattice.family import Family
 from hushcube.plan.plan import Budgets, Plan, Recovery
 from hushcube.plan.request import MAX_TABLE_CELLS, Request
-from hushcube.plan.strategies.strategy import decide
+from hushcube.plan.strategies.strategy import Strategy, decide
 
 
-class Identity:
+class Identity(Strategy):
     """The base table alone."""
 
     name = "identity"

@@ -11,28 +11,27 @@ Each space is measured once, so the three recoveries coincide.
 
 from __future__ import annotations
 
+import numpy as np
+
 from hushcube.lattice.basis import CENTRED, HELMERT
-from hushcube.lattice.variances import dimensions
 from hushcube.plan.plan import Budgets, Plan, Recovery
 from hushcube.plan.request import Request
 from hushcube.plan.strategies.fourier import with_dimension
-from hushcube.plan.strategies.strategy import decide
+from hushcube.plan.strategies.strategy import Strategy, decide
 
 
-class Residual:
+class Residual(Strategy):
     """The residual spaces of the workload's closure."""
 
     name = "residual"
 
-    def accepts(self, request: Request) -> str | None:  # noqa: ARG002 - it always applies
-        """Every workload of marginals has residual spaces."""
-        return None
-
     def plan(self, request: Request, budgets: Budgets, recovery: Recovery) -> Plan:
         """One measured set for each residual space."""
         measured = with_dimension(request.spaces)
-        inverse_cells = request.marginals.sum_over_supersets(measured, request.weights / request.marginals.cells)
-        s = dimensions(measured) * measured.cells * inverse_cells
+        s = (
+            measured.cells
+            * request.space_weights[np.concatenate([request.spaces.find(level) for level in measured.levels])]
+        )
         basis = CENTRED if request.privacy.is_pure else HELMERT
         return decide(
             request,

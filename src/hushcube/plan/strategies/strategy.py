@@ -2,29 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from itertools import product
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.lattice.basis import Basis
 from hushcube.lattice.family import Family
-from hushcube.plan import calibrate, error
+from hushcube.plan import calibrate
 from hushcube.plan.budgets import divide
-from hushcube.plan.plan import Budgets, Plan, Recovery, counted_tables
+from hushcube.plan.kinds.lattice import LatticePlan, counted_tables
+from hushcube.plan.minimax import least_maximum
+from hushcube.plan.objective import objective_value
+from hushcube.plan.plan import Budgets, Plan, Recovery
 from hushcube.plan.request import Request
 
 
-class Strategy(Protocol):
+class Strategy(ABC):
     """Decides what to measure for a request, without data."""
 
-    @property
-    def name(self) -> str:
-        """The word on the command line."""
+    name: ClassVar[str]
+    """The word on the command line."""
+    automatic: ClassVar[bool] = True
+    """Whether `auto` may choose it."""
 
-    def accepts(self, request: Request) -> str | None:
+    def concerns(self, request: Request) -> bool:  # noqa: ARG002 - most are for every request
+        """Whether a comparison should look at the strategy at all."""
+        return True
+
+    def accepts(self, request: Request) -> str | None:  # noqa: ARG002 - most accept every request
         """Why the strategy cannot serve the request, or None where it can."""
+        return None
 
+    @abstractmethod
     def plan(self, request: Request, budgets: Budgets, recovery: Recovery) -> Plan:
         """The decision for a request that is accepted."""
 
@@ -39,19 +52,31 @@ def decide(
     budgets: Budgets,
     recovery: Recovery,
     proportions: NDArray[np.float64] | None = None,
-) -> Plan:
+    start: NDArray[np.float64] | None = None,
+    details: Mapping[str, Any] | None = None,
+) -> LatticePlan:
     """Divide the guarantee among the measured sets, whose variances weigh s_B in the error, under the best proof.
 
-    Optimal budgets are the closed form for s, or the given proportions where a search has found better ones.
+    Optimal budgets are the closed form for s, or the given proportions where a search has found better ones; for the
+    objective `max`, those found to have the least largest variance, never a larger one than the `start`, if given.
 
     Under replace-one the total is public: it is measured too, for nothing.
     """
     if request.privacy.neighbours == "replace-one" and not len(measured.levels[0]):
         measured = Family(measured.sizes, [np.zeros((1, 0), np.int32), *measured.levels[1:]])
         s = np.concatenate([[0.0], s])
-        proportions = None if proportions is None else np.concatenate([[1.0], proportions])
+        proportions, start = (x if x is None else np.concatenate([[1.0], x]) for x in (proportions, start))
+    shapes = [proportions]
+    if request.options.objective == "max" and budgets == "optimal":
+        details = {**(details or {}), "objective": "max"}
+        if proportions is None:  # the total's budgets stay in, for discrete noise may favour them
+            shapes = [least_maximum(request, basis, measured, recovery, s, start).budgets, start]
     plans = []
-    for proof in calibrate.proofs(request.privacy, tables=counted_tables(basis, measured)):
-        shares = divide(basis, measured, s, request.privacy, budgets, proof, proportions)
-        plans.append(Plan(request, strategy, budgets, recovery, proof, basis, measured, shares))
-    return plans[0] if len(plans) == 1 else min(plans, key=error.weighted_variance)
+    for proof, shape in product(calibrate.proofs(request.privacy, tables=counted_tables(basis, measured)), shapes):
+        shares = divide(basis, measured, s, request.privacy, budgets, proof, shape)
+        plans.append(
+            LatticePlan(
+                request, strategy, budgets, recovery, proof, shares, basis, measured, details=dict(details or {})
+            )
+        )
+    return plans[0] if len(plans) == 1 else min(plans, key=objective_value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hushcube.private.kinds import lattice
+from hushcube.private.kinds import lattice, matrix, sketch, tree
 from hushcube.private.kinds.base import Report, noisy_values
 
-__all__ = ["Report", "lattice", "noisy_values"]
+__all__ = ["Report", "lattice", "matrix", "noisy_values", "sketch", "tree"]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from fractions import Fraction
 from functools import singledispatch
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from hushcube.plan.plan import Plan
 from hushcube.private.engines import ExactCounts
-from hushcube.private.noise import Entropy
+from hushcube.private.noise import Entropy, discrete_gaussian, discrete_laplace
 
 Ints = NDArray[np.int64]
 Report = Callable[[str, float], None]
@@ -21,3 +22,26 @@ Report = Callable[[str, float], None]
 def noisy_values(plan: Plan, counts: ExactCounts, entropy: Entropy, report: Report) -> tuple[Ints, ...]:
     """Exact integers plus noise, in the plan's shapes."""
     raise NotImplementedError(type(plan).__name__)
+
+
+def noise(
+    plan: Plan,
+    budgets: Sequence[float],
+    columns: int,
+    entropy: Entropy,
+    *,
+    stretch: int = 1,
+    multipliers: Ints | None = None,
+) -> Ints:
+    """Independent draws, a row for each budget: of rate beta (Laplace) or variance parameter 1/(2 beta) (Gaussian).
+
+    Laplace noise is wider by `stretch`, where the measured integers are multiples of the real rows; the Gaussian
+    parameters are multiplied by `multipliers`, one for each column.
+    """
+    exact = {budget: Fraction(budget) for budget in set(budgets)}
+    if plan.law == "laplace":
+        rates = {budget: value / stretch for budget, value in exact.items()}
+        return discrete_laplace([rates[b] for b in budgets], columns, entropy)
+    variances = {budget: 1 / (2 * value) for budget, value in exact.items()}
+    every = np.ones(columns, np.int64) if multipliers is None else multipliers
+    return discrete_gaussian([variances[b] for b in budgets], every, entropy)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from functools import singledispatch
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hushcube.model.form import Form
 from hushcube.model.measurement import Measurement
 from hushcube.plan.plan import Plan
 
@@ -17,6 +18,14 @@ class Answers(Protocol):
 
     def tables(self, rows: NDArray[np.int32], shape: tuple[int, ...]) -> NDArray[np.float64]:
         """The tables of marginals (rows of positions) of one shape; (marginals, *shape)."""
+
+
+@runtime_checkable
+class FormAnswers(Protocol):
+    """Answers of forms that are not sums of their carrier's published cells."""
+
+    def form(self, form: Form) -> NDArray[np.float64]:
+        """The answers of a form; of its shape."""
 
 
 @singledispatch

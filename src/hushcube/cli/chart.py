@@ -1,0 +1,184 @@
+"""A chart of the expected error by the size of tables, one line for each strategy: PNG or SVG, for `hushcube plan`."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hushcube.cli.options import new_file
+from hushcube.cli.output import visible
+from hushcube.errors import BadInput, OutputError
+
+if TYPE_CHECKING:
+    from hushcube.plan.plan import Plan
+    from hushcube.plan.planner import Comparison
+
+Rows = list[dict[str, Any]]
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F7F7F")
+"""Okabe and Ito's, which colour-blind people can tell apart; grey stands for their pale yellow."""
+SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross")
+ATTRIBUTES = "attributes in the table"
+CELLS = "cells in the table"
+ERROR = "expected standard error of a cell"
+_ROOM = 1.2
+"""Between the outermost points and the frame, as a factor."""
+_SUFFIXES = (".png", ".svg")
+_PACKAGES = ("altair", "vl_convert")
+
+
+def new_picture(path: str) -> Path:
+    """A picture that can be drawn and is not there yet, before any work is done for it."""
+    if Path(path).suffix.lower() not in _SUFFIXES:
+        raise OutputError("--chart", f"{path!r} ends neither in .png nor in .svg", "name a .png or .svg file")
+    if any(find_spec(package) is None for package in _PACKAGES):
+        raise BadInput("--chart", "needs altair and vl-convert-python", "pip install 'hushcube[charts]'")
+    return new_file(path, "--chart")
+
+
+def render(comparison: Comparison, path: Path) -> bytes:
+    """The chart in the form that a file's name asks for."""
+    form = path.suffix.lower().removeprefix(".")
+    target = io.BytesIO() if form == "png" else io.StringIO()
+    draw(comparison).save(target, format=form, **({"scale_factor": 2} if form == "png" else {}))
+    content = target.getvalue()
+    return content if isinstance(content, bytes) else content.encode("utf-8")
+
+
+def draw(comparison: Comparison) -> Any:
+    """The chart: lines over the sizes of tables, or, where all have one size, a row for each strategy."""
+    import altair as alt
+
+    chosen = comparison.chosen
+    label, rows = points(best_variants(comparison), chosen.strategy)
+    order = list(reversed(dict.fromkeys(row["strategy"] for row in rows)))  # as the lines lie: the largest error on top
+    ranks = list(reversed(range(len(order))))  # the best strategy has the first colour
+    legend = alt.Legend(title=None, labelLimit=320) if len({row["size"] for row in rows}) > 1 else None
+    looks: dict[str, list[Any]] = {
+        "color": [COLOURS[rank % len(COLOURS)] for rank in ranks],
+        "shape": [SHAPES[rank % len(SHAPES)] for rank in ranks],
+        "strokeDash": [[1, 0] if rank < len(COLOURS) else [5, 3] for rank in ranks],
+    }
+    scales = {name: alt.Scale(domain=order, range=values) for name, values in looks.items()}
+    base = alt.Chart({"values": rows}).encode(
+        color=alt.Color("strategy:N", scale=scales["color"], legend=legend),
+        shape=alt.Shape("strategy:N", scale=scales["shape"], legend=legend),
+        strokeDash=alt.StrokeDash("strategy:N", scale=scales["strokeDash"], legend=None),
+    )
+    picture = _lines(base, rows, label) if legend else _dots(base, rows, label, order)
+    title = f"{visible(chosen.schema.name)}: {len(chosen.workload):,} tables, {chosen.workload.cells:,} cells"
+    return (
+        picture.properties(title=alt.Title(title, subtitle=str(chosen.privacy), anchor="start", offset=14))
+        .configure_view(stroke=None)
+        .configure_axis(gridColor="#e4e4e4", domainColor="#888888", tickColor="#888888", titleFontWeight="normal")
+    )
+
+
+def _lines(base: Any, rows: Rows, label: str) -> Any:
+    import altair as alt
+
+    sizes, errors = sorted({row["size"] for row in rows}), [row["error"] for row in rows]
+    if label == CELLS:
+        x, width = alt.X("size:Q", title=label, scale=_scale(sizes), axis=_axis(sizes, grid=False)), 520
+    else:
+        x, width = alt.X("size:O", title=label, axis=alt.Axis(labelAngle=0)), max(300, 90 * len(sizes))
+    both = base.encode(x=x, y=alt.Y("error:Q", title=ERROR, scale=_scale(errors), axis=_axis(errors)))
+    layers = []
+    for chosen, thickness in ((False, 1.5), (True, 3.5)):  # the chosen one on top of the others
+        part = both.transform_filter(alt.datum.chosen == chosen)
+        layers += [
+            part.mark_line(strokeWidth=thickness).encode(shape=alt.Undefined),
+            part.mark_point(filled=True, size=64, opacity=1).encode(strokeDash=alt.Undefined),
+        ]
+    return alt.layer(*layers).properties(width=width, height=340)
+
+
+def _dots(base: Any, rows: Rows, label: str, order: list[str]) -> Any:
+    import altair as alt
+
+    errors = [row["error"] for row in rows]
+    side = alt.Axis(grid=True, domain=False, ticks=False, labelLimit=240, labelPadding=8)
+    title = f"{ERROR}; {rows[0]['size']:,} {label}"
+    both = base.encode(
+        x=alt.X("error:Q", title=title, scale=_scale(errors), axis=_axis(errors, grid=False)),
+        y=alt.Y("strategy:N", sort=order, title=None, axis=side),
+    )
+    plain = both.encode(strokeDash=alt.Undefined)
+    numbers = plain.mark_text(dy=-13).encode(text=alt.Text("error:Q", format=",.3~r"), shape=alt.Undefined)
+    return alt.layer(plain.mark_point(filled=True, size=110, opacity=1), numbers).properties(
+        width=460, height=38 * len(order)
+    )
+
+
+def _scale(values: Sequence[float]) -> Any:
+    import altair as alt
+
+    return alt.Scale(type="log", domain=[min(values) / _ROOM, max(values) * _ROOM], nice=False)
+
+
+def _axis(values: Sequence[float], *, grid: bool = True) -> Any:
+    import altair as alt
+
+    return alt.Axis(values=round_numbers(min(values) / _ROOM, max(values) * _ROOM), format=",~r", grid=grid)
+
+
+def round_numbers(low: float, high: float) -> list[float]:
+    """Where a logarithmic axis has its ticks: round numbers, the more of them the shorter it is.
+
+    >>> round_numbers(3, 70), round_numbers(2.5, 7), round_numbers(0.5, 5e6)[:3]
+    ([5.0, 10.0, 20.0, 50.0], [3.0, 4.0, 5.0, 6.0], [1.0, 10.0, 100.0])
+    """
+    decades = math.log10(high / low)
+    steps = (1, 2, 3, 4, 5, 6, 8) if decades < 1 else (1, 2, 5) if decades < 5 else (1,)
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    return [float(f"{step}e{power}") for power in powers for step in steps if low <= float(f"{step}e{power}") <= high]
+
+
+def best_variants(comparison: Comparison) -> list[Plan]:
+    """The best plan of each strategy, the least error first; of the chosen strategy, the chosen plan."""
+    from hushcube.plan.objective import objective_value
+
+    best: dict[str, Plan] = {comparison.chosen.strategy: comparison.chosen}
+    for plan in sorted((candidate.plan for candidate in comparison.candidates), key=objective_value):
+        best.setdefault(plan.strategy, plan)
+    return sorted(best.values(), key=objective_value)
+
+
+def points(plans: list[Plan], chosen: str) -> tuple[str, Rows]:
+    """What is drawn: the root mean variance of a cell for each strategy and size of tables.
+
+    Sizes are numbers of attributes, or of cells where all tables have as many attributes. Strategies that come to the
+    same share a line.
+    """
+    import numpy as np
+
+    from hushcube.plan.targets import table_cells, table_variances
+
+    workload = plans[0].workload
+    cells = table_cells(workload)
+    orders = [len(m) for m in workload.marginals] + [len(form.marginal) for form in workload.forms]
+    label, sizes = (ATTRIBUTES, np.array(orders)) if len(set(orders)) > 1 else (CELLS, cells.astype(np.int64))
+    distinct, which = np.unique(sizes, return_inverse=True)
+    alike: dict[tuple[str, ...], tuple[list[str], list[float]]] = {}
+    for plan in plans:
+        means = np.bincount(which, table_variances(plan) * cells) / np.bincount(which, cells)
+        errors = np.sqrt(means).tolist()
+        alike.setdefault(tuple(f"{value:.6g}" for value in errors), ([], errors))[0].append(plan.strategy)
+    rows = [
+        {"strategy": _name(names, chosen), "chosen": chosen in names, "size": size, "error": value}
+        for names, errors in alike.values()
+        for size, value in zip(distinct.tolist(), errors, strict=True)
+        if value > 0  # a public answer has no error, and no place on a logarithmic scale
+    ]
+    if not rows:
+        raise BadInput("--chart", "there is no error to draw: all answers are public", "leave it out")
+    return label, rows
+
+
+def _name(names: list[str], chosen: str) -> str:
+    """Such as `covering (chosen)` or `identity = base`, the chosen one first."""
+    return " = ".join(f"{name} (chosen)" if name == chosen else name for name in sorted(names, key=chosen.__ne__))

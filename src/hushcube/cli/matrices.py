@@ -1,0 +1,208 @@
+"""Matrices in files, for `--queries` and `--matrix`: [age*sex:]FILE, rows over the cells of the table age*sex.
+
+.csv    numbers only, one row a line, one number for each cell
+.json   {"rows": [[...], ...]}, or {"width": ..., "starts": ..., "columns": ..., "values": ...} for a sparse matrix;
+        optionally "attributes": [...] and "names": [...]
+.npy    a numpy array of two dimensions
+.npz    what scipy.sparse.save_npz writes (CSR, CSC or COO)
+.mtx    Matrix Market, coordinate format
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import zipfile
+import zlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from hushcube.errors import BadInput
+
+if TYPE_CHECKING:
+    from hushcube.model.form import QueryTable
+    from hushcube.model.rows import SparseRows
+    from hushcube.model.schema import Schema
+
+_BROKEN: Final = (
+    *(OSError, EOFError, MemoryError, RuntimeError, SyntaxError, OverflowError, zipfile.BadZipFile, zlib.error),
+    *(ValueError, KeyError, TypeError, IndexError, AttributeError, struct.error),
+)
+"""What the readers of numpy, zip and JSON are known to raise on damaged files."""
+_MOST_NUMBERS: Final = 2**27
+"""Of a dense file: a gigabyte."""
+
+
+def read_matrix(text: str, schema: Schema, option: str) -> QueryTable:
+    """The matrix that an option names, over the attributes before its colon or all of the schema."""
+    from hushcube.model.queries import query_table
+
+    attributes, path = _split(text, schema)
+    readers = {".csv": _csv, ".json": _json, ".npy": _npy, ".npz": _npz, ".mtx": _mtx}
+    reader = readers.get(Path(path).suffix.lower())
+    if reader is None:
+        raise BadInput(option, f"the file {path!r} is of no known kind", f"give one of {', '.join(readers)}")
+    try:
+        content = Path(path).read_bytes()
+    except (OSError, ValueError):
+        raise BadInput(
+            option,
+            f"the file {path!r} cannot be read",
+            "give an existing file; the names before a colon must be attributes of the schema",
+        ) from None
+    try:
+        own, rows = reader(content)
+    except _Malformed as problem:
+        raise BadInput(option, f"{path!r}: {problem.problem}", problem.fix) from None
+    except BadInput as problem:
+        raise BadInput(option, problem.problem, problem.fix) from None
+    except _BROKEN:
+        raise BadInput(option, f"{path!r} is damaged or not what its name says", "write the file again") from None
+    if own is not None and attributes is not None and list(own) != list(attributes):
+        raise BadInput(option, "the attributes before the colon are not those in the file", "leave one of them out")
+    return query_table(schema, attributes if own is None else own, rows, field=option)
+
+
+class _Malformed(Exception):
+    """A file that cannot be read as a matrix; never leaves this module."""
+
+    def __init__(self, problem: str, fix: str) -> None:
+        super().__init__(problem)
+        self.problem, self.fix = problem, fix
+
+
+Read = tuple[Sequence[str] | None, Any]
+"""The attributes, if the file names them, and the rows."""
+
+
+def _split(text: str, schema: Schema) -> tuple[list[str] | None, str]:
+    """What stands before the first colon, if it names attributes, and the path."""
+    for at, character in enumerate(text):
+        names = [name.strip() for name in text[:at].split("*")]
+        if character == ":" and all(name in schema.names for name in names):
+            return names, text[at + 1 :]
+    return None, text
+
+
+def _csv(content: bytes) -> Read:
+    rows: list[list[float]] = []
+    for number, line in enumerate(content.decode("utf-8-sig").splitlines(), start=1):
+        if not line.strip():
+            continue
+        rows.append([_number(word, number) for word in line.split(",")])
+        if len(rows[-1]) != len(rows[0]):
+            raise _Malformed(
+                f"line {number} has {len(rows[-1])} numbers, the first has {len(rows[0])}",
+                "give one number for each cell in every row",
+            )
+        if len(rows) * len(rows[0]) > _MOST_NUMBERS:
+            raise _Malformed("it is too large", "give a sparse matrix (.npz or .mtx)")
+    if not rows:
+        raise _Malformed("it holds no rows", "give at least one row of numbers")
+    return None, rows
+
+
+def _number(word: str, line: int) -> float:
+    try:
+        return float(word)
+    except ValueError:
+        raise _Malformed(f"line {line} holds something other than numbers", "give numbers only, no header") from None
+
+
+def _json(content: bytes) -> Read:
+    from hushcube.model.rows import SparseRows
+
+    raw = json.loads(content.decode("utf-8"))
+    if isinstance(raw, list):
+        raw = {"rows": raw}
+    if not isinstance(raw, dict) or ("rows" in raw) == ("starts" in raw):
+        raise _Malformed("it has neither `rows` nor `starts`, `columns` and `values`", "give the one or the others")
+    own = raw.get("attributes")
+    if own is not None and not (isinstance(own, list) and all(isinstance(name, str) for name in own)):
+        raise _Malformed("`attributes` is not a list of names", "list the attributes' names")
+    if "starts" in raw:
+        return own, SparseRows.from_dict(raw)
+    names = raw.get("names")
+    return own, SparseRows.of(raw["rows"], None if names is None else [str(name) for name in names])
+
+
+def _npy(content: bytes) -> Read:
+    import io
+
+    import numpy as np
+
+    array = np.load(io.BytesIO(content), allow_pickle=False)
+    if not isinstance(array, np.ndarray) or array.ndim != 2:
+        raise _Malformed("it does not hold one array of two dimensions", "give rows of equal length")
+    return None, array
+
+
+def _npz(content: bytes) -> Read:
+    import io
+
+    import numpy as np
+
+    with np.load(io.BytesIO(content), allow_pickle=False) as parts:
+        if "format" not in parts.files:
+            raise _Malformed("it is not a sparse matrix", "write it with scipy.sparse.save_npz, or as .npy")
+        kind = parts["format"].item()
+        kind = kind.decode() if isinstance(kind, bytes) else str(kind)
+        height, width = (int(n) for n in parts["shape"])
+        data = parts["data"]
+        if kind == "coo":
+            first, second = parts["row"], parts["col"]
+        elif kind in ("csr", "csc"):
+            first = np.repeat(np.arange(len(parts["indptr"]) - 1), np.diff(parts["indptr"]))
+            second = parts["indices"]
+            if kind == "csc":
+                first, second = second, first
+        else:
+            raise _Malformed(f"its format {kind!r} is not read", "convert it to CSR, CSC or COO first")
+    return None, _collect(height, width, first, second, data)
+
+
+def _mtx(content: bytes) -> Read:
+    import numpy as np
+
+    lines = content.decode("utf-8").splitlines()
+    header = lines[0].lower().split() if lines else []
+    if header[:2] != ["%%matrixmarket", "matrix"] or len(header) != 5:
+        raise _Malformed("its first line is not that of a Matrix Market file", "write it with scipy.io.mmwrite")
+    _, _, form, field, symmetry = header
+    known: dict[str, Callable[[str], float]] = {"real": float, "integer": float, "pattern": lambda _: 1.0}
+    if form != "coordinate" or field not in known or symmetry not in ("general", "symmetric"):
+        raise _Malformed(f"it is {form} {field} {symmetry}", "write it as coordinate real general")
+    words = [line.split() for line in lines[1:] if line.strip() and not line.startswith("%")]
+    height, width, entries = map(int, words[0])
+    triples = words[1:]
+    long = 2 if field == "pattern" else 3
+    if len(triples) != entries or any(len(triple) != long for triple in triples):
+        raise _Malformed(f"it does not hold the {entries:,} entries that it announces", "write the file again")
+    first = np.array([int(triple[0]) - 1 for triple in triples], np.int64)
+    second = np.array([int(triple[1]) - 1 for triple in triples], np.int64)
+    values = np.array([known[field](triple[-1]) for triple in triples])
+    if symmetry == "symmetric":
+        off = first != second
+        first, second = np.concatenate((first, second[off])), np.concatenate((second, first[off]))
+        values = np.concatenate((values, values[off]))
+    return None, _collect(height, width, first, second, values)
+
+
+def _collect(height: int, width: int, first: Any, second: Any, values: Any) -> SparseRows:
+    """Rows from places and values; repeated places add up."""
+    import numpy as np
+
+    from hushcube.model.rows import SparseRows
+
+    first, second = (np.asarray(places).astype(np.int64) for places in (first, second))
+    numbers = np.asarray(values)
+    if numbers.dtype.kind not in "biuf" or not len(first) == len(second) == len(numbers) or height < 1 or width < 1:
+        raise _Malformed("its parts do not fit together", "write the file again")
+    if len(first) and (first.min() < 0 or first.max() >= height or second.min() < 0 or second.max() >= width):
+        raise _Malformed(f"an entry lies outside its {height:,} rows and {width:,} columns", "write the file again")
+    keys, at = np.unique(first * width + second, return_inverse=True)
+    sums = np.bincount(at, weights=numbers.astype(np.float64), minlength=len(keys))
+    keys, sums = keys[sums != 0], sums[sums != 0]
+    starts = np.concatenate([[0], np.cumsum(np.bincount(keys // width, minlength=height))])
+    return SparseRows(width, tuple(starts.tolist()), tuple((keys % width).tolist()), tuple(sums.tolist()))

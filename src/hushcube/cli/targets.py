@@ -1,0 +1,76 @@
+"""The part of `hushcube plan` that finds the smallest budget for targets on the error."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from hushcube.cli.options import Progress, asked
+from hushcube.cli.output import console, number, visible
+from hushcube.errors import BadInput
+
+if TYPE_CHECKING:
+    from hushcube.plan.inverse import Found
+
+FIND = "find"
+"""Stands where a budget is not given but found."""
+
+
+def check_find(options: dict[str, Any], targets: Sequence[str]) -> bool:
+    """Whether a budget is to be found: targets and the word `find` go together."""
+    found = [name for name in ("epsilon", "rho") if options[name] == FIND]
+    given = [name for name in ("epsilon", "rho") if options[name] is not None]
+    if found and not targets:
+        example = 'say which error is wanted, for example `--target "age*sex: stderr<=20"`'
+        raise BadInput(f"--{found[0]}", "`find` needs a target", example)
+    if targets and (not found or len(given) > 1):
+        problem = "stands beside a budget that is given" if given and not found else "needs one budget to find"
+        raise BadInput("--target", problem, "write `--epsilon find`, `--epsilon find --delta D` or `--rho find`")
+    return bool(found)
+
+
+def find_plan(options: dict[str, Any], targets: Sequence[str], progress: Progress) -> Found:
+    """The smallest budget that meets the targets, and its plan."""
+    from hushcube import api
+
+    guarantee: Any = "rho" if options["rho"] == FIND else "epsilon"
+    return api.find_plan(
+        **asked(options), targets=targets, guarantee=guarantee, delta=options["delta"], progress=progress
+    )
+
+
+def found_document(found: Found) -> dict[str, Any]:
+    """The fields that targets add to the JSON document."""
+    from hushcube.plan.what_if import amount
+
+    return {
+        "found": {amount(found.plan.privacy): found.budget},
+        "targets": [
+            {
+                "target": str(goal.target),
+                "tables": len(goal.tables),
+                "measure": goal.target.measure,
+                "bound": goal.target.bound,
+                "reached": reached,
+            }
+            for goal, reached in zip(found.goals, found.reached, strict=True)
+        ],
+    }
+
+
+def show_found(found: Found) -> None:
+    """The smallest budget, and what it reaches for each target."""
+    from rich.table import Table
+
+    from hushcube.plan.what_if import amount
+
+    grid = Table()
+    for name in ("tables", "error"):
+        grid.add_column(name)
+    for name in ("at most", "reached"):
+        grid.add_column(name, justify="right")
+    for goal, reached in zip(found.goals, found.reached, strict=True):
+        target = goal.target
+        grid.add_row(visible(target.words), target.measure, number(target.bound), number(reached))
+    console().print(f"the smallest {amount(found.plan.privacy)} that meets the targets is {found.budget}")
+    console().print(grid)

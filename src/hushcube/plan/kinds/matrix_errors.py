@@ -1,0 +1,177 @@
+"""Predicted errors of matrix plans, from the covariance of the least-squares table, or row by row without recovery.
+
+    Cov(x) = H diag(variance) H^T            [plan/row_space.py]
+
+A table's covariance sums those of its carrier's cells; a marginal's total variance adds up the entries for pairs of
+cells that agree on its attributes.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushcube.model.form import Form, QueryTable, RangeTable
+from hushcube.model.marginal import Marginal
+from hushcube.model.noise import gaussian_variance, laplace_variance
+from hushcube.model.schema import Schema
+from hushcube.plan.error import cell_variance_table, cell_variances, form_variances, once, sum_variance
+from hushcube.plan.kinds.matrix import MatrixPlan
+from hushcube.plan.matching import positions
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+def row_variances(plan: MatrixPlan, *, exact: bool) -> Floats:
+    """The noise variance of each row; zero where it is public."""
+    noisy = ~plan.public
+    budgets = np.where(noisy, plan.row_budgets, 1.0)
+    if plan.law == "laplace":
+        drawn = laplace_variance(budgets) if exact else 2 / budgets**2
+    else:
+        smoothing = plan.smoothing[np.array(plan.group_of)]
+        drawn = gaussian_variance(0.5 / budgets) if exact else 0.5 / budgets - smoothing
+    return np.where(noisy, drawn, 0.0)
+
+
+def recovery_matrix(plan: MatrixPlan, *, exact: bool = True) -> Floats:
+    """H of least squares: generalised with the true variances of the noise, or ordinary."""
+    return once(plan, f"_recovery_matrix_{exact}", lambda: _recovery_matrix(plan, exact=exact))
+
+
+def _recovery_matrix(plan: MatrixPlan, *, exact: bool) -> Floats:
+    noisy = ~plan.public
+    variances = row_variances(plan, exact=exact)[noisy]
+    if plan.recovery == "ols":
+        weights = np.ones(len(variances))
+    else:  # noise so small that its variance rounds to nothing is as good as any
+        weights = 1 / np.maximum(variances, max(float(variances.max(initial=0.0)) * 1e-12, 1e-300))
+    return plan.space.inverse(weights)
+
+
+def covariance(plan: MatrixPlan, *, exact: bool) -> Floats:
+    """The covariance of the carrier's cells under least squares."""
+    return once(plan, f"_covariance_{exact}", lambda: _covariance(plan, exact=exact))
+
+
+def _covariance(plan: MatrixPlan, *, exact: bool) -> Floats:
+    H = recovery_matrix(plan, exact=exact)
+    half = H * np.sqrt(row_variances(plan, exact=exact))
+    return np.asarray(half @ half.T)
+
+
+def table_covariance(plan: MatrixPlan, A: Marginal, *, exact: bool) -> Floats:
+    """The covariance of a marginal's cells."""
+    shape, d = plan.schema.shape(plan.marginal), len(plan.marginal)
+    dropped = tuple(axis for axis, i in enumerate(plan.marginal) if i not in A)
+    summed = covariance(plan, exact=exact).reshape(*shape, *shape).sum(axis=(*dropped, *(d + axis for axis in dropped)))
+    cells = plan.schema.cells(A)
+    return np.asarray(summed.reshape(cells, cells))
+
+
+@cell_variances.register
+def _cell_variances(plan: MatrixPlan, *, exact: bool) -> Floats:
+    """NaN for a marginal that only carries queries and cannot be answered by itself."""
+    marginals = plan.request.marginals
+    published = set(plan.workload.published)
+    if plan.recovery == "none":
+        return np.array(
+            [float(_direct(plan, A, exact=exact).mean()) if A in published else math.nan for A in marginals]
+        )
+    sums = pair_sums(plan.schema, plan.marginal, covariance(plan, exact=exact))
+    variances = np.array([sums[agreement(plan.schema, plan.marginal, A)] for A in marginals]) / marginals.cells
+    for at, A in enumerate(marginals):
+        if A not in published and plan.space.outside(_indicator(plan.schema, plan.marginal, A)).any():
+            variances[at] = math.nan
+    return variances
+
+
+def _direct(plan: MatrixPlan, A: Marginal, *, exact: bool) -> Floats:
+    """Without recovery: the variance of each cell of a published marginal."""
+    at, factor = plan.matches.table(plan.schema, plan.marginal, A)
+    return np.asarray(row_variances(plan, exact=exact)[at] * factor**2)
+
+
+def _rolled_up(plan: MatrixPlan, marginal: Marginal) -> Floats:
+    """Without recovery: cells of a published marginal, or sums of the cells of the smallest one that contains it."""
+    published, schema = plan.workload.published, plan.schema
+    if marginal in published:
+        return _direct(plan, marginal, exact=True)
+    source = min((m for m in published if set(marginal) <= set(m)), key=lambda m: (schema.cells(m), m))
+    at, factor = plan.matches.table(schema, plan.marginal, source)
+    used = np.zeros((schema.cells(marginal), len(plan.rows)))
+    np.add.at(used, (positions(schema, source, marginal), at), factor)
+    return np.asarray(used**2 @ row_variances(plan, exact=True))
+
+
+def _indicator(schema: Schema, carrier: Marginal, A: Marginal) -> Floats:
+    return np.asarray(positions(schema, carrier, A) == np.arange(schema.cells(A))[:, None], dtype=np.float64)
+
+
+def agreement(schema: Schema, carrier: Marginal, A: Marginal) -> int:
+    """The attributes of A with more than one value as a bit mask over those of the carrier."""
+    varying = [i for i in carrier if schema.sizes[i] > 1]
+    return sum(1 << bit for bit, i in enumerate(varying) if i in A)
+
+
+def pair_sums(schema: Schema, carrier: Marginal, values: Floats) -> Floats:
+    """For each set of attributes (a bit mask), the sum of values[c, c'] over pairs of cells that agree on them."""
+    varying = [i for i in carrier if schema.sizes[i] > 1]
+    alike = agreement_masks(schema, carrier)
+    sums = np.bincount(alike.reshape(-1), weights=values.reshape(-1), minlength=1 << len(varying))
+    for bit in range(len(varying)):  # pairs that agree on more agree on less
+        pairs = sums.reshape(-1, 2, 1 << bit)
+        pairs[:, 0] += pairs[:, 1]
+    return np.asarray(sums)
+
+
+def agreement_masks(schema: Schema, carrier: Marginal) -> NDArray[np.int32]:
+    """The set of attributes on which each pair of cells agrees."""
+    cells = schema.cells(carrier)
+    result = np.zeros((cells, cells), np.int32)
+    for bit, i in enumerate([i for i in carrier if schema.sizes[i] > 1]):
+        place = positions(schema, carrier, (i,))
+        result |= (place[:, None] == place).astype(np.int32) << bit
+    return result
+
+
+@form_variances.register
+def _form_variances(plan: MatrixPlan, form: Form, *, exact: bool) -> Floats:
+    if plan.recovery == "none":
+        at, factor = plan.matches.form(plan.schema, plan.marginal, form)
+        return (row_variances(plan, exact=exact)[at] * factor**2).reshape(form.shape)
+    table = table_covariance(plan, form.marginal, exact=exact)
+    if isinstance(form, QueryTable):
+        return np.array([float(row @ table @ row) for row in form.rows.iterate()])
+    if not isinstance(form, RangeTable):
+        raise TypeError(type(form).__name__)
+    d, shape = len(form.marginal), form.carrier_shape
+    pairs = table.reshape(*shape, *shape)
+    for axis, (starts, ends) in enumerate(form.intervals):  # both copies of the axis become one axis of sums
+        pairs = np.moveaxis(pairs, (axis, d), (0, 1))
+        running = np.zeros((shape[axis] + 1, shape[axis] + 1, *pairs.shape[2:]))
+        running[1:, 1:] = pairs.cumsum(axis=0).cumsum(axis=1)
+        sums = running[ends, ends] - running[ends, starts] - running[starts, ends] + running[starts, starts]
+        pairs = np.moveaxis(sums, 0, axis)
+    return np.maximum(pairs, 0.0)
+
+
+@sum_variance.register
+def _sum_variance(plan: MatrixPlan, marginal: Marginal, weights: Floats) -> float:
+    flat = weights.reshape(-1)
+    if plan.recovery == "none":
+        at, factor = plan.matches.table(plan.schema, plan.marginal, marginal)
+        used = np.bincount(at, weights=flat * factor, minlength=len(plan.rows))
+        return float((used**2 * row_variances(plan, exact=True)).sum())
+    return max(float(flat @ table_covariance(plan, marginal, exact=True) @ flat), 0.0)
+
+
+@cell_variance_table.register
+def _cell_variance_table(plan: MatrixPlan, marginal: Marginal) -> Floats:
+    shape = plan.schema.shape(marginal)
+    if plan.recovery == "none":
+        return _rolled_up(plan, marginal).reshape(shape)
+    return np.maximum(np.diag(table_covariance(plan, marginal, exact=True)), 0.0).reshape(shape)

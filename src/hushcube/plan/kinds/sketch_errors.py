@@ -1,0 +1,145 @@
+"""Predicted errors of sketch plans: the noise exactly, the collisions as a bound.
+
+Noise. In repetition r a sum q of cells takes from bucket b the factor g_rb = sum over its cells c of sign_rc q_c, so
+
+    Var(average) = variance / t² sum_r sum_b g_rb²            (a cell: variance / t)
+    Var(median)  <= variance max_r sum_b g_rb²                (a cell: variance)
+
+computed as it stands for cells, marginals, weighted sums and queries; for ranges ||q||², the mean over signs of the
+sum over b, takes its place. Where collisions set the repetitions apart, the median is the middle one with all its
+noise; it never has more (Poincare: Var <= sum_r variance_r P(r is the middle one), for normal noise). Without
+collisions it has less, down to pi/2 of the average's.
+
+Collisions. With throws at random, the others in a bucket add an error of mean zero to the sum of a set K of k cells:
+
+    E error² = 1/b [k ||x outside K||² + (k - 2) ||x in K||² + (sum of x in K)²]  <=  max(1, 2k - 2)/b ||x||²
+
+for one repetition, since pairs of cells meet with signs that are uncorrelated. The average divides it by t; the
+median has at most 2t/(t+1) of one repetition's, since (t+1)/2 of them err at least as much. It depends on the data
+(||x||² is the sum of the squared counts), so it is stated and never added: standard errors are those of the noise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from functools import lru_cache, reduce
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushcube.model.form import Form, QueryTable
+from hushcube.model.marginal import Marginal
+from hushcube.model.noise import gaussian_variance, laplace_variance
+from hushcube.model.schema import Schema
+from hushcube.plan.error import cell_variance_table, cell_variances, form_variances, once, sum_variance
+from hushcube.plan.kinds.sketch import SketchPlan, Throws
+from hushcube.plan.matching import positions
+from hushcube.plan.options import Estimate
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+def unit_variance(plan: SketchPlan, *, exact: bool) -> float:
+    """The noise variance of one measured number."""
+    budget = plan.budgets[:1]
+    if plan.law == "laplace":
+        drawn = laplace_variance(budget) if exact else 2 / budget**2
+    else:
+        drawn = gaussian_variance(0.5 / budget) if exact else 0.5 / budget - plan.smoothing[:1]
+    return float(drawn[0])
+
+
+def combined(squares: Iterable[Floats], estimate: Estimate) -> Floats:
+    """From sum_b g_rb² of each repetition to the factor of `unit_variance` in the answers' variance."""
+    if estimate == "median":
+        return reduce(np.maximum, squares)
+    total, t = np.zeros(()), 0
+    for each in squares:
+        total, t = total + each, t + 1
+    return np.asarray(total / t**2)
+
+
+def spread(plan: SketchPlan, A: Marginal) -> Floats:
+    """The factor of `unit_variance` for each cell of a marginal; its shape, or a number where all are alike."""
+    t, cells = plan.groups, plan.schema.cells(A)
+    if cells == plan.cells:
+        return np.asarray(1.0 if plan.estimate == "median" else 1 / t)
+    place = positions(plan.schema, plan.marginal, A)
+    squares = (_squares(place, cells, bucket, sign, plan.buckets) for bucket, sign in plan.throws)
+    return combined(squares, plan.estimate).reshape(plan.schema.shape(A))
+
+
+def _squares(place: Ints, cells: int, bucket: Ints, sign: Ints, buckets: int) -> Floats:
+    """sum_b g_b² of one repetition, for each cell that others are summed into."""
+    keys = place * buckets + bucket
+    if cells * buckets <= 8 * len(place):
+        factors = np.bincount(keys, weights=sign, minlength=cells * buckets).reshape(cells, buckets)
+        return np.asarray(np.einsum("cb,cb->c", factors, factors))
+    # most places are empty: sort, with the sign in the lowest bit
+    ordered = 2 * keys + (sign > 0)
+    ordered = np.sort(ordered.astype(np.int32) if 2 * cells * buckets < 2**31 else ordered)
+    starts = np.flatnonzero(np.diff(ordered >> 1, prepend=-1))
+    factors = np.add.reduceat(2 * (ordered & 1) - 1, starts).astype(np.float64)
+    return np.bincount((ordered[starts] >> 1) // buckets, weights=factors**2, minlength=cells).astype(np.float64)
+
+
+@lru_cache(maxsize=4)
+def _mean_spreads(
+    throws: Throws, estimate: Estimate, schema: Schema, carrier: Marginal, marginals: tuple[Marginal, ...]
+) -> Floats:
+    """The mean of `spread` over the cells of each marginal; kept, for variants of a plan throw alike."""
+    total: list[Floats | float] = [0.0] * len(marginals)
+    for bucket, sign in throws:
+        for at, A in enumerate(marginals):
+            cells = schema.cells(A)
+            if cells == throws.cells:
+                squares = np.ones(1)
+            else:
+                squares = _squares(positions(schema, carrier, A), cells, bucket, sign, throws.buckets)
+            total[at] = np.maximum(total[at], squares) if estimate == "median" else total[at] + squares
+    means = np.array([np.mean(each) for each in total])
+    return means if estimate == "median" else means / throws.repetitions**2
+
+
+@cell_variances.register
+def _cell_variances(plan: SketchPlan, *, exact: bool) -> Floats:
+    marginals = tuple(plan.request.marginals)
+    spreads = _mean_spreads(plan.throws, plan.estimate, plan.schema, plan.marginal, marginals)
+    return unit_variance(plan, exact=exact) * spreads
+
+
+@cell_variance_table.register
+def _cell_variance_table(plan: SketchPlan, marginal: Marginal) -> Floats:
+    return np.asarray(unit_variance(plan, exact=True) * spread(plan, marginal))
+
+
+@sum_variance.register
+def _sum_variance(plan: SketchPlan, marginal: Marginal, weights: Floats) -> float:
+    lifted = weights.reshape(-1)[positions(plan.schema, plan.marginal, marginal)]
+    factors = (np.bincount(bucket, weights=sign * lifted, minlength=plan.buckets) for bucket, sign in plan.throws)
+    return unit_variance(plan, exact=True) * float(combined((np.asarray(g @ g) for g in factors), plan.estimate))
+
+
+@form_variances.register
+def _form_variances(plan: SketchPlan, form: Form, *, exact: bool) -> Floats:
+    unit = unit_variance(plan, exact=exact)
+    if isinstance(form, QueryTable):
+        return unit * once(plan, "_query_spread", lambda: combined(_query_squares(plan, form), plan.estimate))
+    squares = np.zeros((2,) * len(form.marginal))
+    squares.flat[-1] = plan.cells / math.prod(form.carrier_shape)
+    return np.asarray(unit * form.combine(squares) / (1 if plan.estimate == "median" else plan.groups))
+
+
+def _query_squares(plan: SketchPlan, form: QueryTable) -> Iterator[Floats]:
+    """sum_b g_b² of each repetition, for each row of a matrix of queries."""
+    place = positions(plan.schema, plan.marginal, form.marginal)
+    inside = np.argsort(place, kind="stable").reshape(form.rows.width, -1)  # the cells in each cell of the carrier
+    columns, values, row_of = form.rows.arrays
+    cells, weights = inside[columns], values[:, None]
+    for bucket, sign in plan.throws:
+        keys, at = np.unique(row_of[:, None] * plan.buckets + bucket[cells], return_inverse=True)
+        factors = np.bincount(at.reshape(-1), weights=(sign[cells] * weights).reshape(-1))
+        squares = np.bincount(keys // plan.buckets, weights=factors**2, minlength=len(form.rows))
+        yield squares.astype(np.float64)

@@ -1,0 +1,150 @@
+"""Predicted errors of tree plans.
+
+On space l (a level of each attribute's tree) least squares has the variance v_l per unit of the squared norm that a
+query has there: a sum q over the cells of marginal A has the variance
+
+    sum_l v_l ||P_l q||²,     v_l = K_l(u² variance) / (leaves(A) K_l(u)²),     K_l(u) = sum_{m sees l} u_m / nodes(m)
+
+with u = 1/variance for generalised least squares. Cells of a table are alike up to the last ones; ranges are not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushcube.lattice.trees import Tree
+from hushcube.model.form import Form, QueryTable, RangeTable
+from hushcube.model.marginal import Marginal
+from hushcube.model.noise import gaussian_variance, laplace_variance
+from hushcube.plan.error import cell_variance_table, cell_variances, form_total, form_variances, once, sum_variance
+from hushcube.plan.kinds.tree import TreePlan
+
+Floats = NDArray[np.float64]
+
+
+def set_variances(plan: TreePlan, *, exact: bool) -> Floats:
+    """The noise variance of each set, per unit of its rows' squared norm over the nodes."""
+    noisy = np.isfinite(plan.budgets)
+    budgets = np.where(noisy, plan.budgets, 1.0)
+    if plan.law == "laplace":
+        drawn = laplace_variance(budgets) if exact else 2 / budgets**2
+    else:
+        drawn = gaussian_variance(0.5 / budgets) if exact else 0.5 / budgets - plan.smoothing
+    return np.where(noisy, drawn, 0.0) / plan.row_norms
+
+
+def recovery_weights(plan: TreePlan) -> Floats:
+    """The weights u_m with which least squares combines the sets; zero for what is exact."""
+    noisy = np.isfinite(plan.budgets)
+    if plan.recovery == "ols":
+        return noisy * plan.row_norms
+    return noisy / np.where(noisy, set_variances(plan, exact=True), 1.0)
+
+
+def space_variances(plan: TreePlan, A: Marginal, *, exact: bool) -> Floats:
+    """v_l for the spaces of a marginal, by levels."""
+    return once(plan, f"_space_variances_{A}_{exact}", lambda: _space_variances(plan, A, exact=exact))
+
+
+def _space_variances(plan: TreePlan, A: Marginal, *, exact: bool) -> Floats:
+    variances = set_variances(plan, exact=exact)
+    public = variances == 0
+    u = recovery_weights(plan)
+    if plan.recovery != "ols" and not exact:
+        u = np.where(public, 0.0, 1 / np.where(public, 1.0, variances))
+    leaves = np.prod([plan.trees[i].leaves for i in A], dtype=np.float64)
+    total = plan.kernel(A, u)
+    unseen = total == 0  # spaces without dimension: `is_answerable` has seen to the others
+    v = plan.kernel(A, u**2 * variances) / (leaves * np.where(unseen, 1.0, total) ** 2)
+    return np.where(unseen | (plan.kernel(A, public.astype(np.float64)) > 0), 0.0, v)
+
+
+@cell_variance_table.register
+def _cell_variance_table(plan: TreePlan, marginal: Marginal) -> Floats:
+    v = space_variances(plan, marginal, exact=True)
+    for i in marginal:
+        tree = plan.trees[i]
+        cells = np.arange(tree.size if tree.leaves > tree.size else 1)
+        v = tree.weigh(v, cells, cells + 1)
+    return v.reshape(()) if v.size == 1 else v
+
+
+def _cell_variance(plan: TreePlan, A: Marginal, *, exact: bool) -> float:
+    v = space_variances(plan, A, exact=exact)
+    for i in A:
+        v = np.tensordot(v, plan.trees[i].cell_energies / plan.trees[i].size, axes=(0, 0))
+    return float(v)
+
+
+@cell_variances.register
+def _cell_variances(plan: TreePlan, *, exact: bool) -> Floats:
+    return np.array([_cell_variance(plan, A, exact=exact) for A in plan.request.marginals])
+
+
+@form_variances.register
+def _form_variances(plan: TreePlan, form: Form, *, exact: bool) -> Floats:
+    v = space_variances(plan, form.marginal, exact=exact)
+    if isinstance(form, RangeTable):
+        for i, (starts, ends) in zip(form.marginal, form.intervals, strict=True):
+            v = plan.trees[i].weigh(v, starts, ends)
+        return v
+    if isinstance(form, QueryTable):
+        rows = (row.reshape(form.carrier_shape) for row in form.rows.iterate())
+        return np.array([_variance_of(plan, form.marginal, row, v) for row in rows])
+    raise TypeError(type(form).__name__)
+
+
+@form_total.register
+def _form_total(plan: TreePlan, form: Form, *, exact: bool) -> float:
+    v = space_variances(plan, form.marginal, exact=exact)
+    return float((v * form_energies(form, [plan.trees[i] for i in form.marginal])).sum())
+
+
+def form_energies(form: Form, trees: Sequence[Tree]) -> Floats:
+    """||P_l q||² summed over the answers of a form, by levels."""
+    if isinstance(form, RangeTable):
+        blocks = (
+            [form.block_energy(axis, span, tree.leaves) for span in tree.spans.astype(np.int64).tolist()]
+            for axis, tree in enumerate(trees)
+        )
+        return outer([np.diff(each, prepend=0.0) for each in blocks])
+    if not isinstance(form, QueryTable):
+        raise TypeError(type(form).__name__)
+    squares = np.zeros([tree.leaves for tree in trees])
+    for row in form.rows.iterate():
+        coefficients = row.reshape(form.carrier_shape)
+        for axis, tree in enumerate(trees):
+            coefficients = tree.forward(tree.spread(coefficients, axis), axis)
+        squares += coefficients**2
+    for axis, tree in enumerate(trees):
+        each = np.moveaxis(squares, axis, -1) / tree.norms
+        levels = [each[..., tree.block(level)].sum(axis=-1) for level in range(tree.depth + 1)]
+        squares = np.stack(levels, axis=axis)
+    return squares
+
+
+def outer(factors: Sequence[Floats]) -> Floats:
+    """The product of vectors, an axis for each."""
+    return np.asarray(reduce(np.multiply.outer, factors, np.ones(())))
+
+
+@sum_variance.register
+def _sum_variance(plan: TreePlan, marginal: Marginal, weights: Floats) -> float:
+    return _variance_of(plan, marginal, weights, space_variances(plan, marginal, exact=True))
+
+
+def _variance_of(plan: TreePlan, A: Marginal, weights: Floats, v: Floats) -> float:
+    """From the coefficients of the weights: squares over norms add up to ||P_l q||²."""
+    squares = weights
+    for axis, i in enumerate(A):
+        squares = plan.trees[i].forward(plan.trees[i].spread(squares, axis), axis)
+    squares = squares**2
+    for axis, i in enumerate(A):
+        norms = plan.trees[i].norms.reshape([-1 if a == axis else 1 for a in range(len(A))])
+        squares = squares / norms
+    at = v[np.ix_(*(plan.trees[i].levels for i in A))] if A else v
+    return float((squares * at).sum())

@@ -1,0 +1,81 @@
+"""Throw the cells of the full table into buckets, several times, and measure the buckets.
+
+minimise over nothing: t and b are given; budgets are equal, for repetitions are alike       [plan/kinds/sketch.py]
+
+    noise        2 t / epsilon² for a cell (average, Laplace, add-remove), whatever b is: many buckets cost no privacy
+    collisions   at most ||x||² / (t b) for a cell on average over throws: what others in its bucket add or take away
+
+The second part depends on the data and is stated as a bound, not known: `auto` never chooses a sketch. It measures
+fewer numbers than there are cells, which is what it is for. Budgets and recoveries all come to the same here.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from hushcube.errors import BadInput, readable
+from hushcube.model.marginal import Marginal
+from hushcube.plan import calibrate
+from hushcube.plan.budgets import fitted
+from hushcube.plan.kinds.sketch import MAX_CELLS, MAX_NUMBERS, SketchPlan, Throws, row_cost, smoothing
+from hushcube.plan.objective import objective_value
+from hushcube.plan.plan import Budgets, Plan, Recovery
+from hushcube.plan.request import Request
+from hushcube.plan.strategies.strategy import Strategy
+
+SEED: Final = 0x68757368
+"""Public: it decides where cells fall, not the noise."""
+REPETITIONS: Final = 5
+BUCKETS: Final = 2**16
+"""The most buckets unless told otherwise: more would cost memory, not privacy."""
+
+
+class Sketch(Strategy):
+    """Repetitions of buckets of the smallest table that contains all those asked for."""
+
+    name = "sketch"
+    automatic = False
+
+    def accepts(self, request: Request) -> str | None:
+        """Refuse tables that cannot be held."""
+        cells = request.schema.cells(carrier(request))
+        if cells > MAX_CELLS:
+            return f"the table that contains all those asked for has {readable(cells)} cells, more than {MAX_CELLS:,}"
+        return None
+
+    def plan(self, request: Request, budgets: Budgets, recovery: Recovery) -> Plan:
+        """Equal budgets for all repetitions."""
+        options, privacy = request.options, request.privacy
+        marginal = carrier(request)
+        cells = request.schema.cells(marginal)
+        t = options.repetitions or REPETITIONS
+        b = options.buckets or min(cells, BUCKETS)
+        if t * b > MAX_NUMBERS:
+            raise BadInput("buckets", f"{t:,} repetitions of {b:,} are more than {MAX_NUMBERS:,}", "give fewer")
+        if options.estimate == "median" and t % 2 == 0:
+            raise BadInput("repetitions", f"the median of {t:,} is not one of them", "give an odd number")
+        throws = Throws(cells, t, b, SEED)
+        collisions = 2 * t / (t + 1) / b if options.estimate == "median" else 1 / (t * b)
+        details = {
+            "collisions": collisions,
+            "note": (
+                "the standard errors are those of the noise; collisions add to the variance of a cell at most "
+                f"{collisions:.3g} times the sum of the squared counts of all cells, on average over throws, "
+                "and 2k - 2 times that to a sum of k cells"
+            ),
+        }
+
+        def plan(proof: calibrate.Proof) -> SketchPlan:
+            added = smoothing(t, privacy) if proof == "smoothing" else None
+            shares = fitted(np.ones(t), lambda values: row_cost(throws, values, privacy), privacy, proof, added)
+            own = (marginal, b, SEED, options.estimate)
+            return SketchPlan(request, self.name, budgets, recovery, proof, shares, *own, details=details)
+
+        return min(map(plan, calibrate.proofs(privacy, tables=None)), key=objective_value)
+
+
+def carrier(request: Request) -> Marginal:
+    """The attributes of all tables together."""
+    return tuple(request.marginals.attributes.tolist())

@@ -1,0 +1,53 @@
+"""The rows of a matrix: one table by least squares, from which all others are summed, or each answer by its own row."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushcube.model.form import Form
+from hushcube.model.measurement import Measurement
+from hushcube.plan.kinds import MatrixPlan
+from hushcube.plan.kinds.matrix_errors import recovery_matrix
+from hushcube.recover.kinds.base import Answers, answers
+
+Floats = NDArray[np.float64]
+
+
+@answers.register
+def _(plan: MatrixPlan, measurement: Measurement) -> Answers:
+    return MatchedRows(plan, measurement) if plan.recovery == "none" else LeastSquaresTable(plan, measurement)
+
+
+class LeastSquaresTable:
+    """Sums of the table H z, which holds what the rows can answer; its cells alone may mean nothing."""
+
+    def __init__(self, plan: MatrixPlan, measurement: Measurement) -> None:
+        self._marginal = plan.marginal
+        numbers = measurement.values[0].astype(np.float64)
+        self._table = (recovery_matrix(plan) @ numbers).reshape(plan.schema.shape(plan.marginal))
+
+    def tables(self, rows: NDArray[np.int32], shape: tuple[int, ...]) -> Floats:
+        """The tables of marginals of one shape."""
+        kept = [set(row) for row in rows.tolist()]
+        summed = [tuple(axis for axis, i in enumerate(self._marginal) if i not in own) for own in kept]
+        return np.stack([self._table.sum(axis=axes) for axes in summed]).reshape(len(rows), *shape)
+
+
+class MatchedRows:
+    """Each answer from the row that is a multiple of it."""
+
+    def __init__(self, plan: MatrixPlan, measurement: Measurement) -> None:
+        self._plan = plan
+        self._numbers = measurement.values[0].astype(np.float64)
+
+    def tables(self, rows: NDArray[np.int32], shape: tuple[int, ...]) -> Floats:
+        """The tables of marginals of one shape."""
+        plan = self._plan
+        found = [plan.matches.table(plan.schema, plan.marginal, tuple(row)) for row in rows.tolist()]
+        return np.stack([self._numbers[at] * factor for at, factor in found]).reshape(len(rows), *shape)
+
+    def form(self, form: Form) -> Floats:
+        """The answers of a form."""
+        at, factor = self._plan.matches.form(self._plan.schema, self._plan.marginal, form)
+        return (self._numbers[at] * factor).reshape(form.shape)
