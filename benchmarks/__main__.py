@@ -8,7 +8,7 @@ from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # every figure is for one core
 
-from benchmarks import counting, noise, planning, ranges, scale, startup
+from benchmarks import counting, cuboids, noise, planning, ranges, scale, startup
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 MARK = "<!-- figures: written by `make bench` -->"
@@ -38,6 +38,7 @@ def main():
         ("Counting", counting.main),
         ("Many marginals", scale.main),
         ("Planning", planning.main),
+        ("Choosing cuboids", cuboids.main),
         ("Ranges", ranges.main),
     ):
         print(f"== {title}", flush=True)

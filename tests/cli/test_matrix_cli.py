@@ -180,7 +180,7 @@ def matrix(path, *rest):
         ("bad.npy", b"\x93NUMPY", "damaged"),
         ("bad.npy", b"", "damaged"),
         ("bad.npz", b"PK\x03\x04", "damaged"),
-        ("bad.npz", gzip.compress(b"x"), "damaged"),
+        ("bad.npz", gzip.compress(b"x", mtime=0), "damaged"),
         ("bad.mtx", "", "first line"),
         ("bad.mtx", "%%MatrixMarket matrix array real general\n1 1\n1\n", "array real general"),
         ("bad.mtx", "%%MatrixMarket matrix coordinate complex general\n1 1 1\n1 1 1 1\n", "complex"),

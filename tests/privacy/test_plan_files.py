@@ -43,7 +43,7 @@ def test_budgets_a_billionth_higher_are_refused(strategy, law, neighbours):
 
 
 @pytest.mark.parametrize("neighbours", NEIGHBOURS)
-@pytest.mark.parametrize("strategy", REGISTRY)
+@pytest.mark.parametrize("strategy", [name for name in REGISTRY if name != "matrix"])  # it needs one: test_matrix.py
 def test_noise_cannot_be_switched_off(strategy, neighbours):
     raw = make_plan(make_request((2, 3, 1), "cube", neighbours=neighbours, epsilon=1), strategy).to_dict()
     for at, b in enumerate(raw["budget"]):

@@ -21,7 +21,6 @@ from hushcube.model.privacy import Privacy
 from hushcube.model.workload import Workload
 from hushcube.plan import error, margins
 from hushcube.plan.request import Request
-from hushcube.plan.strategies import REGISTRY
 from hushcube.private.measure import measure
 from hushcube.private.noise import SeededEntropy
 from hushcube.recover.recovery import recover
@@ -85,7 +84,7 @@ CASES = [
     ("nltcs", PURE, "add-remove", ["identity"], 400),
     ("adult8", PURE, "add-remove", ["covering"], 40),
     ("nltcs", ZCDP, "add-remove", ["workload", "fourier", "residual"], 120),
-    ("2x3x5x4", PURE, "replace-one", list(REGISTRY), 100),
+    ("2x3x5x4", PURE, "replace-one", applicable(PURE), 100),
     ("2x3x5x4", BOTH, "add-remove", ["identity", "workload", "residual"], 100),
     ("2x3x5x4", ZCDP, "replace-one", ["fourier", "residual"], 100),
     ("2x3x1x5", {"rho": 20}, "add-remove", applicable({"rho": 20}), 250),

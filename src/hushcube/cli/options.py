@@ -21,8 +21,8 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 Progress = Callable[[str, float], None]
 
 STRATEGIES = (
-    "auto (the best by predicted error), all (every variant, compared), identity, workload, fourier, residual, "
-    "covering, matrix (rows of your own), sketch"
+    "auto (the best by predicted error), all (every variant, compared), identity, workload, base, all-cuboids, bmax, "
+    "pmost, cluster, fourier, residual, wavelet, hierarchy, matrix (rows of your own), sketch, covering"
 )
 
 

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.errors import BadInput, BudgetExceeded, NotApplicable, PlanError
+from hushcube.model.noise import LARGEST_VARIANCE, SMALLEST_RATE
 from hushcube.model.privacy import Privacy
 from hushcube.model.queries import query_table
 from hushcube.model.rows import SparseRows
@@ -94,9 +95,9 @@ class Plan(ABC):
         """How many sets are measured, each with a budget of its own."""
 
     @property
-    @abstractmethod
     def counted_tables(self) -> int | None:
         """How many tables of plain counts are measured; None where something else is."""
+        return None
 
     @property
     @abstractmethod
@@ -126,9 +127,11 @@ class Plan(ABC):
     def proof_variance(self) -> Floats:
         """t² over the smallest squared row norm of each set: the variance that the proof by smoothing adds."""
 
-    @abstractmethod
     def is_drawable(self) -> bool:
-        """Whether all noise fits 64-bit integers."""
+        """Whether all noise fits 64-bit integers, if budgets are those of the noise as drawn."""
+        if self.law == "laplace":
+            return bool((self.budgets >= SMALLEST_RATE).all())
+        return bool((0.5 / self.budgets <= LARGEST_VARIANCE).all())
 
     @abstractmethod
     def is_answerable(self) -> bool:

@@ -248,6 +248,13 @@ def test_plans_cost_what_the_guarantee_allows_and_read_back(law, neighbours):
             assert again.digest == decided.digest and total(again) == total(decided)
 
 
+@pytest.mark.parametrize("neighbours", NEIGHBOURS)
+def test_noise_cannot_be_switched_off(neighbours):
+    for budgets in ([math.inf, 0.1], [0.1, math.inf]):
+        with pytest.raises(BudgetExceeded):
+            by_hand(intro(neighbours=neighbours), (0, 0, 1, 1, 1, 1), budgets, "gls")
+
+
 def test_a_plan_that_costs_too_much_cannot_exist():
     with pytest.raises(BudgetExceeded):
         by_hand(intro(), (0, 0, 1, 1, 1, 1), [0.5, 0.51], "gls")

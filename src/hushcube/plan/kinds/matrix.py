@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from hushcube.errors import PlanError
 from hushcube.lattice.family import Family
 from hushcube.model.marginal import Marginal
-from hushcube.model.noise import LARGEST_VARIANCE, SMALLEST_RATE
 from hushcube.model.privacy import Privacy
 from hushcube.model.queries import integer_problem
 from hushcube.model.rows import SparseRows
@@ -58,11 +57,6 @@ class MatrixPlan(Plan, kind="matrix"):
     def groups(self) -> int:
         """Sets of rows that share a budget."""
         return len(set(self.group_of))
-
-    @property
-    def counted_tables(self) -> int | None:
-        """Rows may be anything."""
-        return None
 
     @property
     def counted(self) -> Sequence[NDArray[np.int32]]:
@@ -106,12 +100,6 @@ class MatrixPlan(Plan, kind="matrix"):
     def proof_variance(self) -> Floats:
         """What the proof by smoothing adds."""
         return smoothing(self.rows, self.groups, self.privacy)
-
-    def is_drawable(self) -> bool:
-        """Whether all noise fits 64-bit integers."""
-        if self.law == "laplace":
-            return bool((self.budgets >= SMALLEST_RATE).all())
-        return bool((0.5 / self.budgets <= LARGEST_VARIANCE).all())
 
     def is_answerable(self) -> bool:
         """Whether every published table is in the row space or, without recovery, among the rows."""

@@ -28,7 +28,6 @@ from numpy.typing import NDArray
 from hushcube.errors import PlanError
 from hushcube.lattice.family import Family
 from hushcube.model.marginal import Marginal
-from hushcube.model.noise import LARGEST_VARIANCE, SMALLEST_RATE
 from hushcube.model.privacy import Privacy
 from hushcube.model.schema import Schema
 from hushcube.plan import calibrate
@@ -73,11 +72,13 @@ class SketchPlan(Plan, kind="sketch"):
     def __post_init__(self) -> None:
         if not 0 < self.cells <= MAX_CELLS or not 0 < self.buckets * len(self.budgets) <= MAX_NUMBERS:
             raise PlanError("plan, buckets", "there are too many cells or buckets, or none", "plan again")
-        if not 0 <= self.seed < 2**64 or len(set(self.budgets.tolist())) != 1:
-            raise PlanError("plan, budget", "repetitions must be alike", "plan again")
+        if not 0 <= self.seed < 2**64:
+            raise PlanError("plan, seed", "is not a 64-bit number", "plan again")
         if self.estimate not in ESTIMATES or (self.estimate == "median" and len(self.budgets) % 2 == 0):
             raise PlanError("plan, estimate", "must be average, or the median of an odd number", "plan again")
         super().__post_init__()
+        if len(set(self.budgets.tolist())) != 1:
+            raise PlanError("plan, budget", "repetitions must be alike", "plan again")
 
     @property
     def cells(self) -> int:
@@ -93,11 +94,6 @@ class SketchPlan(Plan, kind="sketch"):
     def groups(self) -> int:
         """The repetitions."""
         return len(self.budgets)
-
-    @property
-    def counted_tables(self) -> int | None:
-        """Buckets are sums and differences of cells."""
-        return None
 
     @property
     def counted(self) -> Sequence[NDArray[np.int32]]:
@@ -126,12 +122,6 @@ class SketchPlan(Plan, kind="sketch"):
     def proof_variance(self) -> Floats:
         """What the proof by smoothing adds: a row moves one number of each repetition."""
         return smoothing(self.groups, self.privacy)
-
-    def is_drawable(self) -> bool:
-        """Whether all noise fits 64-bit integers."""
-        if self.law == "laplace":
-            return bool((self.budgets >= SMALLEST_RATE).all())
-        return bool((0.5 / self.budgets <= LARGEST_VARIANCE).all())
 
     def is_answerable(self) -> bool:
         """Whether the table that is thrown contains all others."""

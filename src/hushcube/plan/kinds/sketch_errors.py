@@ -5,10 +5,10 @@ Noise. In repetition r a sum q of cells takes from bucket b the factor g_rb = su
     Var(average) = variance / t² sum_r sum_b g_rb²            (a cell: variance / t)
     Var(median)  <= variance max_r sum_b g_rb²                (a cell: variance)
 
-computed as it stands for cells, marginals, weighted sums and queries; for ranges ||q||², the mean over signs of the
-sum over b, takes its place. Where collisions set the repetitions apart, the median is the middle one with all its
-noise; it never has more (Poincare: Var <= sum_r variance_r P(r is the middle one), for normal noise). Without
-collisions it has less, down to pi/2 of the average's.
+computed as it stands for cells, marginals, weighted sums and queries; for ranges, and when plans with very many cells
+are compared, ||q||², the mean over signs of the sum over b, takes its place. Where collisions set the repetitions
+apart, the median is the middle one with all its noise; it never has more (Poincare: Var <= sum_r variance_r P(r is the
+middle one), for normal noise). Without collisions it has less, down to pi/2 of the average's.
 
 Collisions. With throws at random, the others in a bucket add an error of mean zero to the sum of a set K of k cells:
 
@@ -24,6 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from functools import lru_cache, reduce
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +40,9 @@ from hushcube.plan.options import Estimate
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+_MOST_THROWN: Final = 2**24
+"""Cells times marginals that are thrown to predict an error exactly."""
 
 
 def unit_variance(plan: SketchPlan, *, exact: bool) -> float:
@@ -89,7 +93,13 @@ def _squares(place: Ints, cells: int, bucket: Ints, sign: Ints, buckets: int) ->
 def _mean_spreads(
     throws: Throws, estimate: Estimate, schema: Schema, carrier: Marginal, marginals: tuple[Marginal, ...]
 ) -> Floats:
-    """The mean of `spread` over the cells of each marginal; kept, for variants of a plan throw alike."""
+    """The mean of `spread` over the cells of each marginal; kept, for variants of a plan throw alike.
+
+    For very many cells and marginals the mean over signs, ||q||², takes its place: the two differ by little there.
+    """
+    if throws.cells * len(marginals) > _MOST_THROWN:
+        summed = np.array([throws.cells / schema.cells(A) for A in marginals])
+        return summed if estimate == "median" else summed / throws.repetitions
     total: list[Floats | float] = [0.0] * len(marginals)
     for bucket, sign in throws:
         for at, A in enumerate(marginals):

@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 
 from hushcube.lattice.trees import Tree
 from hushcube.model.marginal import Marginal
-from hushcube.model.noise import LARGEST_VARIANCE, SMALLEST_RATE
 from hushcube.model.privacy import Privacy
 from hushcube.model.schema import Schema
 from hushcube.plan import calibrate
@@ -79,11 +78,6 @@ class TreePlan(Plan, kind="tree"):
         return len(self.levels)
 
     @property
-    def counted_tables(self) -> int | None:
-        """Nodes are sums of cells."""
-        return None
-
-    @property
     def counted(self) -> Sequence[NDArray[np.int32]]:
         """The carriers."""
         orders = range(max(map(len, self.carriers)) + 1)
@@ -135,12 +129,6 @@ class TreePlan(Plan, kind="tree"):
     def proof_variance(self) -> Floats:
         """What the proof by smoothing adds: a row moves one number of each set."""
         return proof_variance(self.levels, self.privacy)
-
-    def is_drawable(self) -> bool:
-        """Whether all noise fits 64-bit integers."""
-        if self.law == "laplace":
-            return bool((self.budgets >= SMALLEST_RATE).all())
-        return bool((0.5 / self.budgets <= LARGEST_VARIANCE).all())
 
     def is_answerable(self) -> bool:
         """Whether some set sees each space of each table."""

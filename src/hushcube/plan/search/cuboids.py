@@ -123,15 +123,17 @@ def publish_most(coverage: Coverage, weights: Ints, precise: Callable[[int], int
         tables: list[int] = []
         magnification = np.full(len(coverage), FAR)
         served = 0
+        due = counts.stop - 1 - at_once  # with so many tables the rest can still be answered
         while True:
-            if len(tables) + at_once >= counts.start:
+            table = run.best()
+            gain, left = run.gain(table), counts.stop - 1 - len(tables)
+            if len(tables) == due or not gain or not left or (at_once == 1 and len(tables) + 1 >= counts.start):
                 candidate = _completed(coverage, run, tables, magnification)
                 least = _smallest(coverage, candidate[len(tables) :], magnification)
                 value = _precise_weight(weights, least, precise(len(candidate))), -len(candidate)
                 if len(candidate) < counts.stop and value > best:
                     best, found = value, candidate
-            table = run.best()
-            gain, left = run.gain(table), counts.stop - 1 - len(tables)
+                due = max(len(tables) + 1, counts.stop - 1 - len(candidate) + len(tables))
             if not gain or not left or served + left * gain < best[0]:
                 break
             if best[0] == everything and len(tables) + 1 >= -best[1]:  # only fewer tables would be better

@@ -40,8 +40,17 @@ class BMax(Strategy):
         noise = kpart.TableNoise.of(request.privacy, len(selection.tables), len(cube.public))
         bound = float(noise.evenly(len(selection.tables))) * selection.largest
         shares, _ = kpart.optimal_shares(cube, selection, noise, np.full(len(cube.coverage), bound))
-        plan = kpart.measure(request, self.name, cube, selection.tables, shares, budgets, recovery, keep=False)
-        return kpart.with_details(plan, {"bound": float(kpart.variances_of(cube, plan, selection.tables).max())})
+        return kpart.measure(
+            request,
+            self.name,
+            cube,
+            selection.tables,
+            shares,
+            budgets,
+            recovery,
+            keep=False,
+            details=lambda variances: {"bound": float(variances.max())},
+        )
 
 
 @lru_cache(maxsize=8)

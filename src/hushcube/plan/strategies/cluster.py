@@ -37,8 +37,17 @@ class Cluster(Strategy):
         selection = clusters(cube, kpart.power_of(request.privacy), budgets)
         noise = kpart.TableNoise.of(request.privacy, len(selection.tables), len(cube.public))
         shares, _ = kpart.optimal_shares(cube, selection, noise)
-        plan = kpart.measure(request, self.name, cube, selection.tables, shares, budgets, recovery, keep=False)
-        return kpart.with_details(plan, {"clusters": len(selection.tables)})
+        return kpart.measure(
+            request,
+            self.name,
+            cube,
+            selection.tables,
+            shares,
+            budgets,
+            recovery,
+            keep=False,
+            details=lambda _: {"clusters": len(selection.tables)},
+        )
 
 
 @lru_cache(maxsize=8)

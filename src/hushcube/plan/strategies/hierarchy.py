@@ -1,8 +1,8 @@
 """Measure the nodes of a tree over ordered attributes, every level with its own budget; least squares combines them.
 
 A range is a sum of few nodes, and what the levels say about the same people is pooled. The fan-out is given, or
-searched: depths from 1 (the cells alone) to log2 n, for each attribute in turn, by the objective that the optimal (or
-uniform) budgets reach.       [Hay et al. 2010; Qardaji et al. 2013 on fan-outs; Yaroslavtsev et al. 2013, section III]
+searched: depths from 1 (the cells alone) to log2 n, first alike for all attributes and then one by one, by the
+objective that the budgets reach.   [Hay et al. 2010; Qardaji et al. 2013, fan-outs; Yaroslavtsev et al. 2013, III]
 
 Departs from the papers: budgets of the levels are optimised for least squares, not for the canonical nodes of a range;
 fan-outs of a tree may differ by one, so that few phantom cells are added; trees over several attributes and several
@@ -11,6 +11,7 @@ tables are combined.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from hushcube.errors import NotApplicable
@@ -55,25 +56,27 @@ class Hierarchy(Strategy):
 
 
 def _best(request: Request, budgets: Budgets) -> Design | None:
-    """The best depths found by improving one attribute at a time, from cells alone."""
-    pure = request.privacy.is_pure
-    trees = {i: Tree.of_depth(request.schema.sizes[i], 1) for i in sorted(ranges.ranged(request))}
-    best, least = _design(request, trees), float("inf")
-    improved = True
-    while improved:
-        improved = False
-        for i in trees:
-            size = request.schema.sizes[i]
-            for depth in range(1, (size - 1).bit_length() + 1):
-                design = _design(request, {**trees, i: Tree.of_depth(size, depth)})
-                if design is None:
-                    continue
-                value = _value(design, budgets, pure=pure)
-                if value < least * (1 - 1e-9):
-                    best, least, improved = design, value, True
-            if best is not None:
-                trees[i] = best.trees[i]
-    return best
+    """The best depths found: the best one for all attributes alike, then improved one attribute at a time."""
+    sizes, attributes = request.schema.sizes, sorted(ranges.ranged(request))
+    deepest = {i: (sizes[i] - 1).bit_length() for i in attributes}
+    tried: dict[tuple[int, ...], tuple[float, Design | None]] = {}
+
+    def value(depths: dict[int, int]) -> float:
+        key = tuple(depths.values())
+        if key not in tried:
+            design = _design(request, {i: Tree.of_depth(sizes[i], depth) for i, depth in depths.items()})
+            found = math.inf if design is None else _value(design, budgets, pure=request.privacy.is_pure)
+            tried[key] = found, design
+        return tried[key][0]
+
+    alike = ({i: min(depth, deepest[i]) for i in attributes} for depth in range(1, max(deepest.values()) + 1))
+    best = min(alike, key=value)
+    least = math.inf
+    while value(best) < least * (1 - 1e-9):
+        least = value(best)
+        for i in attributes:
+            best = min(({**best, i: depth} for depth in range(1, deepest[i] + 1)), key=value)
+    return tried[tuple(best.values())][1]
 
 
 def _value(design: Design, budgets: Budgets, *, pure: bool) -> float:

@@ -14,7 +14,7 @@ Attributes of one value ride along in every table. Under replace-one the total i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -221,16 +221,24 @@ def measure(
     recovery: Recovery,
     *,
     keep: bool,
+    details: Callable[[Floats], Mapping[str, Any]],
 ) -> LatticePlan:
     """The plan that measures some tables, given by masks, with shares of the budget.
 
-    For the objective `max` the shares are where a search for better ones starts, unless they are to be kept.
+    For the objective `max` the shares are where a search for better ones starts, unless they are to be kept. Details
+    are told from the variance of a cell of each marginal of the request without recovery.
     """
     sets = [*cube.public, *(cube.table(mask) for mask in tables)]
     measured = Family.of(sets, request.schema.sizes)
     ordered = np.empty(len(measured))
     ordered[measured.ids(sets)] = np.concatenate([np.ones(len(cube.public)), shares])
     kept = keep or request.options.objective == "total"
+
+    def say(_: Family, given: Floats) -> Mapping[str, Any]:
+        rates = given[measured.ids(sets[len(cube.public) :])]
+        noise = 2 / rates**2 if request.privacy.is_pure else 0.5 / rates  # what is drawn has at most this variance
+        return details(_variances(cube, tables, noise))
+
     return decide(
         request,
         strategy=strategy,
@@ -241,25 +249,16 @@ def measure(
         recovery=recovery,
         proportions=ordered if kept else None,
         start=None if kept else ordered,
+        details=say,
     )
 
 
-def variances_of(cube: Cube, plan: LatticePlan, tables: Sequence[int]) -> Floats:
-    """The variance of a cell of each marginal of the request without recovery, from the noise that is drawn.
-
-    2/beta² and 1/(2 beta): the discrete noise has at most this variance.
-    """
-    budgets = plan.budgets[plan.measured.ids([cube.table(mask) for mask in tables])]
-    noise = 2 / budgets**2 if plan.law == "laplace" else 0.5 / budgets
+def _variances(cube: Cube, tables: Sequence[int], noise: Floats) -> Floats:
+    """The variance of a cell of each marginal, from its own table or else from the best one."""
     coverage, own = cube.coverage, dict(zip(tables, noise.tolist(), strict=True))
     least = np.full(len(coverage), np.inf)
     for mask, variance in own.items() if not own.keys() >= set(coverage.masks) else ():
         least = np.minimum(least, variance * coverage.magnifications(coverage.number(mask)))
     for number, mask in enumerate(coverage.masks):
-        least[number] = own.get(mask, least[number])  # a measured cuboid answers itself
+        least[number] = own.get(mask, least[number])
     return np.where(cube.cuboid >= 0, np.concatenate([least, [0.0]])[cube.cuboid], 0.0)
-
-
-def with_details(plan: LatticePlan, details: dict[str, Any]) -> LatticePlan:
-    """The same plan, which says more about itself."""
-    return replace(plan, details={**plan.details, **details})

@@ -203,7 +203,7 @@ def _alternate(start: _Measured) -> _Found:
 def _descend(start: _Found) -> _Found:
     measured, shares = start.measured, start.shares
     work = len(measured.rows) * measured.rows.width * min(len(measured.rows), measured.rows.width)
-    steps = int(min(max(5e9 / work, 2), 200))
+    steps = int(min(max(3e10 / work, 2), 200))
     best = start
     for _ in range(steps):
         if not measured.count:

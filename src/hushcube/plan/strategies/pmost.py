@@ -16,9 +16,10 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from functools import cache, lru_cache
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hushcube.errors import BadInput
 from hushcube.model.privacy import Privacy
@@ -54,18 +55,28 @@ class PMost(Strategy):
         noise = kpart.TableNoise.of(request.privacy, len(selection.tables), len(cube.public))
         kept = np.where(selection.magnification <= precise, float(threshold), np.inf)
         shares, _ = kpart.optimal_shares(cube, selection, noise, kept)
-        plan = kpart.measure(request, self.name, cube, selection.tables, shares, budgets, recovery, keep=True)
-        variances = kpart.variances_of(cube, plan, selection.tables)
-        within = dict(zip(request.marginals, (variances <= float(threshold) * (1 + _ROUNDING)).tolist(), strict=True))
-        asked = zip(request.workload.marginals, request.workload.weights, strict=True)
-        found = [(request.schema.describe(marginal), weight) for marginal, weight in asked if within[marginal]]
-        return kpart.with_details(
-            plan,
-            {
+
+        def details(variances: NDArray[np.float64]) -> dict[str, Any]:
+            near = (variances <= float(threshold) * (1 + _ROUNDING)).tolist()
+            within = dict(zip(request.marginals, near, strict=True))
+            asked = zip(request.workload.marginals, request.workload.weights, strict=True)
+            found = [(request.schema.describe(marginal), weight) for marginal, weight in asked if within[marginal]]
+            return {
                 "threshold": float(threshold),
                 "precise": [word for word, _ in found],
                 "weight": math.fsum(weight for _, weight in found),
-            },
+            }
+
+        return kpart.measure(
+            request,
+            self.name,
+            cube,
+            selection.tables,
+            shares,
+            budgets,
+            recovery,
+            keep=True,
+            details=details,
         )
 
 

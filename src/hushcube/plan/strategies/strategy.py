@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import product
 from typing import Any, ClassVar
 
@@ -53,7 +53,7 @@ def decide(
     recovery: Recovery,
     proportions: NDArray[np.float64] | None = None,
     start: NDArray[np.float64] | None = None,
-    details: Mapping[str, Any] | None = None,
+    details: Mapping[str, Any] | Callable[[Family, NDArray[np.float64]], Mapping[str, Any]] | None = None,
 ) -> LatticePlan:
     """Divide the guarantee among the measured sets, whose variances weigh s_B in the error, under the best proof.
 
@@ -61,22 +61,23 @@ def decide(
     objective `max`, those found to have the least largest variance, never a larger one than the `start`, if given.
 
     Under replace-one the total is public: it is measured too, for nothing.
+    The details may be a function of the measured sets and their budgets.
     """
     if request.privacy.neighbours == "replace-one" and not len(measured.levels[0]):
         measured = Family(measured.sizes, [np.zeros((1, 0), np.int32), *measured.levels[1:]])
         s = np.concatenate([[0.0], s])
         proportions, start = (x if x is None else np.concatenate([[1.0], x]) for x in (proportions, start))
     shapes = [proportions]
+    aim = {}
     if request.options.objective == "max" and budgets == "optimal":
-        details = {**(details or {}), "objective": "max"}
+        aim = {"objective": "max"}
         if proportions is None:  # the total's budgets stay in, for discrete noise may favour them
             shapes = [least_maximum(request, basis, measured, recovery, s, start).budgets, start]
     plans = []
     for proof, shape in product(calibrate.proofs(request.privacy, tables=counted_tables(basis, measured)), shapes):
         shares = divide(basis, measured, s, request.privacy, budgets, proof, shape)
+        said = details(measured, shares) if callable(details) else details or {}
         plans.append(
-            LatticePlan(
-                request, strategy, budgets, recovery, proof, shares, basis, measured, details=dict(details or {})
-            )
+            LatticePlan(request, strategy, budgets, recovery, proof, shares, basis, measured, details={**said, **aim})
         )
     return plans[0] if len(plans) == 1 else min(plans, key=objective_value)
