@@ -69,10 +69,11 @@ class AllTables(Coverage):
         masks, weights = self._masks[cuboids], weights[cuboids]
         above = float((2.0 ** (len(self._sizes) - np.bitwise_count(masks).astype(np.float64))).sum())
         differences, admitted = self._at(threshold)
+        arrays = 1 if threshold >= self.thresholds[0] else min(len(self.thresholds), 2 * math.sqrt(threshold))
         ways: tuple[tuple[float, Callable[[], Ints]], ...] = (  # each with about how many nanoseconds it takes
             (8.0 * len(masks) * len(differences), lambda: self._join(masks, weights, differences)),
             (15e3 * len(masks) + 5 * above, lambda: self._visit(masks, weights, admitted)),
-            (20.0 * len(self._every) * len(self._sizes), lambda: self._build(masks, weights, threshold)),
+            (1.2 * len(self._every) * len(self._sizes) * arrays, lambda: self._build(masks, weights, threshold)),
         )
         return np.where(self.fits, min(ways, key=itemgetter(0))[1](), 0)
 
@@ -125,7 +126,10 @@ class AllTables(Coverage):
 
     def _build(self, masks: Ints, weights: Ints, threshold: int) -> Ints:
         """All cuboids at once, D attribute by attribute: arrays by the cells still free, equal numbers share one."""
-        free = {threshold: counted(masks, weights, len(self._every))}
+        asked = counted(masks, weights, len(self._every))
+        if threshold >= self.thresholds[0]:  # every D in a table that fits
+            return _sums_inside(asked)
+        free = {threshold: asked}
         rest = math.prod(self._sizes)
         for axis in sorted(range(len(self._sizes)), key=lambda i: -self._sizes[i]):
             size = self._sizes[axis]
