@@ -222,5 +222,21 @@ def show_marginals(plan: Plan) -> None:
     console().print(grid)
     if len(plan.workload) > _SHOWN:
         note(f"... and {len(plan.workload) - _SHOWN:,} more tables: --json lists all of them")
+    for name, value in plan.details.items():
+        if name != "note":
+            console().print(visible(f"{name.replace('_', ' ')}: {in_words(value)}"), highlight=False)
     if "note" in plan.details:
         note(plan.details["note"])
+
+
+def in_words(value: Any) -> str:
+    """A detail of a plan, for people.
+
+    >>> in_words({"age": [3, 4]}), in_words(784.0), in_words(["age*sex", "sex"])
+    ('age 3, 4', '784', 'age*sex, sex')
+    """
+    if isinstance(value, dict):
+        return "; ".join(f"{key} {in_words(part)}" for key, part in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(map(in_words, value)) or "none"
+    return number(value) if isinstance(value, float) else str(value)
