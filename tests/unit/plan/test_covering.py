@@ -10,6 +10,7 @@ from hushcube.errors import NotApplicable
 from hushcube.model.privacy import Privacy
 from hushcube.model.workload import Workload
 from hushcube.plan import error
+from hushcube.plan.kinds import LatticePlan
 from hushcube.plan.planner import compare
 from hushcube.plan.request import Request
 from hushcube.plan.search.covers import GreedyCovers
@@ -65,9 +66,8 @@ def test_the_searched_error_is_the_planned_one():
         problem = SupportProblem(request)
         for support in problem.optimise([request.workload.marginals, ((0, 1, 2, 3),)], steps=3):
             plan = make_plan(request, "workload")
-            by_hand = type(plan)(
-                request, "by hand", "optimal", "gls", "direct", plan.basis, *_family(request, support, plan)
-            )
+            family, budgets = _family(request, support, plan)
+            by_hand = LatticePlan(request, "by hand", "optimal", "gls", "direct", budgets, plan.basis, family)
             cells = request.marginals.cells * request.weights
             assert (error.cell_variances(by_hand, exact=False) * cells).sum() == pytest.approx(support.error, rel=1e-6)
 
