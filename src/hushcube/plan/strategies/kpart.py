@@ -96,12 +96,12 @@ def _cube(request: Request) -> Cube:
     return Cube(coverage, attributes, single, public, cuboid, weights, energies)
 
 
-def refusal(request: Request) -> str | None:
+def refusal(request: Request, most: int = MOST_CUBOIDS) -> str | None:
     """Why tables cannot be selected for a request."""
     varying = sum(request.schema.sizes[i] > 1 for i in request.marginals.attributes.tolist())
-    if varying > MOST_ATTRIBUTES and len(request.marginals) > MOST_CUBOIDS:
+    if varying > MOST_ATTRIBUTES and len(request.marginals) > most:
         return (
-            f"beyond {MOST_ATTRIBUTES} attributes it selects for at most {MOST_CUBOIDS:,} tables; "
+            f"beyond {MOST_ATTRIBUTES} attributes it selects for at most {most:,} tables; "
             f"{len(request.marginals):,} are asked for"
         )
     return None

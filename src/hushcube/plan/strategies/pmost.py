@@ -32,6 +32,8 @@ from hushcube.plan.strategies import kpart
 from hushcube.plan.strategies.bmax import least_maximum
 from hushcube.plan.strategies.strategy import Strategy
 
+MOST_CUBOIDS: Final = 1024
+"""Beyond 16 attributes, the most tables that it chooses for: a greedy run for each number of precise magnifications."""
 _SHARE: Final = Fraction(1, 2)
 _ROUNDING: Final = 1e-9
 """Budgets are floats: a variance that far above the threshold is at the threshold."""
@@ -46,7 +48,7 @@ class PMost(Strategy):
         """Refuse very many tables of many attributes, and requests without tables of cells."""
         if not request.workload.marginals:
             return "it is for tables of cells, and only other sums are asked for"
-        return kpart.refusal(request)
+        return kpart.refusal(request, MOST_CUBOIDS)
 
     def plan(self, request: Request, budgets: Budgets, recovery: Recovery) -> Plan:
         """The tables with even budgets, or with those of the least total that keep what is precise."""
