@@ -294,3 +294,20 @@ def below(values, total):
     while sum(map(Fraction, floats.tolist())) > total:
         floats *= 1 - 2.0**-52
     return floats
+
+
+def record_draws(monkeypatch):
+    """Draw zeros for noise; returns the parameter of each drawn number, in the order of the drawing."""
+    parameters = []
+
+    def laplace(rates, numbers, entropy):
+        parameters.extend(rate for rate in rates for _ in range(numbers))
+        return np.zeros((len(rates), numbers), np.int64)
+
+    def gaussian(variances, multipliers, entropy):
+        parameters.extend(variance * int(m) for variance in variances for m in multipliers)
+        return np.zeros((len(variances), len(multipliers)), np.int64)
+
+    monkeypatch.setattr("hushcube.private.kinds.base.discrete_laplace", laplace)
+    monkeypatch.setattr("hushcube.private.kinds.base.discrete_gaussian", gaussian)
+    return parameters

@@ -25,31 +25,6 @@ CANDIDATE_KEYS = {
 }
 
 
-@pytest.fixture
-def done(desk, capsys):
-    """Run a command that must succeed; returns standard output and standard error."""
-
-    def check(*arguments, code=0):
-        assert run(list(arguments)) == code
-        captured = capsys.readouterr()
-        return captured.out, captured.err
-
-    return check
-
-
-@pytest.fixture
-def document(done):
-    """Run a command with --json: standard output is one document, and nothing else."""
-
-    def read(*arguments, code=0):
-        out, err = done(*arguments, "--json", code=code)
-        read.err = err
-        assert out.endswith("\n") and out.count("\n") == 1
-        return json.loads(out, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
-
-    return read
-
-
 # ------------------------------------------------------------------------------------------------------------- plan
 
 

@@ -15,30 +15,6 @@ TARGET = ["--target", "age*sex: stderr<=20"]
 
 
 @pytest.fixture
-def done(desk, capsys):
-    """Run a command that must succeed; returns standard output and standard error."""
-
-    def check(*arguments):
-        assert run(list(arguments)) == 0
-        captured = capsys.readouterr()
-        return captured.out, captured.err
-
-    return check
-
-
-@pytest.fixture
-def document(done):
-    """Run a command with --json: standard output is one document, and nothing else."""
-
-    def read(*arguments):
-        out, _ = done(*arguments, "--json")
-        assert out.count("\n") == 1
-        return json.loads(out)
-
-    return read
-
-
-@pytest.fixture
 def refused(desk, capsys):
     """Run a command that must be refused: exit code 2, the field and the fix named, nothing written."""
 

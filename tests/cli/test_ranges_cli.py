@@ -1,7 +1,5 @@
 """Ranges on the command line: plan, release, show, and what is refused."""
 
-import json
-
 import numpy as np
 import pytest
 
@@ -10,28 +8,6 @@ from hushcube.cli import run
 
 PREFIX = ["--schema", "people.yaml", "--workload", "prefix(age)*sex"]
 BOTH = [*PREFIX, "--workload", "ranges(income)=2,region"]
-
-
-@pytest.fixture
-def done(desk, capsys):
-    """Run a command that must succeed; returns standard output and standard error."""
-
-    def check(*arguments):
-        assert run(list(arguments)) == 0
-        captured = capsys.readouterr()
-        return captured.out, captured.err
-
-    return check
-
-
-@pytest.fixture
-def document(done):
-    """Run a command with --json: standard output is one document."""
-
-    def read(*arguments):
-        return json.loads(done(*arguments, "--json")[0], parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
-
-    return read
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from itertools import combinations_with_replacement, product
 import numpy as np
 import pytest
 
-from helpers import NEIGHBOURS, MemoryEngine, all_subsets, every_plan, label, make_request
+from helpers import NEIGHBOURS, MemoryEngine, all_subsets, every_plan, label, make_request, record_draws
 from hushcube.errors import HushcubeError
 from hushcube.lattice.basis import BASES
 from hushcube.lattice.family import Family
@@ -25,20 +25,7 @@ ROUND_UP = 1 + Fraction(1, 2**40)  # how far above the truth a replace-one cost 
 
 @pytest.fixture
 def drawn(monkeypatch):
-    """The parameter of each drawn number, in the order of the drawing."""
-    parameters = []
-
-    def laplace(rates, numbers, entropy):
-        parameters.extend(rate for rate in rates for _ in range(numbers))
-        return np.zeros((len(rates), numbers), np.int64)
-
-    def gaussian(variances, multipliers, entropy):
-        parameters.extend(variance * int(m) for variance in variances for m in multipliers)
-        return np.zeros((len(variances), len(multipliers)), np.int64)
-
-    monkeypatch.setattr("hushcube.private.kinds.base.discrete_laplace", laplace)
-    monkeypatch.setattr("hushcube.private.kinds.base.discrete_gaussian", gaussian)
-    return parameters
+    return record_draws(monkeypatch)
 
 
 def databases(sizes, most=2):

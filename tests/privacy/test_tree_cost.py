@@ -12,7 +12,7 @@ from itertools import combinations_with_replacement, product
 import numpy as np
 import pytest
 
-from helpers import NEIGHBOURS, MemoryEngine, label
+from helpers import NEIGHBOURS, MemoryEngine, label, record_draws
 from hushcube.errors import BadInput, BudgetExceeded, PlanError
 from hushcube.lattice.trees import Tree
 from hushcube.plan import calibrate
@@ -33,20 +33,7 @@ NEARLY = 1 + Fraction(1, 2**39)
 
 @pytest.fixture
 def drawn(monkeypatch):
-    """The parameter of each drawn number, in the order of the drawing."""
-    parameters = []
-
-    def laplace(rates, numbers, entropy):
-        parameters.extend(rate for rate in rates for _ in range(numbers))
-        return np.zeros((len(rates), numbers), np.int64)
-
-    def gaussian(variances, multipliers, entropy):
-        parameters.extend(variance * int(m) for variance in variances for m in multipliers)
-        return np.zeros((len(variances), len(multipliers)), np.int64)
-
-    monkeypatch.setattr("hushcube.private.kinds.base.discrete_laplace", laplace)
-    monkeypatch.setattr("hushcube.private.kinds.base.discrete_gaussian", gaussian)
-    return parameters
+    return record_draws(monkeypatch)
 
 
 def make_plans(sizes, privacy, neighbours):

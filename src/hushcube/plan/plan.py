@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.errors import BadInput, BudgetExceeded, NotApplicable, PlanError
+from hushcube.model.marginal import Marginal
 from hushcube.model.noise import LARGEST_VARIANCE, SMALLEST_RATE
 from hushcube.model.privacy import Privacy
 from hushcube.model.queries import query_table
@@ -251,3 +252,11 @@ class Plan(ABC):
         if {**plan.to_dict(), "digest": plan.digest} != raw:
             raise PlanError("plan, digest", "does not fit the plan: the file was changed", again)
         return plan
+
+
+def read_marginal(raw: Any, schema: Schema) -> Marginal:
+    """A marginal from a plan file: increasing positions in the schema."""
+    marginal = tuple(map(int, raw))
+    if list(marginal) != sorted(set(marginal)) or not all(0 <= i < len(schema) for i in marginal):
+        raise ValueError
+    return marginal

@@ -24,7 +24,7 @@ from hushcube.model.rows import SparseRows
 from hushcube.model.schema import Schema
 from hushcube.plan import calibrate, row_cost
 from hushcube.plan.matching import Matches, outside
-from hushcube.plan.plan import Plan
+from hushcube.plan.plan import Plan, read_marginal
 from hushcube.plan.row_space import RowSpace, row_space
 
 Floats = NDArray[np.float64]
@@ -123,11 +123,8 @@ class MatrixPlan(Plan, kind="matrix"):
     @classmethod
     def from_design(cls, raw: dict[str, Any], schema: Schema) -> dict[str, Any]:
         """The rows and their groups from the JSON form."""
-        marginal = tuple(map(int, raw["marginal"]))
-        if list(marginal) != sorted(set(marginal)) or not all(0 <= i < len(schema) for i in marginal):
-            raise ValueError
         return {
-            "marginal": marginal,
+            "marginal": read_marginal(raw["marginal"], schema),
             "rows": SparseRows.from_dict(raw["rows"]),
             "group_of": tuple(map(int, raw["group_of"])),
         }

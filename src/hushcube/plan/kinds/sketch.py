@@ -34,7 +34,7 @@ from hushcube.plan import calibrate
 from hushcube.plan.cost import exact_sum
 from hushcube.plan.hashing import throw
 from hushcube.plan.options import ESTIMATES, Estimate
-from hushcube.plan.plan import Plan
+from hushcube.plan.plan import Plan, read_marginal
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -140,11 +140,8 @@ class SketchPlan(Plan, kind="sketch"):
     @classmethod
     def from_design(cls, raw: dict[str, Any], schema: Schema) -> dict[str, Any]:
         """The buckets from the JSON form."""
-        marginal = tuple(map(int, raw["marginal"]))
-        if list(marginal) != sorted(set(marginal)) or not all(0 <= i < len(schema) for i in marginal):
-            raise ValueError
         return {
-            "marginal": marginal,
+            "marginal": read_marginal(raw["marginal"], schema),
             "buckets": int(raw["buckets"]),
             "seed": int(raw["seed"]),
             "estimate": cast("Estimate", raw["estimate"]),
