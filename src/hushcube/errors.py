@@ -12,7 +12,9 @@ HushcubeError                 anything hushcube raises on purpose
 │   ├── PlanError             a plan file that is damaged or was changed
 │   ├── OutputError           the folder to write to
 │   ├── BundleError           a release that is damaged, was changed, or is not one
+│   ├── FactsError            public facts that cannot be read, or that contradict each other
 │   └── QueryError            a question that a release cannot answer
+├── TimeLimitReached          post-processing that took longer than it was allowed; what was there is untouched
 └── MissingDependency         an optional package that is not installed
 
 Messages never hold data: a value found in a row is not repeated in an error.
@@ -103,6 +105,21 @@ class BundleError(BadInput):
 
 class QueryError(BadInput):
     """A question that a release cannot answer."""
+
+
+class FactsError(BadInput):
+    """Public facts that cannot be read, or that no table can satisfy."""
+
+
+class TimeLimitReached(HushcubeError):
+    """Post-processing that took longer than it was allowed."""
+
+    def __init__(self, seconds: float, work: str) -> None:
+        super().__init__(
+            f"--time-limit: {work} did not finish within {seconds:g} seconds; nothing was changed. "
+            "Fix: allow more time, or choose a faster method."
+        )
+        self.seconds = seconds
 
 
 class MissingDependency(HushcubeError):

@@ -10,12 +10,14 @@ No vector of the domain's size appears, and no matrix is inverted.       [Ding e
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.lattice import hadamard, helmert
+from hushcube.lattice.basis import MARGINAL
 from hushcube.lattice.family import Batch, Family
 from hushcube.lattice.variances import kernel
 from hushcube.model.measurement import Measurement
@@ -27,45 +29,60 @@ Floats = NDArray[np.float64]
 _CHUNK: Final = 2**18
 
 
-def estimate(plan: LatticePlan, measurement: Measurement) -> Coefficients:
-    """The coefficients of every residual space of the workload."""
+def estimate(plan: LatticePlan, measurement: Measurement, spaces: Family | None = None) -> Coefficients:
+    """The coefficients of every residual space of the workload, or of the given ones (zero where none was measured)."""
     if plan.basis.name == "helmert":  # each space was measured once, in this very basis
         return Coefficients(plan.measured, measurement.values)
-    spaces = plan.request.spaces
-    result = Coefficients(spaces, tuple(np.zeros((len(b.ids), *(n - 1 for n in b.shape))) for b in spaces.batches))
+    spaces = plan.request.spaces if spaces is None else spaces
+    result = _zeros(spaces)
     weights = recovery_weights(plan)
     scale = kernel(plan.basis, plan.measured, weights, spaces)
-    with np.errstate(divide="ignore"):
-        inverse = np.where(scale > 0, 1 / scale, 0.0)
+    shares = weights / plan.measured.cells
     for batch, values in zip(plan.measured.batches, measurement.values, strict=True):
-        _accumulate(plan, batch, values, weights / plan.measured.cells, inverse, result)
+        for part in batch.parts(_CHUNK):
+            _accumulate(batch, part, _adjoint(plan, values[part], batch.shape), shares, _inverse(scale), result)
     _insert_public_total(plan, measurement, result)
     return result
 
 
+def combine(tables: Family, values: Sequence[Floats], weights: Floats, spaces: Family) -> Coefficients:
+    """The coefficients of the consistent tables nearest to given ones: sum_A weights_A ||table_A - given_A||² is least.
+
+    `values` holds one array (tables, *shape) for each batch of the family.
+    """
+    result = _zeros(spaces)
+    scale = kernel(MARGINAL, tables, weights, spaces)
+    for batch, given in zip(tables.batches, values, strict=True):
+        for part in batch.parts(_CHUNK):
+            _accumulate(batch, part, given[part], weights / tables.cells, _inverse(scale), result)
+    return result
+
+
+def _zeros(spaces: Family) -> Coefficients:
+    return Coefficients(spaces, tuple(np.zeros((len(b.ids), *(n - 1 for n in b.shape))) for b in spaces.batches))
+
+
+def _inverse(scale: Floats) -> Floats:
+    return np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
+
+
 def _accumulate(
-    plan: LatticePlan,
-    batch: Batch,
-    values: NDArray[np.int64],
-    weights: Floats,
-    inverse: Floats,
-    result: Coefficients,
+    batch: Batch, part: slice, tables: Floats, shares: Floats, inverse: Floats, result: Coefficients
 ) -> None:
-    axes = range(1, len(batch.shape) + 1)
-    for part in batch.parts(_CHUNK):
-        coefficients = helmert.forward(_adjoint(plan, values[part], batch.shape), axes)
-        share = weights[batch.ids[part]]
-        level: list[NDArray[np.int32]] = [np.zeros((0, k), np.int32) for k in range(len(batch.shape))]
-        members = Family(plan.schema.sizes, [*level, batch.rows[part]])  # keeps the batch's order, which is sorted
-        for pair in members.inclusions(result.spaces):
-            if pair.kept.ndim == 1:
-                chosen = coefficients[(pair.big, *_block(pair.kept.tolist()))]
-                factor = (share[pair.big] * inverse[pair.small]).reshape(-1, *[1] * (chosen.ndim - 1))
-                result.add(pair.small, chosen * factor)
-                continue
-            for big, small, kept in zip(pair.big.tolist(), pair.small.tolist(), pair.kept.tolist(), strict=True):
-                chosen = coefficients[(big, *_block(kept))]
-                result.add(np.array([small]), chosen[None] * (share[big] * inverse[small]))
+    coefficients = helmert.forward(tables, range(1, len(batch.shape) + 1))
+    share = shares[batch.ids[part]]
+    level: list[NDArray[np.int32]] = [np.zeros((0, k), np.int32) for k in range(len(batch.shape))]
+    # keeps the batch's order, which is sorted
+    members = Family(result.spaces.sizes, [*level, batch.rows[part]])
+    for pair in members.inclusions(result.spaces):
+        if pair.kept.ndim == 1:
+            chosen = coefficients[(pair.big, *_block(pair.kept.tolist()))]
+            factor = (share[pair.big] * inverse[pair.small]).reshape(-1, *[1] * (chosen.ndim - 1))
+            result.add(pair.small, chosen * factor)
+            continue
+        for big, small, kept in zip(pair.big.tolist(), pair.small.tolist(), pair.kept.tolist(), strict=True):
+            chosen = coefficients[(big, *_block(kept))]
+            result.add(np.array([small]), chosen[None] * (share[big] * inverse[small]))
 
 
 def _adjoint(plan: LatticePlan, values: NDArray[np.int64], shape: tuple[int, ...]) -> Floats:

@@ -1,0 +1,31 @@
+"""How long post-processing may take, and how it says where it is."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from hushcube.errors import TimeLimitReached
+
+Progress = Callable[[str, float], None]
+
+
+@dataclass(frozen=True)
+class Clock:
+    """A time limit (None: no limit) that began when the clock was made, and where progress is told."""
+
+    seconds: float | None = None
+    progress: Progress = lambda _stage, _share: None
+    started: float = field(default_factory=time.monotonic)
+
+    @property
+    def left(self) -> float:
+        """The seconds that are left; infinite without a limit."""
+        return float("inf") if self.seconds is None else self.started + self.seconds - time.monotonic()
+
+    def tick(self, stage: str, share: float) -> None:
+        """Say how far a stage is; raises where the time is up."""
+        if self.left <= 0:
+            raise TimeLimitReached(self.seconds or 0.0, stage)
+        self.progress(stage, min(max(share, 0.0), 1.0))
