@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 WORKERS ?= $(shell nproc 2>/dev/null || echo 2)
 
-.PHONY: demo test check bench pictures tables clean
+.PHONY: demo test check bench pictures tables faces clean
 
 demo: .venv/ready
 	$(BIN)/hushcube demo
@@ -25,6 +25,9 @@ pictures: .venv/ready
 
 tables: .venv/ready
 	$(BIN)/python -m benchmarks.tables
+
+faces: .venv/ready
+	$(BIN)/python -m benchmarks.face_values
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -m venv .venv || { [ "$$(id -u)" = 0 ] && apt-get update && apt-get install -y python3-venv && $(PYTHON) -m venv .venv; } \

@@ -1,7 +1,7 @@
 """hushcube: differentially private data cubes and contingency tables that add up, with an error bar on every cell.
 
-The verbs are in `hushcube.api`: plan, compare, release, open_release. The nouns are here, imported when they are used,
-so that `import hushcube` and `hushcube --help` are fast.
+The verbs are in `hushcube.api`: plan, compare, release, recover, synthesize, open_release. The nouns are here, imported
+when they are used, so that `import hushcube` and `hushcube --help` are fast.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from hushcube.api import open_release
     from hushcube.model.attribute import Attribute
+    from hushcube.model.facts import Facts
     from hushcube.model.privacy import Privacy
     from hushcube.model.schema import Schema
     from hushcube.model.table import NoisyTable
     from hushcube.model.workload import Workload
     from hushcube.plan.plan import Plan
+    from hushcube.recover.faces.value import FaceValue
     from hushcube.release.release import Estimate, Release
 
 __version__ = "0.1.0"
@@ -24,6 +26,8 @@ __version__ = "0.1.0"
 __all__ = [
     "Attribute",
     "Estimate",
+    "FaceValue",
+    "Facts",
     "NoisyTable",
     "Plan",
     "Privacy",
@@ -36,6 +40,8 @@ __all__ = [
 _HOMES = {
     "Attribute": "model.attribute",
     "Estimate": "release.release",
+    "FaceValue": "recover.faces.value",
+    "Facts": "model.facts",
     "NoisyTable": "model.table",
     "Plan": "plan.plan",
     "Privacy": "model.privacy",

@@ -11,8 +11,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, get_args
+
+import numpy as np
+from numpy.typing import NDArray
 
 from hushcube.errors import BadInput
 from hushcube.model.form import QueryTable
@@ -29,13 +33,18 @@ from hushcube.plan.request import Request
 from hushcube.plan.targets import Target
 from hushcube.plan.what_if import Amount, Scenario
 from hushcube.plan.what_if import what_if as compare_budgets
-from hushcube.release.bundle import check_output, open_bundle, write
+from hushcube.recover.faces.clock import Clock
+from hushcube.recover.faces.face import check_face, make_face
+from hushcube.recover.faces.value import FaceValue
+from hushcube.release.bundle import add_face, check_output, open_bundle, write
+from hushcube.release.faces import PublishedFace
 from hushcube.release.release import Release
 
 Progress = Callable[[str, float], None]
 Queries = QueryTable | tuple[Sequence[str] | None, Any]
 """A matrix of queries: the attributes of a table (None: all), and rows over its cells, dense or sparse."""
 _DEFAULT: Final = Options()
+_WHOLE: Final = FaceValue()
 
 
 def compare(
@@ -154,12 +163,15 @@ def release(
     out: str | Path | None = None,
     query: str | None = None,
     seed: int | None = None,
+    face: FaceValue | None = None,
+    time_limit: float | None = None,
     progress: Progress | None = None,
 ) -> Release:
     """Measure a plan on data, once, and publish: in memory, or as a new folder `out`.
 
     `data` is a path (CSV, Parquet, DuckDB), or a pandas, polars or Arrow frame. With a `seed` the noise can be repeated
-    by anyone who knows it: the release is stamped NOT PRIVATE.
+    by anyone who knows it: the release is stamped NOT PRIVATE. A `face` adds tables at face value; whatever can be
+    refused is refused before anything is measured, and a folder is published before the face is made.
     """
     from hushcube.private.engines import open_source
     from hushcube.private.measure import measure
@@ -172,13 +184,76 @@ def release(
     folder = None if out is None else Path(out)
     if folder is not None:
         check_output(folder)
+    if face is not None:
+        check_face(plan, face, Clock(time_limit))
     engine = open_source(data, query=query)
     entropy = None if seed is None else SeededEntropy(seed)
     published = Release.of(plan, measure(plan, engine, entropy=entropy, progress=progress))
     if folder is None:
-        return published
+        return published if face is None else recover(published, face, time_limit=time_limit, progress=progress)
     write(published, folder, progress=progress)
+    if face is not None:
+        return recover(folder, face, time_limit=time_limit, progress=progress)
     return open_bundle(folder, verify=False)
+
+
+def recover(
+    release: Release | str | Path,
+    face: FaceValue = _WHOLE,
+    *,
+    out: str | Path | None = None,
+    time_limit: float | None = None,
+    progress: Progress | None = None,
+) -> Release:
+    """A release with one more face, from its stored measurements; costs no budget.
+
+    A folder is written again in its place, or to `out`; a release in memory stays there.
+    """
+    clock = Clock(time_limit, progress or _silent)
+    if isinstance(release, Release):
+        made = make_face(release.plan, release.source.measurement(), face, clock)
+        return release.with_face(PublishedFace.of(made))
+    opened = open_bundle(Path(release))
+    made = make_face(opened.plan, opened.source.measurement(), face, clock)
+    add_face(Path(release), PublishedFace.of(made), out=None if out is None else Path(out), progress=progress)
+    return open_bundle(Path(release if out is None else out), verify=False)
+
+
+@dataclass(frozen=True, eq=False)
+class SyntheticPeople:
+    """Made-up people: `codes` are positions (people, attributes) in the schema's labels."""
+
+    codes: NDArray[np.integer]
+    report: dict[str, Any]
+
+
+def synthesize(
+    release: Release | str | Path,
+    face: FaceValue = _WHOLE,
+    *,
+    out: str | Path | None = None,
+    time_limit: float | None = None,
+    progress: Progress | None = None,
+) -> SyntheticPeople:
+    """People whose tables match a release; those of its face-valid face, where they are asked for as they are."""
+    from hushcube.release.people import write_people
+
+    opened = release if isinstance(release, Release) else open_bundle(Path(release))
+    published = opened.faces.get(face.name)
+    if published is not None and published.read_people is not None and face == _WHOLE:
+        people = SyntheticPeople(published.read_people(), {"found_by": "the face-valid face"})
+    else:
+        made = make_face(opened.plan, opened.source.measurement(), face, Clock(time_limit, progress or _silent))
+        if made.people is None:
+            raise BadInput("face", "has no people", "ask for the kind integral")
+        people = SyntheticPeople(made.people, made.report)
+    if out is not None:
+        write_people(people.codes, opened.schema, Path(out))
+    return people
+
+
+def _silent(_stage: str, _share: float) -> None:
+    """Progress that nobody watches."""
 
 
 def open_release(folder: str | Path, *, verify: bool = True) -> Release:

@@ -77,12 +77,14 @@ class NotApplicable(BadInput):
 class TooLarge(BadInput):
     """More cells than can be held; counted in Python integers before any memory is taken."""
 
-    def __init__(self, field: str, cells: int, limit: int) -> None:
-        super().__init__(
-            field,
-            f"{readable(cells)} cells are more than the {readable(limit)} that can be held",
-            "ask for smaller marginals, or declare coarser values or bins",
-        )
+    def __init__(
+        self,
+        field: str,
+        cells: int,
+        limit: int,
+        fix: str = "ask for smaller marginals, or declare coarser values or bins",
+    ) -> None:
+        super().__init__(field, f"{readable(cells)} cells are more than the {readable(limit)} that can be held", fix)
         self.cells = cells
         self.limit = limit
 

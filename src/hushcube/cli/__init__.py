@@ -16,9 +16,12 @@ from hushcube import __version__
 _VERBS = {
     "demo": "Plan, release and show the built-in Titanic data.",
     "plan": "Compare strategies and see the error of every table before any data is touched.",
+    "recover": "Add a face to a release: non-negative, whole numbers, other norms; costs no budget.",
     "release": "Measure a plan on data, once, and publish the tables.",
     "schema": "Check a schema file, or draft one from data.",
     "show": "Print a table of a release, with error bars.",
+    "synth": "Write synthetic people whose tables match a release.",
+    "verify": "Check a release: checksums, roll-ups, signs, whole numbers, people, public facts.",
 }
 
 
@@ -61,12 +64,12 @@ def run(arguments: list[str]) -> int:
     try:
         cli.main(args=arguments, prog_name="hushcube", standalone_mode=False)
     except click.exceptions.Abort:
-        return _fail("interrupted: nothing was published", 130)
+        return _fail("interrupted: nothing was written", 130)
     except click.ClickException as problem:
         problem.show()
         return 2
     except KeyboardInterrupt:
-        return _fail("interrupted: nothing was published", 130)
+        return _fail("interrupted: nothing was written", 130)
     except BadInput as problem:
         return _fail(str(problem), 2)
     except HushcubeError as problem:

@@ -8,9 +8,11 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from hushcube.cli.face_options import face_options, read_face, refuse_without_face, take, time_limit
 from hushcube.cli.options import as_json, make_comparison, planning, read_text
 from hushcube.cli.output import note, print_json, progress_bar
-from hushcube.errors import BadInput, PlanError
+from hushcube.cli.recover import describe
+from hushcube.errors import BadInput, HushcubeError, PlanError
 
 
 @click.command("release")
@@ -23,6 +25,7 @@ from hushcube.errors import BadInput, PlanError
     help="A query whose rows are the data, run by DuckDB (on --data's database, if given).",
 )
 @click.option("--out", metavar="FOLDER", help="The folder to publish; it must not exist yet.")
+@face_options
 @click.option("--seed", type=int, help="Repeatable noise for experiments: the release is stamped NOT PRIVATE.")
 @as_json
 def command(
@@ -36,10 +39,12 @@ def command(
 ) -> None:
     """Measure a plan on data, once, and publish the tables.
 
+    With --face-value the bundle holds two faces: the unbiased tables, and tables at face value (see `recover`).
+
     \b
     hushcube release plan.json --data people.parquet --out published
     hushcube release --schema people.yaml --workload 2-way --epsilon 1 --neighbours add-remove \\
-        --data people.csv --out published
+        --data people.csv --out published --face-value
     """
     from hushcube.api import release
     from hushcube.plan.plan import Plan
@@ -49,6 +54,9 @@ def command(
         raise BadInput("--data", "is not given", "name the data, for example `--data people.parquet`")
     if out is None:
         raise BadInput("--out", "is not given", "name a new folder for the release")
+    face = take(options)
+    refuse_without_face(face)
+    limit = time_limit(face)
     context = click.get_current_context()
     given = [name for name in options if context.get_parameter_source(name) is not ParameterSource.DEFAULT]
     if plan_file is not None and given:
@@ -59,7 +67,15 @@ def command(
             plan = Plan.from_json(read_text(plan_file, PlanError, "plan"))
         else:
             plan = make_comparison(options, progress).chosen
-        published = release(plan, data, query=query, out=out, seed=seed, progress=progress)
+        value = read_face(face, plan.schema) if face else None
+        try:
+            published = release(
+                plan, data, query=query, out=out, seed=seed, face=value, time_limit=limit, progress=progress
+            )
+        except (HushcubeError, KeyboardInterrupt):
+            if Path(out).exists():
+                note(f"the unbiased release is published in {out}; its face can be added with: hushcube recover {out}")
+            raise
     if not published.private:
         note("NOT PRIVATE: the noise came from --seed. Do not publish this release.")
     if as_json:
@@ -72,8 +88,11 @@ def command(
                 "privacy": plan.privacy.to_dict(),
                 "plan_digest": plan.digest,
                 "private": published.private,
+                "faces": {name: shown.description for name, shown in published.faces.items()},
             }
         )
     else:
         click.echo(f"published {len(published):,} tables ({published.cells:,} cells) in {out}: {plan.privacy}")
+        for name, shown in published.faces.items():
+            click.echo(f"and the face {name}: {describe(shown.description['report'])}")
         click.echo(f"look at them with: hushcube show {out}")

@@ -11,6 +11,7 @@ import click
 from hushcube.cli.options import as_json
 from hushcube.cli.output import console, note, number, print_json, visible
 from hushcube.errors import QueryError
+from hushcube.recover.faces.value import UNBIASED
 
 if TYPE_CHECKING:
     from hushcube.model.table import NoisyTable
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     help="Keep these cells; repeat it for more labels or attributes.",
 )
 @click.option("--sum", "as_sum", is_flag=True, help="Print the sum of the kept cells with its interval.")
+@click.option("--face", metavar="NAME", help="unbiased, or another face of the release.  [default: unbiased]")
 @click.option("--rows", type=click.IntRange(min=1), default=60, show_default=True, help="The most rows to print.")
 @click.option("--no-verify", is_flag=True, help="Skip the checksums (large releases).")
 @as_json
@@ -35,6 +37,7 @@ def command(
     marginal: str | None,
     where: tuple[str, ...],
     as_sum: bool,
+    face: str | None,
     rows: int,
     no_verify: bool,
     as_json: bool,
@@ -45,6 +48,7 @@ def command(
     hushcube show published
     hushcube show published age*sex --where sex=Female
     hushcube show published age*sex --where age=30 --where age=31 --sum
+    hushcube show published age*sex --face face-valid
     """
     from hushcube.api import open_release
 
@@ -54,24 +58,26 @@ def command(
     if marginal is None:
         if where or as_sum:
             raise QueryError("marginal", "is not given", "name a table, for example `hushcube show FOLDER age*sex`")
-        _show_contents(release, rows, as_json=as_json)
+        _show_contents(release, rows, face, as_json=as_json)
         return
     conditions = _conditions(where)
     if as_sum:
+        if face not in (None, UNBIASED):
+            raise QueryError("--face", "a sum has an interval on the unbiased face only", "leave --face or --sum out")
         _show_sum(release, marginal, conditions, as_json=as_json)
         return
-    table = release.table(marginal, conditions)
+    table = release.table(marginal, conditions, face=face or UNBIASED)
     if as_json:
         print_json(
             {
                 "attributes": list(table.attributes),
-                "face": "unbiased",
+                "face": face or UNBIASED,
                 "private": release.private,
-                "cells": list(_cells(table)),
+                "cells": list(_cells(table, intervals=face in (None, UNBIASED))),
             }
         )
     else:
-        show_table(table, release.schema.name, rows)
+        show_table(table, release.schema.name, rows, face=face or UNBIASED)
 
 
 def _conditions(where: tuple[str, ...]) -> dict[str, list[str]]:
@@ -84,7 +90,8 @@ def _conditions(where: tuple[str, ...]) -> dict[str, list[str]]:
     return conditions
 
 
-def _cells(table: NoisyTable) -> Any:
+def _cells(table: NoisyTable, *, intervals: bool) -> Any:
+    """One document a cell; intervals are those of the unbiased estimates, and stand only beside these."""
     numbers = zip(
         table.values.ravel().tolist(),
         table.std_errors.ravel().tolist(),
@@ -96,21 +103,23 @@ def _cells(table: NoisyTable) -> Any:
             **dict(zip(table.attributes, labels, strict=True)),
             "value": value,
             "std_error": std_error,
-            "low_95": value - margin,
-            "high_95": value + margin,
+            **({"low_95": value - margin, "high_95": value + margin} if intervals else {}),
         }
 
 
-def show_table(table: NoisyTable, name: str, rows: int, truth: Any = None, *, to: Any = None) -> None:
+def show_table(
+    table: NoisyTable, name: str, rows: int, truth: Any = None, *, face: str = UNBIASED, to: Any = None
+) -> None:
     """Cells with their error bars, drawn to scale; beside them the truth, where it is public."""
     from rich.table import Table
 
     words = visible("*".join(table.attributes)) or "total"
-    grid = Table(title=f"{visible(name)}: {words}, unbiased, with 95% margins", title_justify="left")
+    told = ", with 95% margins" if face == UNBIASED else ""
+    grid = Table(title=f"{visible(name)}: {words}, {face}{told}", title_justify="left")
     for attribute in table.attributes:
         grid.add_column(visible(attribute))
     grid.add_column("value", justify="right")
-    grid.add_column("margin", justify="right")
+    grid.add_column("margin" if face == UNBIASED else "unbiased margin", justify="right")
     grid.add_column("")
     if truth is not None:
         grid.add_column("truth", justify="right")
@@ -152,20 +161,25 @@ def _show_sum(release: Release, marginal: str, conditions: dict[str, list[str]],
         )
 
 
-def _show_contents(release: Release, rows: int, *, as_json: bool) -> None:
+def _show_contents(release: Release, rows: int, face: str | None, *, as_json: bool) -> None:
     from rich.table import Table
 
     from hushcube.plan.summary import table_errors
 
     plan = release.plan
+    faces = [face] if face is not None else [UNBIASED, *release.faces]
+    for name in faces:
+        if name != UNBIASED:
+            release.face(name)
     listed: list[dict[str, Any]] = [
         {
             "table": t.word,
             "attributes": list(t.attributes),
             "cells": t.cells,
-            "face": "unbiased",
+            "face": name,
             "std_error": t.std_error,
         }
+        for name in faces
         for t in table_errors(plan, published=True)
     ]
     if as_json:
@@ -174,6 +188,7 @@ def _show_contents(release: Release, rows: int, *, as_json: bool) -> None:
                 "name": release.schema.name,
                 "privacy": plan.privacy.to_dict(),
                 "private": release.private,
+                "faces": {name: shown.description for name, shown in release.faces.items()},
                 "tables": listed,
             }
         )
@@ -181,10 +196,13 @@ def _show_contents(release: Release, rows: int, *, as_json: bool) -> None:
     title = f"{visible(release.schema.name)}: {len(release):,} tables, {plan.privacy}"
     grid = Table(title=title, title_justify="left")
     grid.add_column("table")
+    if len(faces) > 1:
+        grid.add_column("face")
     grid.add_column("cells", justify="right")
     grid.add_column("standard error", justify="right")
     for entry in listed[:rows]:
-        grid.add_row(visible(entry["table"]), f"{entry['cells']:,}", number(entry["std_error"]))
+        shown = [entry["face"]] if len(faces) > 1 else []
+        grid.add_row(visible(entry["table"]), *shown, f"{entry['cells']:,}", number(entry["std_error"]))
     console().print(grid)
     if len(listed) > rows:
         note(f"... and {len(listed) - rows:,} more tables: --rows shows more, --json all")

@@ -178,12 +178,10 @@ class Attribute:
             raise SchemaError(where, "must be a mapping", "write for example {name: sex, values: [Female, Male]}")
         unknown = sorted(str(key) for key in raw.keys() - _KEYS)
         if unknown:
-            raise SchemaError(
-                where, f"has the unknown key {_short(unknown[0])}", f"use only {', '.join(sorted(_KEYS))}"
-            )
+            raise SchemaError(where, f"has the unknown key {short(unknown[0])}", f"use only {', '.join(sorted(_KEYS))}")
         if "name" not in raw:
             raise SchemaError(where, "has no name", "add `name:`")
-        where = f"attribute {_short(raw['name'])}"
+        where = f"attribute {short(raw['name'])}"
         for key in ("ordered",):
             if key in raw and not isinstance(raw[key], bool):
                 raise SchemaError(f"{where}, {key}", "must be true or false", f"write `{key}: true`")
@@ -196,17 +194,15 @@ class Attribute:
             bins=_sequence(where, "bins", raw["bins"]) if "bins" in raw else None,
             codes=raw.get("size"),
             ordered=raw.get("ordered"),
-            missing=_label(f"{where}, missing", raw["missing"]) if "missing" in raw else ERROR,
-            other=_label(f"{where}, other", raw["other"]) if "other" in raw else ERROR,
+            missing=label_of(f"{where}, missing", raw["missing"]) if "missing" in raw else ERROR,
+            other=label_of(f"{where}, other", raw["other"]) if "other" in raw else ERROR,
             column=raw.get("column"),
         )
 
 
 def _check_name(name: Any) -> None:
     if not _is_label(name) or name != name.strip() or len(name) > 200:
-        raise SchemaError(
-            "attribute name", f"{_short(name)} is not a name", "use a non-empty text without outer blanks"
-        )
+        raise SchemaError("attribute name", f"{short(name)} is not a name", "use a non-empty text without outer blanks")
     bad = sorted(set(name) & _RESERVED)
     if bad:
         raise SchemaError(
@@ -225,7 +221,7 @@ def _check_values(where: str, values: Any) -> None:
     seen: set[str] = set()
     for value in values:
         if not _is_label(value):
-            raise SchemaError(f"{where}, values", f"{_short(value)} is not a label", "use non-empty texts or numbers")
+            raise SchemaError(f"{where}, values", f"{short(value)} is not a label", "use non-empty texts or numbers")
         if value in seen:
             raise SchemaError(f"{where}, values", f"{value[:40]!r} stands there twice", "list each value once")
         seen.add(value)
@@ -283,10 +279,10 @@ def _sequence(where: str, key: str, raw: Any) -> tuple[Any, ...]:
 
 
 def _labels(where: str, raw: Any) -> tuple[str, ...]:
-    return tuple(_label(f"{where}, values", value) for value in _sequence(where, "values", raw))
+    return tuple(label_of(f"{where}, values", value) for value in _sequence(where, "values", raw))
 
 
-def _label(field: str, raw: Any) -> str:
+def label_of(field: str, raw: Any) -> str:
     """Labels are texts; a number or a truth value in YAML stands for its usual text."""
     if isinstance(raw, bool):
         return str(raw).lower()
@@ -294,7 +290,7 @@ def _label(field: str, raw: Any) -> str:
         return raw
     if isinstance(raw, int) or (isinstance(raw, float) and math.isfinite(raw)):
         return _number_text(raw)
-    raise SchemaError(field, f"{_short(raw)} is not a label", "use texts or numbers (null is declared by `missing:`)")
+    raise SchemaError(field, f"{short(raw)} is not a label", "use texts or numbers (null is declared by `missing:`)")
 
 
 def _is_label(raw: Any) -> bool:
@@ -304,7 +300,7 @@ def _is_label(raw: Any) -> bool:
     return raw.isascii() or not any("\ud800" <= c <= "\udfff" for c in raw)
 
 
-def _short(raw: Any) -> str:
+def short(raw: Any) -> str:
     """A few characters of what was written, for a message; YAML's anchors can make a small text a huge list."""
     return repr(raw[:40]) if isinstance(raw, str) else reprlib.repr(raw)[:40]
 

@@ -133,7 +133,7 @@ class Schema:
     def from_yaml(cls, text: str) -> Schema:
         """Read a schema file's text."""
         try:
-            raw = yaml.load(text, Loader=_Loader)  # noqa: S506 - a SafeLoader with fewer truth values
+            raw = yaml.load(text, Loader=Loader)  # noqa: S506 - a SafeLoader with fewer truth values
         except (ValueError, RecursionError):  # a number of thousands of digits, a thousand brackets
             problem = "holds a number that is too long, or lists that are too deep"
             raise SchemaError("schema", problem, "write a flat list of attributes") from None
@@ -152,7 +152,7 @@ _NUMBERS = {
 }
 
 
-class _Loader(yaml.SafeLoader):
+class Loader(yaml.SafeLoader):
     """YAML as people mean it: yes, no, 010, 12:30 and 2020-01-01 are labels; duplicate keys are errors.
 
     YAML 1.1 reads them as true, false, 8, 750 and a date. Only numbers written the one usual way are numbers here.
@@ -168,6 +168,7 @@ class _Loader(yaml.SafeLoader):
     }
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """A mapping whose keys are not repeated."""
         keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
         if "<<" in keys:  # merged mappings can grow without bound
             raise SchemaError("schema", "has the unknown key '<<'", "write each attribute out")

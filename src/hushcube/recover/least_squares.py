@@ -17,13 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.lattice import hadamard, helmert
-from hushcube.lattice.basis import MARGINAL
 from hushcube.lattice.family import Batch, Family
 from hushcube.lattice.variances import kernel
 from hushcube.model.measurement import Measurement
 from hushcube.plan.kinds.lattice import LatticePlan
 from hushcube.plan.kinds.lattice_errors import recovery_weights
 from hushcube.recover.coefficients import Coefficients
+from hushcube.recover.projection import Projection
 
 Floats = NDArray[np.float64]
 _CHUNK: Final = 2**18
@@ -50,12 +50,7 @@ def combine(tables: Family, values: Sequence[Floats], weights: Floats, spaces: F
 
     `values` holds one array (tables, *shape) for each batch of the family.
     """
-    result = _zeros(spaces)
-    scale = kernel(MARGINAL, tables, weights, spaces)
-    for batch, given in zip(tables.batches, values, strict=True):
-        for part in batch.parts(_CHUNK):
-            _accumulate(batch, part, given[part], weights / tables.cells, _inverse(scale), result)
-    return result
+    return Projection(tables, weights, spaces).coefficients(values)
 
 
 def _zeros(spaces: Family) -> Coefficients:

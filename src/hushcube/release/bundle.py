@@ -4,6 +4,7 @@
     tables/*.parquet       one row per cell: the attributes as labelled columns, then `value` and `std_error`
     measurements/          the noisy integers, in the plan's order: all that other post-processing needs
     plan.json, schema.yaml, PRIVACY.md
+    faces/NAME/            the same tables under another promise, and the synthetic people behind whole numbers
 
 Beyond 1,000 tables they are packed by order into files with columns attribute_1, label_1, ..., value, std_error; the
 manifest gives each table's file, its first row (`offset`) and its number of rows (`cells`).
@@ -19,6 +20,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,6 +32,9 @@ from hushcube.model.form import Form
 from hushcube.model.marginal import Marginal
 from hushcube.model.measurement import Measurement
 from hushcube.plan.plan import Plan
+from hushcube.recover.faces.value import NAMES, UNBIASED
+from hushcube.release.faces import PublishedFace
+from hushcube.release.people import read_people, write_people
 from hushcube.release.release import Release
 from hushcube.release.statement import NOT_PRIVATE, privacy_statement
 from hushcube.release.tables import read_table, write_tables
@@ -37,7 +42,9 @@ from hushcube.release.tables import read_table, write_tables
 Floats = NDArray[np.float64]
 Progress = Callable[[str, float], None]
 
-FORMAT: Final = 1
+FORMAT: Final = 2
+_READABLE: Final = (1, 2)
+"""Format 1 had no faces."""
 MEASUREMENTS: Final = "measurements/values.parquet"
 _PARTIAL: Final = ".hushcube-partial-"
 
@@ -67,14 +74,59 @@ def check_output(folder: Path) -> None:
 def write(release: Release, folder: Path, *, progress: Progress | None = None) -> None:
     """Write a release to a new folder; an interruption leaves nothing behind."""
     check_output(folder)
+    tell = progress or (lambda _stage, _share: None)
     with _all_or_nothing(folder) as work:
-        tables = write_tables(release, work, progress or (lambda _stage, _share: None))
+        tables = write_tables(release.plan, release.source, work, tell)
         _write_measurement(release.source.measurement(), work / MEASUREMENTS)
         (work / "plan.json").write_text(release.plan.to_json(), encoding="utf-8")
         (work / "schema.yaml").write_text(release.schema.to_yaml(), encoding="utf-8")
-        (work / "PRIVACY.md").write_text(privacy_statement(release.plan, private=release.private), encoding="utf-8")
-        manifest = _manifest(release, tables, work)
-        (work / "manifest.json").write_text(_manifest_text(manifest), encoding="utf-8")
+        for face in release.faces.values():
+            tables += _write_face(release.plan, face, work, tell)
+        _seal(release, tables, work)
+
+
+def add_face(folder: Path, face: PublishedFace, *, out: Path | None = None, progress: Progress | None = None) -> None:
+    """Write a bundle again with one more face: in its place, or to a new folder. What is there already is linked."""
+    release = open_bundle(folder, verify=False).with_face(face)
+    if out is not None:
+        check_output(out)
+    own = f"faces/{face.name}/"
+    with _all_or_nothing(out or folder, replace=out is None) as work:
+        for name in _read_manifest(folder)["checksums"]:
+            if not name.startswith(own) and name != "PRIVACY.md":
+                _link(folder / name, work / name)
+        entries = [entry for entry in _read_manifest(folder)["tables"] if entry["face"] != face.name]
+        entries += _write_face(release.plan, face, work, progress or (lambda _stage, _share: None))
+        _seal(release, entries, work)
+
+
+def _write_face(plan: Plan, face: PublishedFace, work: Path, progress: Progress) -> list[dict[str, Any]]:
+    entries = write_tables(plan, face.source, work, progress, face=face.name)
+    if face.read_people is not None:
+        write_people(face.read_people(), plan.schema, work / people_file(face.name))
+    return entries
+
+
+def people_file(face: str) -> str:
+    """Where the synthetic people of a face are kept."""
+    return f"faces/{face}/people.parquet"
+
+
+def _link(source: Path, target: Path) -> None:
+    """Files of a bundle never change, so a second bundle may share them."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        target.hardlink_to(source)
+    except OSError:
+        shutil.copyfile(source, target)
+
+
+def _seal(release: Release, tables: list[dict[str, Any]], work: Path) -> None:
+    """The privacy statement, and the manifest with every checksum."""
+    statement = privacy_statement(release.plan, private=release.private, faces=release.faces.values())
+    (work / "PRIVACY.md").write_text(statement, encoding="utf-8")
+    manifest = _manifest(release, tables, work)
+    (work / "manifest.json").write_text(_manifest_text(manifest), encoding="utf-8")
 
 
 def open_bundle(folder: Path, *, verify: bool = True) -> Release:
@@ -84,21 +136,40 @@ def open_bundle(folder: Path, *, verify: bool = True) -> Release:
         _verify(folder, manifest)
     try:
         plan = Plan.from_json((folder / "plan.json").read_text(encoding="utf-8"))
-        entries = {_key(entry, plan): entry for entry in manifest["tables"]}
+        described = manifest.get("faces", {})
+        faces: dict[str, dict[Marginal | str, dict[str, Any]]] = {name: {} for name in (UNBIASED, *described)}
+        for entry in manifest["tables"]:
+            faces[entry["face"]][_key(entry, plan)] = entry
         private = manifest["private"]
         stamped = "NOT PRIVATE" in (folder / "PRIVACY.md").read_text(encoding="utf-8")
         told = (manifest["plan_digest"], manifest["privacy"], manifest["schema"], private)
+        asked = {*plan.workload.published, *(form.word for form in plan.workload.forms)}
         if (
             told != (plan.digest, plan.privacy.to_dict(), plan.schema.to_dict(), not stamped)
-            or entries.keys() != {*plan.workload.published, *(form.word for form in plan.workload.forms)}
-            or not all(map(_is_entry, entries.values()))
+            or not set(described) <= set(NAMES.values())
+            or any(entries.keys() != asked for entries in faces.values())
+            or sum(map(len, faces.values())) != len(manifest["tables"])
+            or not all(_is_entry(entry) for entry in manifest["tables"])
         ):
             raise ValueError
+        published = {
+            name: PublishedFace(
+                name,
+                dict(description),
+                BundleTables(folder, plan, faces[name], private),
+                partial(read_people, folder / people_file(name), plan.schema)
+                if people_file(name) in manifest["checksums"]
+                else None,
+            )
+            for name, description in described.items()
+        }
+        for face in published.values():
+            face.facts(plan.schema)
     except (OSError, KeyError, TypeError, ValueError, AttributeError, RecursionError):
         raise _damaged("manifest.json", "does not fit the plan and the tables") from None
     except BadInput as problem:
         raise _damaged("plan.json", problem.problem) from None
-    return Release(plan, BundleTables(folder, plan, entries, private), private)
+    return Release(plan, BundleTables(folder, plan, faces[UNBIASED], private), private, published)
 
 
 class BundleTables:
@@ -148,20 +219,34 @@ class BundleTables:
 
 
 @contextmanager
-def _all_or_nothing(folder: Path) -> Iterator[Path]:
+def _all_or_nothing(folder: Path, *, replace: bool = False) -> Iterator[Path]:
     work = Path(tempfile.mkdtemp(dir=folder.absolute().parent, prefix=_PARTIAL))
     try:
         yield work
         work.chmod(0o755)
-        work.rename(folder)
+        if replace:
+            _exchange(folder, work)
+        else:
+            work.rename(folder)
     except BaseException as problem:
         shutil.rmtree(work, ignore_errors=True)
         if isinstance(problem, OSError):
             reason = (problem.strerror or "input/output error").lower()
-            raise HushcubeError(
-                f"out: writing failed ({reason}); nothing was published. Fix: make room, then release again."
-            ) from None
+            left = "the release is unchanged" if replace else "nothing was published"
+            raise HushcubeError(f"out: writing failed ({reason}); {left}. Fix: make room, then try again.") from None
         raise
+
+
+def _exchange(folder: Path, work: Path) -> None:
+    """Put a finished folder in the place of another, which comes back if that fails."""
+    old = work.with_name(work.name + "-old")
+    folder.rename(old)
+    try:
+        work.rename(folder)
+    except BaseException:
+        old.rename(folder)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
 
 
 def _write_measurement(measurement: Measurement, path: Path) -> None:
@@ -199,6 +284,7 @@ def _manifest(release: Release, tables: list[dict[str, Any]], work: Path) -> dic
         "plan_digest": plan.digest,
         "workload": list(plan.workload.words),
         "schema": plan.schema.to_dict(),
+        "faces": {name: face.description for name, face in release.faces.items()},
         "checksums": {path.relative_to(work).as_posix(): _sha256(path) for path in files},
         "tables": tables,
     }
@@ -229,7 +315,7 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
         manifest = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         raise _damaged("manifest.json", "cannot be read") from None
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+    if not isinstance(manifest, dict) or manifest.get("format") not in _READABLE:
         raise _damaged("manifest.json", "is not of this version of hushcube")
     return manifest
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 from typing import Protocol
@@ -21,21 +21,17 @@ from hushcube.model.table import NoisyTable, selection
 from hushcube.plan import error, margins
 from hushcube.plan.kinds import LatticePlan
 from hushcube.plan.plan import Plan
-from hushcube.recover.kinds import FormAnswers
+from hushcube.recover.faces.value import UNBIASED
 from hushcube.recover.recovery import recover
+from hushcube.release.faces import FormsFromCells, PublishedFace
+from hushcube.release.tables import Values
 
 Floats = NDArray[np.float64]
 Where = Mapping[str, str | Sequence[str]]
 
 
-class Tables(Protocol):
-    """Where published values come from: memory or a folder."""
-
-    def tables(self, rows: NDArray[np.int32], shape: tuple[int, ...]) -> Floats:
-        """The values of published marginals (rows of positions) of one shape; (marginals, *shape)."""
-
-    def form(self, form: Form) -> Floats:
-        """The values of a published form; of its shape."""
+class Tables(Values, Protocol):
+    """Where the unbiased values come from: memory or a folder."""
 
     def measurement(self) -> Measurement:
         """The noisy measurements behind them."""
@@ -53,11 +49,8 @@ class RecoveredTables:
         return self._answers.tables(rows, shape)
 
     def form(self, form: Form) -> Floats:
-        """The values of a published form: sums of its carrier's cells, unless the plan has a way of its own."""
-        if isinstance(self._answers, FormAnswers):
-            return self._answers.form(form)
-        carrier = np.array([form.marginal], dtype=np.int32).reshape(1, len(form.marginal))
-        return form.evaluate(self._answers.tables(carrier, form.carrier_shape)[0])
+        """The values of a published form."""
+        return FormsFromCells(self._answers).form(form)
 
     def measurement(self) -> Measurement:
         """The measurement itself."""
@@ -90,6 +83,8 @@ class Release:
     plan: Plan
     source: Tables
     private: bool
+    faces: Mapping[str, PublishedFace] = field(default_factory=dict)
+    """Other faces of the same measurement, by their names."""
 
     @property
     def schema(self) -> Schema:
@@ -100,6 +95,19 @@ class Release:
     def of(cls, plan: Plan, measurement: Measurement) -> Release:
         """The release that a measurement allows: its tables are recovered when asked for."""
         return cls(plan, RecoveredTables(plan, measurement), measurement.private)
+
+    def with_face(self, face: PublishedFace) -> Release:
+        """The release with one more face; one of the same name is replaced."""
+        return replace(self, faces={**self.faces, face.name: face})
+
+    def face(self, name: str) -> PublishedFace:
+        """A face by its name."""
+        if name not in self.faces:
+            known = ", ".join([UNBIASED, *self.faces])
+            raise QueryError(
+                "face", f"this release has no face {name!r}", f"use one of: {known}; `hushcube recover` adds others"
+            )
+        return self.faces[name]
 
     def __iter__(self) -> Iterator[str]:
         """The published tables as workload words."""
@@ -115,19 +123,21 @@ class Release:
         workload = self.plan.workload
         return sum(map(self.schema.cells, workload.published)) + sum(form.cells for form in workload.forms)
 
-    def table(self, marginal: str | Sequence[str], where: Where | None = None) -> NoisyTable:
+    def table(self, marginal: str | Sequence[str], where: Where | None = None, *, face: str = UNBIASED) -> NoisyTable:
         """A published marginal, or the roll-up of one, or the slice of either that `where` keeps.
 
         `marginal` is a word such as `age*sex`, or a sequence of names; `total`, or an empty sequence, is the total.
-        A form that was asked for is named by its word, such as `prefix(age)*sex`.
+        A form that was asked for is named by its word, such as `prefix(age)*sex`. The standard errors and margins are
+        those of the unbiased estimates, also beside the values of another face.
         """
+        source = self.source if face == UNBIASED else self.face(face).source
         form = self.plan.workload.form(marginal) if isinstance(marginal, str) else None
         if form is not None:
-            table = self._form_table(form)
+            table = self._form_table(form, source)
             return table if where is None else table.slice(where)
         wanted = self._marginal(marginal)
         published = self._published(wanted)
-        values = self._values(published)
+        values = self._values(published, source)
         if published != wanted:
             values = values.sum(axis=tuple(axis for axis, i in enumerate(published) if i not in wanted))
         variances, widths = self._errors(wanted, published)
@@ -158,19 +168,19 @@ class Release:
             kept[axes.get(i, slice(None))] = 1.0
             weights = np.multiply.outer(weights, kept)
         return Estimate(
-            float((weights * self._values(published)).sum()),
+            float((weights * self._values(published, self.source)).sum()),
             math.sqrt(error.sum_variance(self.plan, published, weights)),
             margins.sum_margin(self.plan, published, weights),
         )
 
-    def _form_table(self, form: Form) -> NoisyTable:
+    def _form_table(self, form: Form, source: Values) -> NoisyTable:
         deviations = np.sqrt(error.form_variances(self.plan, form, exact=True))
         widths = margins.any_margin(self.plan, deviations)
-        return NoisyTable(self.schema, form.marginal, self.source.form(form), deviations, widths, form=form)
+        return NoisyTable(self.schema, form.marginal, source.form(form), deviations, widths, form=form)
 
-    def _values(self, published: Marginal) -> Floats:
+    def _values(self, published: Marginal, source: Values) -> Floats:
         rows = np.array([published], dtype=np.int32).reshape(1, len(published))
-        return np.asarray(self.source.tables(rows, self.schema.shape(published))[0])
+        return np.asarray(source.tables(rows, self.schema.shape(published))[0], dtype=np.float64)
 
     def _errors(self, wanted: Marginal, published: Marginal) -> tuple[Floats, Floats]:
         """Variances and margins of the cells of a table; numbers of shape () where all cells are alike."""

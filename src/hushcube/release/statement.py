@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Final
+
 from hushcube.model.privacy import Privacy
 from hushcube.plan.plan import Plan
+from hushcube.release.faces import PublishedFace
 
+_PROMISES: Final = {
+    "consistent": "holds the nearest tables that add up; cells can be negative or fractional.",
+    "nonnegative": "holds tables that add up and have no negative cell; cells can be fractional.",
+    "face-valid": "holds whole numbers that add up, without negative cells: the counts of synthetic people "
+    "(`people.parquet`), who are made up and stand for nobody.",
+}
 NOT_PRIVATE = "NOT PRIVATE: the noise came from a seed. This release is for experiments and protects nobody."
 
 
-def privacy_statement(plan: Plan, *, private: bool) -> str:
+def privacy_statement(plan: Plan, *, private: bool, faces: Iterable[PublishedFace] = ()) -> str:
     """The text of PRIVACY.md."""
     privacy = plan.privacy
     lines = [f"# Privacy of the release `{plan.schema.name}`", ""]
@@ -31,8 +41,24 @@ def privacy_statement(plan: Plan, *, private: bool) -> str:
         *([f"Note: {plan.details['note']}.", ""] if "note" in plan.details else []),
         "The attributes and their values (`schema.yaml`) were declared as public; they are not protected.",
         "",
+        *(line for face in faces for line in _face(face, plan)),
     ]
     return "\n".join(lines)
+
+
+def _face(face: PublishedFace, plan: Plan) -> list[str]:
+    """What a face promises, and which public facts went into it."""
+    lines = [f"The face `{face.name}` (`faces/{face.name}`) {_PROMISES[face.name]}"]
+    lines[0] += " It is computed from the same noisy numbers, and costs no privacy."
+    if told := face.facts(plan.schema).describe():
+        lines += [
+            "",
+            "It also satisfies these facts, which the publisher declares to be public knowledge. They were not "
+            "measured, and the guarantee does not cover them:",
+            "",
+            *(f"- {sentence}" for sentence in told),
+        ]
+    return [*lines, ""]
 
 
 def _meaning(privacy: Privacy) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +21,7 @@ from hushcube.plan import error
 from hushcube.plan.kinds import LatticePlan
 from hushcube.plan.kinds.lattice_errors import is_uneven
 from hushcube.plan.plan import Plan
-from hushcube.release.release import Release
+from hushcube.recover.faces.value import NAMES, UNBIASED
 
 Floats = NDArray[np.float64]
 Entry = dict[str, Any]
@@ -31,40 +31,62 @@ _CHUNK: Final = 2**19
 """Cells held at once while streaming to disk."""
 
 
-def write_tables(release: Release, folder: Path, progress: Callable[[str, float], None]) -> list[Entry]:
-    """Write all published tables below `folder/tables`; returns their entries for the manifest."""
-    plan = release.plan
+class Values(Protocol):
+    """Where the values of tables and forms come from."""
+
+    def tables(self, rows: NDArray[np.int32], shape: tuple[int, ...]) -> Floats:
+        """The values of published marginals (rows of positions) of one shape; (marginals, *shape)."""
+
+    def form(self, form: Form) -> Floats:
+        """The values of a published form; of its shape."""
+
+
+def published_tables(plan: Plan) -> Family:
+    """The marginals that are published; carriers of queries are not."""
     family = plan.request.marginals
-    if len(plan.workload.published) < len(family):  # carriers of queries stay unpublished
+    if len(plan.workload.published) < len(family):
         family = Family.of(plan.workload.published, plan.schema.sizes)
-    (folder / "tables").mkdir()
+    return family
+
+
+def write_tables(
+    plan: Plan, source: Values, folder: Path, progress: Callable[[str, float], None], *, face: str = UNBIASED
+) -> list[Entry]:
+    """Write all tables of a face below `folder`; returns their entries for the manifest."""
+    family = published_tables(plan)
+    place = "tables" if face == UNBIASED else f"faces/{face}/tables"
+    (folder / place).mkdir(parents=True)
     done, total = 0.0, float(family.cells.sum())
-    with (_OneFileEach if len(family) <= MOST_FILES else _Packs)(release.schema, folder) as sink:
+    whole = face == NAMES["integral"]
+    with (_OneFileEach if len(family) <= MOST_FILES else _Packs)(plan.schema, folder, place) as sink:
         for batch in family.batches:
             for part in batch.parts(_CHUNK):
                 rows = batch.rows[part]
-                values = release.source.tables(rows, batch.shape)
-                sink.add(rows, batch.shape, values, _std_errors(plan, rows, batch.shape))
+                values = source.tables(rows, batch.shape)
+                sink.add(rows, batch.shape, _typed(values, whole), _std_errors(plan, rows, batch.shape))
                 done += values.size
                 progress("writing", min(done / total, 1.0))
         entries = sink.entries
     for form in plan.workload.forms:
-        entries.append(_write_form(release, form, folder, len(entries)))
-    return entries
+        entries.append(_write_form(plan, _typed(source.form(form), whole), form, folder, place, len(entries)))
+    return [{**entry, "face": face} for entry in entries]
 
 
-def _write_form(release: Release, form: Form, folder: Path, number: int) -> Entry:
+def _typed(values: Floats, whole: bool) -> NDArray[Any]:
+    return np.rint(values).astype(np.int64) if whole else values
+
+
+def _write_form(plan: Plan, values: NDArray[Any], form: Form, folder: Path, place: str, number: int) -> Entry:
     """One file for a form: its axes as labelled columns, then value and std_error."""
-    table = release.table(form.word)
-    name = f"tables/{number:04d}-{_slug(form.word)}.parquet"
+    name = f"{place}/{number:04d}-{_slug(form.word)}.parquet"
     columns: dict[str, Any] = {
         axis: pa.DictionaryArray.from_arrays(_positions(form.shape, at), pa.array(list(labels), pa.string()))
         for at, (axis, labels) in enumerate(zip(form.axes, form.labels, strict=True))
     }
-    columns |= _numbers(table.values, table.std_errors, taken=columns)
+    columns |= _numbers(values, np.sqrt(error.form_variances(plan, form, exact=True)), taken=columns)
     pq.write_table(pa.table(columns), folder / name, compression="zstd")
-    names = [release.schema.names[i] for i in form.marginal]
-    return {"attributes": names, "form": form.word, "file": name, "face": "unbiased", "cells": form.cells}
+    names = [plan.schema.names[i] for i in form.marginal]
+    return {"attributes": names, "form": form.word, "file": name, "cells": form.cells}
 
 
 def _slug(word: str) -> str:
@@ -102,10 +124,11 @@ def read_table(path: Path, attributes: list[str], offset: int | None, cells: int
 class _OneFileEach:
     """tables/0003-age-sex.parquet with the columns age, sex, value, std_error."""
 
-    def __init__(self, schema: Schema, folder: Path) -> None:
+    def __init__(self, schema: Schema, folder: Path, place: str) -> None:
         self.entries: list[Entry] = []
         self._schema = schema
         self._folder = folder
+        self._place = place
 
     def __enter__(self) -> _OneFileEach:
         return self
@@ -113,10 +136,10 @@ class _OneFileEach:
     def __exit__(self, *_: object) -> None:
         """Every file is closed as soon as it is written."""
 
-    def add(self, rows: NDArray[np.int32], shape: tuple[int, ...], values: Floats, std_errors: Floats) -> None:
+    def add(self, rows: NDArray[np.int32], shape: tuple[int, ...], values: NDArray[Any], std_errors: Floats) -> None:
         """Write one file for each marginal."""
         for marginal, table, errors in zip(map(tuple, rows.tolist()), values, std_errors, strict=True):
-            name = f"tables/{len(self.entries):04d}-{_slug(self._schema.describe(marginal))}.parquet"
+            name = f"{self._place}/{len(self.entries):04d}-{_slug(self._schema.describe(marginal))}.parquet"
             columns = {
                 self._schema.names[i]: _labels(self._schema, i, _positions(shape, axis))
                 for axis, i in enumerate(marginal)
@@ -129,10 +152,11 @@ class _OneFileEach:
 class _Packs:
     """tables/3-way.parquet with the columns attribute_1, label_1, ..., value, std_error; a table is a run of rows."""
 
-    def __init__(self, schema: Schema, folder: Path) -> None:
+    def __init__(self, schema: Schema, folder: Path, place: str) -> None:
         self.entries: list[Entry] = []
         self._schema = schema
         self._folder = folder
+        self._place = place
         self._writer: pq.ParquetWriter | None = None
         self._order = -1
         self._row = 0
@@ -147,7 +171,7 @@ class _Packs:
         if self._writer is not None:
             self._writer.close()
 
-    def add(self, rows: NDArray[np.int32], shape: tuple[int, ...], values: Floats, std_errors: Floats) -> None:
+    def add(self, rows: NDArray[np.int32], shape: tuple[int, ...], values: NDArray[Any], std_errors: Floats) -> None:
         """Append marginals of one shape; they come in increasing order (number of attributes)."""
         order, cells = len(shape), int(np.prod(shape, dtype=np.int64))
         columns: dict[str, Any] = {}
@@ -176,7 +200,7 @@ class _Packs:
 
     @property
     def _file(self) -> str:
-        return f"tables/{self._order}-way.parquet"
+        return f"{self._place}/{self._order}-way.parquet"
 
 
 def _std_errors(plan: Plan, rows: NDArray[np.int32], shape: tuple[int, ...]) -> Floats:
@@ -201,7 +225,7 @@ def _labels(schema: Schema, attribute: int, positions: NDArray[np.int32]) -> pa.
     return pa.DictionaryArray.from_arrays(positions, pa.array(schema.attributes[attribute].labels, pa.string()))
 
 
-def _numbers(values: Floats, std_errors: Floats, taken: dict[str, Any]) -> dict[str, Any]:
+def _numbers(values: NDArray[Any], std_errors: Floats, taken: dict[str, Any]) -> dict[str, Any]:
     """The two number columns, the last ones; underscores step aside for attributes of the same name, in any case."""
     used = {name.casefold() for name in taken}
     names = []
@@ -214,4 +238,4 @@ def _numbers(values: Floats, std_errors: Floats, taken: dict[str, Any]) -> dict[
 
 def _entry(schema: Schema, marginal: Marginal, file: str) -> Entry:
     names = [schema.names[i] for i in marginal]
-    return {"attributes": names, "file": file, "face": "unbiased", "cells": schema.cells(marginal)}
+    return {"attributes": names, "file": file, "cells": schema.cells(marginal)}

@@ -17,7 +17,8 @@ from hushcube.recover.faces.clock import Clock
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-_SILENT: Final = {"output_flag": False}
+_SILENT: Final[dict[str, Any]] = {"output_flag": False}
+_SIMPLEX: Final[dict[str, Any]] = {"solver": "simplex"}
 
 
 class Infeasible(Exception):
@@ -53,27 +54,32 @@ def solve(program: Program, clock: Clock, work: str, *, vertex: bool = False) ->
     """Solve a program: by the interior-point method alone, or to a vertex where the caller needs a basic solution."""
     highs = _highspy()
     solver = highs.Highs()
-    options: dict[str, Any] = {**_SILENT, "time_limit": max(clock.left, 0.0)}
-    if not len(program.whole):
-        options |= {"solver": "ipm", "run_crossover": "on" if vertex else "off"}
-    for name, value in options.items():
+    for name, value in _SILENT.items():
         solver.setOptionValue(name, value)
     solver.passModel(_model(highs, program))
-    clock.tick(work, 0.0)
     solver.HandleKeyboardInterrupt = True
-    solver.solve()
-    status = solver.getModelStatus()
-    if status == highs.HighsModelStatus.kTimeLimit:
+    clock.tick(work, 0.0)
+    status = highs.HighsModelStatus
+    ways: list[dict[str, Any]] = (
+        [{}] if len(program.whole) else [{"solver": "ipm", "run_crossover": "on" if vertex else "off"}, _SIMPLEX]
+    )
+    for way in ways:  # interior points can call an awkward program infeasible; simplex has the last word
+        for name, value in {**way, "time_limit": max(clock.left, 0.0)}.items():
+            solver.setOptionValue(name, value)
+        solver.solve()
+        found = solver.getModelStatus()
+        if found in (status.kOptimal, status.kTimeLimit, status.kInterrupt):
+            break
+    if found == status.kTimeLimit:
         raise TimeLimitReached(clock.seconds or 0.0, work)
-    if status in (highs.HighsModelStatus.kInfeasible, highs.HighsModelStatus.kUnboundedOrInfeasible):
-        raise Infeasible(f"{work}: no point satisfies all constraints")
-    if status == highs.HighsModelStatus.kInterrupt:
+    if found == status.kInterrupt:
         raise KeyboardInterrupt
-    if status != highs.HighsModelStatus.kOptimal:
-        raise HushcubeError(f"{work}: HiGHS stopped with {solver.modelStatusToString(status).lower()}")
-    found = solver.getSolution()
+    if found in (status.kInfeasible, status.kUnboundedOrInfeasible):
+        raise Infeasible(f"{work}: no point satisfies all constraints")
+    if found != status.kOptimal:
+        raise HushcubeError(f"{work}: HiGHS stopped with {solver.modelStatusToString(found).lower()}")
     return Solution(
-        np.asarray(found.col_value, np.float64),
+        np.asarray(solver.getSolution().col_value, np.float64),
         float(solver.getInfo().objective_function_value),
         bool(solver.getBasis().valid) and not len(program.whole),
     )

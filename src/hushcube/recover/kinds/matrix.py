@@ -16,15 +16,15 @@ Floats = NDArray[np.float64]
 
 @answers.register
 def _(plan: MatrixPlan, measurement: Measurement) -> Answers:
-    return MatchedRows(plan, measurement) if plan.recovery == "none" else LeastSquaresTable(plan, measurement)
+    numbers = measurement.values[0].astype(np.float64)
+    return MatchedRows(plan, numbers) if plan.recovery == "none" else LeastSquaresTable(plan, numbers)
 
 
 class LeastSquaresTable:
     """Sums of the table H z, which holds what the rows can answer; its cells alone may mean nothing."""
 
-    def __init__(self, plan: MatrixPlan, measurement: Measurement) -> None:
+    def __init__(self, plan: MatrixPlan, numbers: Floats) -> None:
         self._marginal = plan.marginal
-        numbers = measurement.values[0].astype(np.float64)
         self._table = (recovery_matrix(plan) @ numbers).reshape(plan.schema.shape(plan.marginal))
 
     def tables(self, rows: NDArray[np.int32], shape: tuple[int, ...]) -> Floats:
@@ -37,9 +37,9 @@ class LeastSquaresTable:
 class MatchedRows:
     """Each answer from the row that is a multiple of it."""
 
-    def __init__(self, plan: MatrixPlan, measurement: Measurement) -> None:
+    def __init__(self, plan: MatrixPlan, numbers: Floats) -> None:
         self._plan = plan
-        self._numbers = measurement.values[0].astype(np.float64)
+        self._numbers = numbers
 
     def tables(self, rows: NDArray[np.int32], shape: tuple[int, ...]) -> Floats:
         """The tables of marginals of one shape."""

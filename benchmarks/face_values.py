@@ -1,0 +1,120 @@
+"""Measure the error of every face on real data and write the table of docs/face-values.md: `make faces`.
+
+The same noisy measurement is behind all rows of a block: only the post-processing differs. The truth is known here, and
+this is the one place where it is compared with what was published; such a comparison is not private.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from concurrent.futures import ProcessPoolExecutor
+from itertools import product
+from pathlib import Path
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from benchmarks.__main__ import table
+from hushcube.api import plan, recover, release, synthesize
+from hushcube.recover.faces.people import PeopleTables
+from hushcube.recover.faces.value import UNBIASED, FaceValue
+from hushcube.release.people import read_people
+from tests.datasets import adult8_schema, nltcs_schema, shared
+
+PAGE = Path(__file__).parent.parent / "docs" / "face-values.md"
+MARK, END = "<!-- errors of faces: written by `make faces` -->", "<!-- end -->"
+DATA = {"Adult-8": ("adult8.parquet", adult8_schema), "NLTCS": ("nltcs.parquet", nltcs_schema)}
+WORDS, EPSILONS, SEEDS = ("2-way", "1..3-way"), ("1", "0.1"), range(3)
+FACES = {
+    "L1": FaceValue("consistent", norm="l1", weights="deviation"),
+    "L-infinity": FaceValue("consistent", norm="linf", weights="deviation"),
+    "non-negative, table by table": FaceValue("nonnegative", method="local"),
+    "non-negative, full table": FaceValue("nonnegative"),
+    "integral": FaceValue(),
+}
+
+
+def people_of(name, schema):
+    """The exact codes of a data set: the truth."""
+    frame = pq.read_table(shared(name))
+    codes = [
+        np.array([{label: i for i, label in enumerate(a.labels)}[str(v)] for v in frame.column(a.name).to_pylist()])
+        for a in schema.attributes
+    ]
+    return PeopleTables(np.stack(codes, axis=1), schema.sizes)
+
+
+def errors(source, truth, family):
+    """Absolute and squared errors summed over all cells of the workload."""
+    found = [source.tables(b.rows, b.shape) - truth.tables(b.rows, b.shape) for b in family.batches]
+    return np.array([sum(np.abs(d).sum() for d in found), sum((d**2).sum() for d in found)])
+
+
+def block(case):
+    """The rows of one data set, workload and epsilon: errors averaged over several draws of the noise."""
+    (name, words), epsilon = case
+    file, make_schema = DATA[name]
+    schema = make_schema()
+    chosen = plan(schema, words, epsilon=epsilon, neighbours="add-remove")
+    family, truth = chosen.request.marginals, people_of(file, schema)
+    sums, seconds = {}, {}
+
+    def add(label, source, start):
+        sums[label] = sums.get(label, 0) + errors(source, truth, family)
+        seconds[label] = seconds.get(label, 0) + time.perf_counter() - start
+
+    for seed in SEEDS:
+        start = time.perf_counter()
+        published = release(chosen, str(shared(file)), seed=seed)
+        add("least squares (unbiased)", published.source, start)
+        for label, value in FACES.items():
+            start = time.perf_counter()
+            published = recover(published, value)
+            add(label, published.face(value.name).source, start)
+        start = time.perf_counter()
+        with tempfile.TemporaryDirectory() as folder:
+            file_out = Path(folder) / "people.parquet"
+            synthesize(published, out=file_out)
+            people = PeopleTables(read_people(file_out, schema), schema.sizes)
+        add("synthetic people, counted from their file", people, start)
+    cells = family.cells.sum() * len(SEEDS)
+    base = sums["least squares (unbiased)"][1]
+    rows = [
+        {
+            "data": name,
+            "tables": words,
+            "epsilon": epsilon,
+            "face": label,
+            "mean absolute error": f"{absolute / cells:.2f}",
+            "root mean square error": f"{(squared / cells) ** 0.5:.2f}",
+            "total squared error": f"{squared / base:.3f}",
+            "seconds": f"{seconds[label] / len(SEEDS):.1f}",
+        }
+        for label, (absolute, squared) in sums.items()
+    ]
+    return chosen.strategy, rows
+
+
+def main():
+    start = time.perf_counter()
+    cases = list(product(product(DATA, WORDS), EPSILONS))
+    with ProcessPoolExecutor(2) as processes:
+        found = list(processes.map(block, cases))
+    rows = [row for _, part in found for row in part]
+    text = (
+        f"Averages of {len(SEEDS)} draws; strategy {', '.join(sorted({s for s, _ in found}))}; add-remove neighbours. "
+        "The total squared error is relative to least squares; seconds are those of one face on one core, "
+        f"two running side by side.\n\n{table(rows)}"
+    )
+    page = PAGE.read_text(encoding="utf-8")
+    head, _, rest = page.partition(MARK)
+    PAGE.write_text(f"{head}{MARK}\n\n{text}\n\n{END}{rest.partition(END)[2]}", encoding="utf-8")
+    print(f"wrote {PAGE.name} in {time.perf_counter() - start:.0f} s")
+
+
+if __name__ == "__main__":
+    main()

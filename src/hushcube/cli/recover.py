@@ -1,0 +1,70 @@
+"""`hushcube recover`: another face of a release, from its stored measurements, without new budget."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hushcube.cli.face_options import face_options, read_face, take, time_limit
+from hushcube.cli.options import as_json
+from hushcube.cli.output import note, number, print_json, progress_bar
+
+
+@click.command("recover")
+@click.argument("folder", metavar="BUNDLE")
+@face_options
+@click.option("--out", metavar="FOLDER", help="Write a new bundle there and leave BUNDLE as it is.")
+@as_json
+def command(folder: str, out: str | None, as_json: bool, **options: Any) -> None:
+    """Add a face to a release: tables that add up, without negative cells, or in whole numbers.
+
+    Everything is computed from the stored noisy measurements: no data is read, no budget is spent.
+    The unbiased tables and their standard errors stay.
+
+    \b
+    hushcube recover published                                  (whole numbers)
+    hushcube recover published --face-value nonnegative --facts facts.yaml
+    hushcube recover published --face-value consistent --norm l1 --out published-l1
+    """
+    from hushcube.api import open_release, recover
+    from hushcube.release.bundle import check_output
+
+    given = take(options)
+    limit = time_limit(given)
+    if out is not None:
+        check_output(Path(out))
+    release = open_release(folder)
+    value = read_face(given, release.schema)
+    with progress_bar() as progress:
+        published = recover(folder, value, out=out, time_limit=limit, progress=progress)
+    if not published.private:
+        note("NOT PRIVATE: the noise of this release came from a seed.")
+    face = published.face(value.name)
+    place = out or folder
+    if as_json:
+        print_json({"out": place, "face": face.name, "private": published.private, **face.description})
+        return
+    click.echo(f"added the face {face.name} to {place}: {describe(face.description['report'])}")
+    click.echo(f"look at it with: hushcube show {place} --face {face.name}  |  check it with: hushcube verify {place}")
+
+
+def describe(report: dict[str, Any]) -> str:
+    """What came out, in a line."""
+    parts = [f"found by {report['found_by']}"]
+    if "distance" in report:
+        parts.append(f"distance {number(report['distance'])} from the noisy tables")
+    if (certificate := report.get("certificate")) is not None:
+        parts.append(f"proved within {number(100 * certificate['share_of_noise'])}% of the noise from the nearest")
+    if "people" in report:
+        parts.append(f"{report['people']:,} synthetic people")
+    if "bound" in report:
+        bound = report["bound"]
+        parts.append(
+            f"theorem {bound['theorem']}: L1 error of every table at most {number(bound['largest_l1_error'])} "
+            f"(sharper: {number(bound['largest_l1_error_sharper'])}) with probability {bound['probability']:g}"
+        )
+    if "phantom_people" in report:
+        parts.append(f"{report['phantom_people']:,} phantom people added to the total")
+    return ", ".join(parts)

@@ -1,0 +1,61 @@
+"""`hushcube synth`: synthetic people whose tables match a release."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from hushcube.cli.face_options import face_knobs, read_face, take, time_limit
+from hushcube.cli.options import as_json, new_file
+from hushcube.cli.output import note, number, print_json, progress_bar
+from hushcube.errors import BadInput, OutputError
+
+
+@click.command("synth")
+@click.argument("folder", metavar="BUNDLE")
+@click.option(
+    "--rows", metavar="N|auto", default="auto", show_default=True, help="How many people; auto: as published."
+)
+@click.option("--out", metavar="FILE", help="The file to write: .parquet or .csv.")
+@face_knobs
+@as_json
+def command(folder: str, rows: str, out: str | None, as_json: bool, **options: Any) -> None:
+    """Write made-up people whose tables match the release. No data is read, no budget is spent.
+
+    With --rows auto and a face-valid face, these are the very people whose counts were published.
+
+    \b
+    hushcube synth published --out people.parquet
+    hushcube synth published --rows 1000 --out people.csv
+    """
+    from hushcube.api import open_release, synthesize
+    from hushcube.release.people import SUFFIXES
+
+    given = take(options)
+    limit = time_limit(given)
+    if out is None:
+        raise BadInput("--out", "is not given", "name a new file, for example `--out people.parquet`")
+    target = new_file(out)
+    if target.suffix not in SUFFIXES:
+        raise OutputError("--out", f"{out!r} is no kind of file that can be written", "end it in .parquet or .csv")
+    release = open_release(folder)
+    value = read_face(given, release.schema, kind="integral", rows=_rows(rows))
+    with progress_bar() as progress:
+        people = synthesize(release, value, out=target, time_limit=limit, progress=progress)
+    if not release.private:
+        note("NOT PRIVATE: the noise of this release came from a seed.")
+    if as_json:
+        print_json({"out": out, "rows": len(people.codes), "private": release.private, "report": people.report})
+        return
+    click.echo(f"wrote {len(people.codes):,} synthetic people to {out}; they are made up and stand for nobody")
+    if "rms_from_rounding" in people.report:
+        click.echo(f"their tables are {number(people.report['rms_from_rounding'])} people a cell from the wanted ones")
+
+
+def _rows(text: str) -> int | None:
+    if text == "auto":
+        return None
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 10**8:
+        raise BadInput("--rows", f"{text!r} is no number of people", "give a whole number up to 100,000,000, or auto")
+    return int(text)

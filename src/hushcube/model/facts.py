@@ -1,0 +1,311 @@
+"""What everybody knows about the people in the data: cells that are empty, and counts known from another source.
+
+A fact says how many people are in one cell of one marginal; a count of 0 is a structural zero. Facts are public, as
+the schema is: they are declared, they are published, and nothing protects them. The file form:
+
+    zeros:                                  # nobody is like this
+      - {sex: Male, pregnant: "yes"}
+      - {age: ["0", "1", "2"], marital: [Married, Widowed]}     # lists mean every combination
+    totals:                                 # known exactly from another public source
+      - {count: 32561}                      # everybody
+      - {where: {sex: Female}, count: 10771}
+
+Errors number the items from 1: `facts, totals[2], where, sex`.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice, product
+from typing import Any, Final
+
+import numpy as np
+import yaml
+from numpy.typing import NDArray
+
+from hushcube.errors import FactsError, SchemaError, readable
+from hushcube.model.attribute import label_of, short
+from hushcube.model.marginal import Marginal
+from hushcube.model.schema import Loader, Schema
+
+Ints = NDArray[np.int64]
+_Item = tuple[str, dict[int, tuple[int, ...]], int]
+"""One item of a file: where it stands, the values that are meant of each attribute, the count."""
+
+MAX_CELLS: Final = 100_000
+MAX_COUNT: Final = 10**12
+"""Far beyond any number of people, and small enough for exact sums in floats."""
+_LISTED: Final = 20
+"""How many facts of a kind are written out in words."""
+
+
+@dataclass(frozen=True)
+class Fact:
+    """The number of people in one cell of one marginal."""
+
+    marginal: Marginal
+    cell: tuple[int, ...]
+    count: int
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """The facts on one marginal as arrays: their numbers, cells (facts, attributes) and counts."""
+
+    ids: Ints
+    cells: Ints
+    counts: Ints
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Distinct facts, the zeros first, each kind ordered by marginal and cell; equal facts are merged.
+
+    >>> schema = Schema.from_yaml('''
+    ... attributes:
+    ...   - {name: sex, values: [Female, Male]}
+    ...   - {name: pregnant, values: ["yes", "no"]}
+    ... ''')
+    >>> facts = Facts.of(schema, zeros=[{"sex": "Male", "pregnant": "yes"}], totals=[({"sex": "Female"}, 10771)])
+    >>> facts.describe()
+    ['No person has sex = Male and pregnant = yes.', 'The number of people with sex = Female is 10,771.']
+    >>> bool(facts), bool(Facts.none(schema))
+    (True, False)
+    """
+
+    schema: Schema
+    facts: tuple[Fact, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.facts) > MAX_CELLS:
+            raise _too_many()
+        known: dict[tuple[Marginal, tuple[int, ...]], int] = {}
+        shapes = {marginal: _shape(marginal, self.schema) for marginal in {fact.marginal for fact in self.facts}}
+        for number, fact in enumerate(self.facts, 1):
+            _check(number, fact, shapes[fact.marginal])
+            if known.setdefault((fact.marginal, fact.cell), fact.count) != fact.count:
+                raise FactsError(f"facts[{number}]", "another fact says another count of the cell", "keep one of them")
+        ordered = sorted(known.items(), key=lambda item: (item[1] > 0, len(item[0][0]), item[0]))
+        object.__setattr__(self, "facts", tuple(Fact(*where, count) for where, count in ordered))
+
+    def __bool__(self) -> bool:
+        return bool(self.facts)
+
+    @classmethod
+    def none(cls, schema: Schema) -> Facts:
+        """Nothing is known but the schema."""
+        return cls(schema, ())
+
+    @classmethod
+    def of(
+        cls,
+        schema: Schema,
+        *,
+        zeros: Iterable[Mapping[str, Any]] = (),
+        totals: Iterable[tuple[Mapping[str, Any], int]] = (),
+    ) -> Facts:
+        """Declare facts in Python; an empty mapping stands for everybody."""
+        listed = [{"where": where, "count": count} for where, count in totals]
+        return cls.from_dict({"zeros": list(zeros), "totals": listed}, schema)
+
+    @classmethod
+    def from_dict(cls, raw: Any, schema: Schema) -> Facts:
+        """Read the file form; the offending key is named."""
+        _check_keys("facts", raw, ("zeros", "totals"), "start it with `zeros:` or `totals:`")
+        found: dict[tuple[Marginal, tuple[int, ...]], tuple[int, str]] = {}
+        read = [*_zeros(_items(raw, "zeros"), schema), *_totals(_items(raw, "totals"), schema)]
+        if sum(math.prod(map(len, choices.values())) for _, choices, _ in read) > MAX_CELLS:
+            raise _too_many()
+        for field, choices, count in read:
+            marginal = tuple(sorted(choices))
+            for cell in product(*(choices[i] for i in marginal)):
+                before = found.setdefault((marginal, cell), (count, field))
+                if before[0] != count:
+                    problem = f"says {count:,} of a cell of which {before[1]} says {before[0]:,}"
+                    raise FactsError(field, problem, "keep one of them")
+        return cls(schema, tuple(Fact(*where, count) for where, (count, _) in found.items()))
+
+    @classmethod
+    def from_yaml(cls, text: str, schema: Schema) -> Facts:
+        """Read a facts file's text."""
+        try:
+            raw = yaml.load(text, Loader=Loader)  # noqa: S506 - a SafeLoader with fewer truth values
+        except SchemaError as error:  # a key twice in one mapping
+            raise FactsError("facts", error.problem, error.fix) from None
+        except (ValueError, LookupError, AttributeError, RecursionError):  # `!!bool x`, ten thousand digits or brackets
+            problem = "holds a number that is too long, a tag that does not fit, or lists that are too deep"
+            raise FactsError("facts", problem, "write plain lists of zeros and totals") from None
+        except yaml.YAMLError as error:
+            mark = getattr(error, "problem_mark", None)
+            place = f"facts, line {mark.line + 1}" if mark is not None else "facts"
+            raise FactsError(place, "is not valid YAML", "see the page on public facts of the documentation") from None
+        return cls.from_dict(raw, schema)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The file form, one item for each cell."""
+        zeros = [self._labels(fact) for fact in self.facts if not fact.count and fact.marginal]
+        totals = [
+            ({"where": self._labels(fact)} if fact.marginal else {}) | {"count": fact.count}
+            for fact in self.facts
+            if fact.count or not fact.marginal
+        ]
+        return {key: items for key, items in (("zeros", zeros), ("totals", totals)) if items}
+
+    def describe(self) -> list[str]:
+        """The facts as sentences; a long list is cut."""
+        zeros = [fact for fact in self.facts if not fact.count]
+        totals = self.facts[len(zeros) :]
+        lines: list[str] = []
+        for facts, what in ((zeros, "cells declared empty"), (totals, "known counts")):
+            lines += map(self.sentence, facts[:_LISTED])
+            lines += [f"... and {len(facts) - _LISTED:,} more {what}."] * (len(facts) > _LISTED)
+        return lines
+
+    def sentence(self, fact: Fact) -> str:
+        """One fact in plain words."""
+        conditions = " and ".join(f"{name} = {label}" for name, label in self._labels(fact).items())
+        if conditions and not fact.count:
+            return f"No person has {conditions}."
+        return f"The number of people{' with ' if conditions else ''}{conditions} is {fact.count:,}."
+
+    def _labels(self, fact: Fact) -> dict[str, str]:
+        attributes = (self.schema.attributes[i] for i in fact.marginal)
+        return {attribute.name: attribute.labels[at] for attribute, at in zip(attributes, fact.cell, strict=True)}
+
+    @cached_property
+    def by_marginal(self) -> dict[Marginal, Known]:
+        """The facts of each marginal as arrays."""
+        groups: dict[Marginal, list[int]] = {}
+        for number, fact in enumerate(self.facts):
+            groups.setdefault(fact.marginal, []).append(number)
+        cells = {m: np.array([self.facts[i].cell for i in ids], np.int64) for m, ids in groups.items()}
+        counts = np.array([fact.count for fact in self.facts], np.int64)
+        return {m: Known(np.array(ids), cells[m].reshape(len(ids), len(m)), counts[ids]) for m, ids in groups.items()}
+
+    def classes(self) -> tuple[Ints, ...]:
+        """For each attribute the class of each value: the labels that facts name stand alone, the others together.
+
+        No fact tells values of one class apart: a person who moves within a class changes no fact's count.
+        Classes are numbered by their first value.
+        """
+        named: list[list[Ints]] = [[] for _ in self.schema.attributes]
+        for marginal, known in self.by_marginal.items():
+            for position, values in zip(marginal, known.cells.T, strict=True):
+                named[position].append(values)
+        return tuple(_classes(size, values) for size, values in zip(self.schema.sizes, named, strict=True))
+
+
+def _classes(size: int, named: list[Ints]) -> Ints:
+    if not named:
+        return np.zeros(size, np.int64)
+    alone = np.zeros(size, bool)
+    alone[np.concatenate(named)] = True
+    first = np.where(alone, np.arange(size), np.argmin(alone))
+    return np.unique(first, return_inverse=True)[1].astype(np.int64)
+
+
+def _zeros(items: list[Any], schema: Schema) -> Iterator[_Item]:
+    for number, item in enumerate(items, 1):
+        field = f"facts, zeros[{number}]"
+        choices = _choices(field, item, schema)
+        if not choices:
+            raise FactsError(field, "names no attribute", "write for example {sex: Male, pregnant: yes}")
+        yield field, choices, 0
+
+
+def _totals(items: list[Any], schema: Schema) -> Iterator[_Item]:
+    for number, item in enumerate(items, 1):
+        field = f"facts, totals[{number}]"
+        _check_keys(field, item, ("where", "count"), "write for example {where: {sex: Female}, count: 10771}")
+        if "count" not in item:
+            raise FactsError(field, "has no count", "add `count:`")
+        choices = _choices(f"{field}, where", item.get("where", {}), schema, lists=False)
+        yield field, choices, _count(f"{field}, count", item["count"])
+
+
+def _choices(field: str, raw: Any, schema: Schema, *, lists: bool = True) -> dict[int, tuple[int, ...]]:
+    """The values that are meant of each attribute named."""
+    if not isinstance(raw, Mapping):
+        raise FactsError(field, "must be a mapping", "write attributes with their labels, for example {sex: Male}")
+    choices: dict[int, tuple[int, ...]] = {}
+    for key, value in raw.items():
+        name = _text(field, key)
+        if name not in schema.names:
+            known = ", ".join(schema.names[:20]) + (", ..." if len(schema) > 20 else "")
+            raise FactsError(field, f"{name[:40]!r} is not in the schema", f"use one of: {known}")
+        place = f"{field}, {name}"
+        if isinstance(value, list | tuple) and not lists:
+            raise FactsError(place, "is a list", "give one label for each attribute, and one total for each cell")
+        labels = value if isinstance(value, list | tuple) else [value]
+        found = tuple(_position(place, label, schema, name) for label in labels)
+        if not found or len(set(found)) != len(found):
+            problem = "names a label twice" if found else "the list is empty"
+            raise FactsError(place, problem, "list each label once, or leave the attribute out")
+        if schema.position(name) in choices:  # 7 and "7" are one name
+            raise FactsError(field, f"names {name!r} twice", "name each attribute once")
+        choices[schema.position(name)] = found
+    return choices
+
+
+def _position(field: str, raw: Any, schema: Schema, name: str) -> int:
+    attribute, label = schema[name], _text(field, raw)
+    at = attribute.position(label)
+    if at is None:
+        known = ", ".join(repr(value[:40]) for value in islice(attribute.labels, 10))
+        more = ", ..." if attribute.size > 10 else ""
+        raise FactsError(field, f"{label[:40]!r} is not one of its values", f"use one of: {known}{more}")
+    return at
+
+
+def _text(field: str, raw: Any) -> str:
+    try:
+        return label_of(field, raw.item() if isinstance(raw, np.generic) else raw)
+    except SchemaError as error:
+        raise FactsError(field, error.problem, "use labels of the schema: texts or numbers") from None
+
+
+def _count(field: str, raw: Any) -> int:
+    whole = not isinstance(raw, bool) and hasattr(raw, "__index__")
+    if not whole or raw < 0:
+        problem = "is negative" if whole else f"{short(raw)} is not a number of people"
+        raise FactsError(field, problem, "write a whole number, 0 or more, without quotes or decimals")
+    count = operator.index(raw)
+    if count > MAX_COUNT:
+        raise FactsError(field, f"{readable(count)} is more than {MAX_COUNT:,}", "give a smaller count")
+    return count
+
+
+def _items(raw: Mapping[str, Any], key: str) -> list[Any]:
+    items = raw.get(key, [])
+    if not isinstance(items, list):
+        raise FactsError(f"facts, {key}", "must be a list", f"write `{key}:` and one `- {{...}}` for each")
+    return items
+
+
+def _check_keys(field: str, raw: Any, keys: tuple[str, ...], example: str) -> None:
+    if not isinstance(raw, Mapping):
+        raise FactsError(field, "must be a mapping", example)
+    unknown = [key for key in raw if key not in keys]
+    if unknown:
+        raise FactsError(field, f"has the unknown key {short(unknown[0])}", f"use only {' and '.join(keys)}")
+
+
+def _shape(marginal: Marginal, schema: Schema) -> tuple[int, ...]:
+    if list(marginal) != sorted(set(marginal)) or any(not 0 <= i < len(schema) for i in marginal):
+        raise FactsError("facts", f"{marginal} is not a marginal", "give increasing positions of attributes")
+    return schema.shape(marginal)
+
+
+def _check(number: int, fact: Fact, shape: tuple[int, ...]) -> None:
+    """A fact made in Python: its cell must be one of its marginal's."""
+    if len(fact.cell) != len(shape) or not all(map(operator.lt, fact.cell, shape)) or min(fact.cell, default=0) < 0:
+        raise FactsError(f"facts[{number}]", "its cell is outside the marginal", "give a value for each, from 0")
+    _count(f"facts[{number}], count", fact.count)
+
+
+def _too_many() -> FactsError:
+    return FactsError("facts", f"there are more than {MAX_CELLS:,} cells", "declare fewer or coarser facts")

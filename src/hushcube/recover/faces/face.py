@@ -1,0 +1,306 @@
+"""A face of a release: tables that keep a promise, made from a measurement alone.
+
+consistent    the tables nearest to the noisy ones that add up: l1, linf (linear programs), l2 (least squares)
+nonnegative   also without negative cells: the full table where it fits, else table by table
+integral      also whole numbers: counted from synthetic people
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushcube.errors import BadInput, FactsError, HushcubeError, NotApplicable, TooLarge
+from hushcube.model.facts import Fact, Facts
+from hushcube.model.measurement import Measurement
+from hushcube.plan import error
+from hushcube.plan.kinds import LatticePlan, MatrixPlan
+from hushcube.plan.plan import Plan
+from hushcube.recover.faces import barak, norms
+from hushcube.recover.faces import facts as public
+from hushcube.recover.faces.answers import NonNegative, SummedTable
+from hushcube.recover.faces.clock import Clock
+from hushcube.recover.faces.full_table import nonnegative_table
+from hushcube.recover.faces.local import nonnegative_marginals
+from hushcube.recover.faces.observed import observe, observed_tables
+from hushcube.recover.faces.people import PeopleTables, from_table, match, within_atoms
+from hushcube.recover.faces.rounding import round_parts, round_table
+from hushcube.recover.faces.rows import least_squares_table, nearest_rows
+from hushcube.recover.faces.target import Target
+from hushcube.recover.faces.value import FaceValue
+from hushcube.recover.kinds import Answers
+from hushcube.recover.recovery import recover
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.integer]
+
+FULL_TABLE: Final = 12_000_000
+"""The largest domain whose full table is fitted."""
+LARGEST_PROGRAM: Final = 200_000
+"""The most cells of tables in one linear program."""
+LARGEST_FACE: Final = 50_000_000
+"""The most cells of tables that are made non-negative together."""
+_TOLERANCE: Final = 1e-3
+"""Of the predicted total variance: how far the tables may be from the exact projection, in squared distance."""
+_BOUND: Final = 0.05
+"""The chance that a bound of Barak et al. fails."""
+
+
+@dataclass(frozen=True, eq=False)
+class Face:
+    """Tables that keep a promise, what was done to get them, and the synthetic people they count, if any."""
+
+    value: FaceValue
+    tables: Answers
+    report: dict[str, Any]
+    people: Codes | None = None
+
+    @property
+    def name(self) -> str:
+        """What the face is called in a release."""
+        return self.value.name
+
+
+def check_face(plan: Plan, value: FaceValue, clock: Clock) -> None:
+    """Refuse what no measurement of a plan could give, before anything is measured."""
+    cells = int(plan.request.marginals.cells.sum())
+    if cells > LARGEST_FACE:
+        fix = "the unbiased face serves releases of this size; ask for fewer tables"
+        raise TooLarge("--face-value", cells, LARGEST_FACE, fix)
+    facts = value.facts or Facts.none(plan.schema)
+    if facts.schema != plan.schema:
+        raise FactsError("facts", "belong to another schema", "declare them for this release")
+    if facts:
+        public.check(facts, clock)
+    domain = math.prod(plan.schema.sizes)
+    if value.method == "full-table" and domain > FULL_TABLE:
+        raise TooLarge("--method", domain, FULL_TABLE, "use the method local, which never builds the full table")
+    if value.method == "barak":
+        if not isinstance(plan, LatticePlan):
+            raise NotApplicable("barak", "it needs noisy Fourier coefficients or tables")
+        barak.check(plan, _objective(plan, value), value.weights)
+    if value.method == "shift" and not (isinstance(plan, LatticePlan) and plan.basis.name == "fourier"):
+        raise NotApplicable("shift", "it needs noisy Fourier coefficients: plan with the strategy `fourier`")
+    if isinstance(plan, MatrixPlan) and (value.norm != "l2" or value.kind == "consistent"):
+        if value.kind != "consistent" or facts:
+            problem = (
+                f"{value.norm} has no {'facts' if facts else value.kind} for a plan that measures the rows of a matrix"
+            )
+            raise BadInput("--norm", problem, "use l2, or ask for consistent without facts")
+        return
+    if value.norm != "l2" and (program := int(observed_tables(plan).cells.sum())) > LARGEST_PROGRAM:
+        raise TooLarge("--norm", program, LARGEST_PROGRAM, "use l2, which needs no linear program")
+
+
+def make_face(plan: Plan, measurement: Measurement, value: FaceValue, clock: Clock) -> Face:
+    """The face of a measurement that was asked for. Pure post-processing: it costs no budget."""
+    check_face(plan, value, clock)
+    return _Maker(plan, measurement, value, clock).face()
+
+
+def _objective(plan: LatticePlan, value: FaceValue) -> barak.Objective:
+    """The first objective of the paper that fits what was measured."""
+    if plan.basis.name == "marginal" and value.objective == "max-coefficient":
+        return "max-marginal"
+    return value.objective
+
+
+class _Maker:
+    """What all faces of one measurement share."""
+
+    def __init__(self, plan: Plan, measurement: Measurement, value: FaceValue, clock: Clock) -> None:
+        self.plan, self.measurement, self.value, self.clock = plan, measurement, value, clock
+        self.answers: Answers = recover(plan, measurement)
+        if isinstance(plan, MatrixPlan):  # also cells that are not published have to be near something
+            self.answers = least_squares_table(plan, measurement)
+        self.facts = self._facts()
+        if self.facts != (value.facts or Facts.none(plan.schema)):  # a public total joined them
+            public.check(self.facts, clock)
+
+    def face(self) -> Face:
+        """Choose the way and go it."""
+        value = self.value
+        if value.method == "barak":
+            return self._barak()
+        if value.method == "shift":
+            return self._shift()
+        if value.kind == "consistent" or value.norm != "l2":
+            tables, report = self._nearest()
+            return Face(value, tables, report) if value.kind != "integral" else self._integral(tables, report, None)
+        tables, report, full = self._nonnegative()
+        return Face(value, tables, report) if value.kind == "nonnegative" else self._integral(tables, report, full)
+
+    # ------------------------------------------------------------------------------------------------ public facts
+
+    @property
+    def _public_total(self) -> int | None:
+        """The number of people, where the guarantee does not protect it."""
+        if self.plan.privacy.neighbours != "replace-one":
+            return None
+        total = self.answers.tables(np.zeros((1, 0), np.int32), ())
+        return round(float(total.reshape(-1)[0]))
+
+    def _facts(self) -> Facts:
+        schema = self.plan.schema
+        facts = self.value.facts or Facts.none(schema)
+        if self._public_total is None:
+            return facts
+        return Facts(schema, (*facts.facts, Fact((), (), self._public_total)))
+
+    # ------------------------------------------------------------------------------------------- consistent tables
+
+    def _nearest(self) -> tuple[Answers, dict[str, Any]]:
+        """The consistent tables nearest to the measured ones, or to the answers where no tables were measured."""
+        if isinstance(self.plan, MatrixPlan):
+            value = self.value
+            table, distance = nearest_rows(self.plan, self.measurement, value.norm, value.weights, self.clock)
+            return table, {"found_by": "the rank-revealing form of the rows", "distance": distance}
+        seen = observe(self.plan, self.measurement, self.answers, self.value.weights)
+        if self.value.norm == "l2":
+            return seen.least_squares(seen.tables.closure), {"found_by": "least squares"}
+        if self.facts:
+            seen = seen.with_facts(self.facts)
+        nonnegative = self.value.kind != "consistent"
+        found = norms.nearest(
+            seen.tables,
+            seen.values,
+            seen.weights,
+            self.value.norm,
+            self.clock,
+            nonnegative=nonnegative,
+            fixed=seen.fixed,
+        )
+        report = {"found_by": "linear program over coefficients", "distance": found.distance}
+        return NonNegative(found.coefficients) if nonnegative else found.coefficients, report
+
+    # ----------------------------------------------------------------------------------------- non-negative tables
+
+    def _nonnegative(self) -> tuple[Answers, dict[str, Any], Floats | None]:
+        target, fixed = self._target()
+        tolerance = max(_TOLERANCE * error.total_variance(self.plan, exact=True), 1e-9)
+        local = nonnegative_marginals(target, self.clock, fixed=fixed, tolerance=tolerance)
+        cells = math.prod(self.plan.schema.sizes)
+        if self.value.method == "local" or cells > FULL_TABLE:
+            report = {"found_by": "local", "distance": math.sqrt(2 * local.objective), "steps": local.steps}
+            return NonNegative(local), report | _certificate(local.gap, tolerance), None
+        atoms = public.atoms(self.facts) if self.facts else None
+        allowed = None if atoms is None else atoms.spread(atoms.allowed)
+        fit = nonnegative_table(
+            target, self.plan.schema.sizes, self.clock, start=local, allowed=allowed, tolerance=tolerance
+        )
+        table = public.rake(fit.table, self.facts, self.clock) if self.facts else fit.table
+        answers = SummedTable(table)
+        report = {"found_by": "full-table", "distance": math.sqrt(target.distance(answers)), "steps": fit.steps}
+        return answers, report | _certificate(fit.gap, tolerance), table
+
+    def _target(self) -> tuple[Target, Sequence[Floats] | None]:
+        if not self.facts:
+            return Target.of(self.plan, self.answers), None
+        known = tuple(dict.fromkeys(fact.marginal for fact in self.facts.facts))
+        target = Target.of(self.plan, self.answers, known)
+        return target, public.fixed_cells(self.facts, target.largest).batches
+
+    # --------------------------------------------------------------------------------------------- whole numbers
+
+    def _integral(self, tables: Answers, report: dict[str, Any], full: Floats | None) -> Face:
+        """People whose tables are near the given ones; all face-valid tables are counted from them."""
+        schema, facts = self.plan.schema, self.facts
+        family = Target.of(self.plan, self.answers).largest
+        wanted = [tables.tables(batch.rows, batch.shape) for batch in family.batches]
+        total = self._number(float(wanted[0][0].sum()))
+        scale = total / max(float(wanted[0][0].sum()), 1e-300)
+        wanted = [values * scale for values in wanted]
+        start, classes = None, None
+        if facts:
+            atoms, classes = public.atoms(facts), facts.classes()
+            if full is not None:
+                parts = public.whole_totals(atoms, atoms.sums(full * scale), total, self.clock)
+                start = from_table(round_parts(full * scale, atoms.labels(schema.sizes), parts.reshape(-1)))
+            else:
+                ones = [_one_way(tables, i, n) for i, n in enumerate(schema.sizes)]
+                start = within_atoms(atoms, ones, total, self.clock)
+        elif full is not None:
+            start = from_table(round_table(full * scale, total))
+        weights = np.ones(len(family))
+        codes = match(family, wanted, weights, total, schema.sizes, self.clock, start=start, classes=classes)
+        counted = PeopleTables(codes, schema.sizes)
+        apart = [counted.tables(b.rows, b.shape) - y for b, y in zip(family.batches, wanted, strict=True)]
+        rms = math.sqrt(sum(float((a**2).sum()) for a in apart) / sum(a.size for a in apart))
+        return Face(self.value, counted, {**report, "people": total, "rms_from_rounding": rms}, codes)
+
+    def _number(self, total: float) -> int:
+        """How many people: as many as are asked for, as are publicly known, or as the tables say."""
+        known = next((fact.count for fact in self.facts.facts if not fact.marginal), None)
+        if self.value.rows is not None:
+            if self.facts and known != self.value.rows:
+                raise BadInput(
+                    "--rows", "does not go with public facts", "leave it out: the facts are about all people"
+                )
+            return self.value.rows
+        return known if known is not None else max(round(total), 0)
+
+    # ------------------------------------------------------------------------------------------------ Barak et al.
+
+    def _barak(self) -> Face:
+        plan = cast("LatticePlan", self.plan)  # check_face has seen to it
+        value = replace(self.value, objective=_objective(plan, self.value))
+        found = barak.nonnegative_table(plan, self.measurement, value.objective, self.clock, weights=value.weights)
+        report: dict[str, Any] = {
+            "found_by": "linear program over the full table",
+            "distance": found.distance,
+            "support": found.support,
+            "numbers_fitted": found.rows,
+            **self._bounds(plan, value),
+        }
+        if value.kind == "nonnegative":
+            return Face(value, SummedTable(found.table), report)
+        total = self._public_total
+        rounded = found.rounded if total is None else round_table(found.table, total)
+        report |= {"people": int(rounded.sum()), "moved_by_rounding": float(np.abs(rounded - found.table).sum())}
+        return Face(value, SummedTable(rounded.astype(np.float64)), report, from_table(rounded))
+
+    def _bounds(self, plan: LatticePlan, value: FaceValue) -> dict[str, Any]:
+        """What the paper's theorems promise for the L1 error of each table."""
+        theorem = {("fourier", "max-coefficient"): 7, ("marginal", "max-marginal"): 8}.get(
+            (plan.basis.name, value.objective)
+        )
+        if theorem is None:
+            return {}
+        bound = (barak.theorem_7 if theorem == 7 else barak.theorem_8)(plan, _BOUND, weights=value.weights)
+        return {
+            "bound": {
+                "theorem": theorem,
+                "probability": 1 - _BOUND,
+                "largest_l1_error": float(bound.error.max()),
+                "largest_l1_error_sharper": float(bound.sharper_error.max()),
+            }
+        }
+
+    def _shift(self) -> Face:
+        plan = cast("LatticePlan", self.plan)  # check_face has seen to it
+        tables = barak.shifted(plan, self.measurement, self.value.probability)
+        lowest = min(float(tables.tables(b.rows, b.shape).min()) for b in plan.request.marginals.batches)
+        if lowest < 0:
+            raise HushcubeError(
+                "--method: the shift left a negative cell, as it does with the chance of 1 - probability. "
+                "Fix: raise --probability, or use the method full-table."
+            )
+        added = barak.shift(plan, self.value.probability)
+        return Face(self.value, tables, {"found_by": "shift of the total", "phantom_people": added})
+
+
+def _certificate(gap: float, tolerance: float) -> dict[str, Any]:
+    """How far, at most, the tables are from the exact projection; as a share of what the noise alone does."""
+    if not math.isfinite(gap):
+        return {"certificate": None}
+    left = math.sqrt(max(2 * gap, 0.0))
+    return {"certificate": {"distance_left": left, "share_of_noise": left / math.sqrt(tolerance / _TOLERANCE)}}
+
+
+def _one_way(tables: Answers, attribute: int, size: int) -> Floats:
+    return np.asarray(tables.tables(np.array([[attribute]], np.int32), (size,))[0])

@@ -1,0 +1,151 @@
+"""The kinds of people that public facts tell apart.
+
+Facts tell only classes of values apart (Facts.classes), so they are decided on the small table of classes. Its cells
+are the atoms, product over attributes of their classes.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushcube.errors import FactsError, readable
+from hushcube.lattice.family import Family
+from hushcube.model.facts import Facts
+from hushcube.model.marginal import Marginal
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+MAX_ATOMS: Final = 200_000
+
+
+@dataclass(frozen=True, eq=False)
+class Atoms:
+    """The kinds of people that facts tell apart; arrays over atoms are flat, in row-major order of `shape`."""
+
+    facts: Facts
+    classes: tuple[Ints, ...]
+    shape: tuple[int, ...]
+    """The number of classes of each attribute."""
+    allowed: Bools
+    """The atoms that no fact declares empty."""
+
+    def __len__(self) -> int:
+        return math.prod(self.shape)
+
+    @cached_property
+    def axes(self) -> tuple[int, ...]:
+        """The attributes with several classes; a schema may have more attributes than an array has axes."""
+        return tuple(i for i, classes in enumerate(self.shape) if classes > 1)
+
+    @cached_property
+    def cells(self) -> Floats:
+        """How many cells of the full table each atom has."""
+        counts = [np.bincount(classes).astype(np.float64) for classes in self.classes]
+        return np.ravel(reduce(np.multiply.outer, counts, np.ones(())))
+
+    def labels(self, shape: tuple[int, ...]) -> Ints:
+        """The atom of every cell of a full table."""
+        if shape != self.facts.schema.sizes:
+            raise ValueError(f"{shape} is not the shape of the full table, {self.facts.schema.sizes}")
+        return self.spread(np.arange(len(self)))
+
+    def spread(self, values: NDArray[Any]) -> NDArray[Any]:
+        """One number an atom, given to each of its cells in a full table."""
+        spread: NDArray[Any] = values.reshape(self.shape)[np.ix_(*self.classes)]
+        return spread
+
+    def sums(self, table: Floats) -> Floats:
+        """The sums of a full table over the atoms."""
+        for axis, (classes, count) in enumerate(zip(self.classes, self.shape, strict=True)):
+            if count == 1:
+                table = table.sum(axis=axis, keepdims=True)
+            else:
+                order = np.argsort(classes, kind="stable")
+                starts = np.searchsorted(classes[order], np.arange(count))
+                table = np.add.reduceat(np.take(table, order, axis), starts, axis)
+        return table.reshape(-1)
+
+    def membership(self) -> tuple[Ints, Ints, Floats]:
+        """The facts as rows over the atoms, as triplets (number of the fact, atom, 1)."""
+        found = [self.boxes(m, known.cells, known.ids, -1) for m, known in self.facts.by_marginal.items()]
+        columns = [np.flatnonzero(numbers >= 0) for numbers in found]
+        rows = [numbers[at] for numbers, at in zip(found, columns, strict=True)]
+        none = np.zeros(0, np.int64)
+        return np.concatenate([none, *rows]), np.concatenate([none, *columns]), np.ones(sum(map(len, rows)))
+
+    def empty(self, marginal: Marginal) -> Bools | None:
+        """The cells of a marginal without an allowed atom, with axes to broadcast; None where there is none."""
+        kept = tuple(i for i in self.axes if i in marginal)
+        shape = tuple(self.shape[i] for i in self.axes)
+        others = tuple(at for at, i in enumerate(self.axes) if i not in marginal)
+        empty: Bools = ~np.any(self.allowed.reshape(shape), axis=others)
+        if not empty.any():
+            return None
+        cells = empty[np.ix_(*(self.classes[i] for i in kept))]
+        return cells.reshape([len(self.classes[i]) if i in kept else 1 for i in marginal])
+
+    def allowed_by(self, kept: Bools) -> Bools:
+        """The atoms that none of some facts declares empty."""
+        allowed = np.ones(len(self), bool)
+        for marginal, known in self.facts.by_marginal.items():
+            zero = (known.counts == 0) & kept[known.ids]
+            if zero.any():
+                allowed &= self.boxes(marginal, known.cells[zero], known.ids[zero], -1) < 0
+        return allowed
+
+    def boxes(self, marginal: Marginal, cells: Ints, numbers: Ints, none: int) -> Ints:
+        """For each atom the number of the cell that it lies in, or `none`."""
+        classes = tuple(self.classes[i][values] for i, values in zip(marginal, cells.T, strict=True))
+        boxes = np.full([self.shape[i] for i in marginal], none)
+        boxes[classes or ...] = numbers  # the total is one number
+        shape = [self.shape[i] for i in self.axes]
+        expanded = boxes.reshape([self.shape[i] if i in marginal else 1 for i in self.axes])
+        return np.broadcast_to(expanded, shape).reshape(-1)
+
+
+def atoms(facts: Facts) -> Atoms:
+    """The table of classes on which facts are decided."""
+    classes = facts.classes()
+    shape = tuple(int(of.max()) + 1 for of in classes)
+    if math.prod(shape) > MAX_ATOMS:
+        problem = f"they tell {readable(math.prod(shape))} kinds of people apart, more than {MAX_ATOMS:,}"
+        raise FactsError("facts", problem, "name fewer labels in them")
+    found = Atoms(facts, classes, shape, np.ones(math.prod(shape), bool))
+    return replace(found, allowed=found.allowed_by(np.ones(len(facts.facts), bool)))
+
+
+class FixedCells(NamedTuple):
+    """What facts say about the cells of tables."""
+
+    batches: list[Floats]
+    """For each batch of the family (tables, *shape): the known count, NaN where the cell is free."""
+    extra: tuple[Marginal, ...]
+    """Marginals that no table holds and that facts are about, beyond zeros that some table shows."""
+
+
+def fixed_cells(facts: Facts, tables: Family) -> FixedCells:
+    """The cells of tables that facts fix: known counts on the same marginal, and every cell that zeros make empty."""
+    fine = atoms(facts)
+    batches = []
+    for batch in tables.batches:
+        fixed = np.full((len(batch.ids), *batch.shape), np.nan)
+        strides = np.array([math.prod(batch.shape[axis + 1 :]) for axis in range(len(batch.shape))], np.int64)
+        for at, row in enumerate(map(tuple, batch.rows.tolist())):
+            empty = fine.empty(row)
+            if empty is not None:
+                np.copyto(fixed[at, ...], 0.0, where=empty)
+            if row in facts.by_marginal:
+                known = facts.by_marginal[row]
+                fixed[at, ...].reshape(-1)[known.cells @ strides] = known.counts
+        batches.append(fixed)
+    absent = [m for m, at in zip(facts.by_marginal, tables.ids(facts.by_marginal).tolist(), strict=True) if at < 0]
+    shown = {m for m in absent if not facts.by_marginal[m].counts.any() and any(set(m) <= set(a) for a in tables)}
+    return FixedCells(batches, tuple(m for m in absent if m not in shown))

@@ -1,0 +1,65 @@
+"""Limited-memory quasi-Newton directions for long vectors, in the compact form.
+
+With the last m steps S and differences of gradients Y (rows), R the upper triangle of S Yᵀ, D its diagonal and
+gamma = s·y / y·y of the newest pair,
+
+    H g = gamma g + [Sᵀ, gamma Yᵀ] M [S g; gamma Y g],      M = [[R⁻ᵀ (D + gamma Y Yᵀ) R⁻¹, -R⁻ᵀ], [-R⁻¹, 0]]
+
+(Byrd, Nocedal and Schnabel 1994, theorem 2.2): products of small matrices and a few passes over S and Y. They are kept
+in single precision: they only suggest a direction, and the line search judges it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+class Memory:
+    """The last pairs (step, difference of gradients) of a minimisation."""
+
+    def __init__(self, length: int, most: int) -> None:
+        self._steps = np.zeros((most, length), np.float32)
+        self._changes = np.zeros((most, length), np.float32)
+        self._products = np.zeros((most, most))  # s_i · y_j
+        self._squares = np.zeros((most, most))  # y_i · y_j
+        self._order: list[int] = []
+
+    def forget(self) -> None:
+        """Start anew: the next direction is the steepest."""
+        self._order = []
+
+    def add(self, step: Floats, change: Floats) -> None:
+        """Keep a pair, in place of the oldest where there is no room; left out where it has no curvature."""
+        if not float(step @ change) > 0:
+            return
+        most = len(self._steps)
+        at = len(self._order) if len(self._order) < most else self._order.pop(0)
+        self._steps[at], self._changes[at] = step, change
+        self._order.append(at)
+        change32, step32 = self._changes[at], self._steps[at]
+        self._products[:, at] = self._steps @ change32
+        self._products[at, :] = self._changes @ step32
+        self._squares[:, at] = self._squares[at, :] = self._changes @ change32
+
+    def direction(self, gradient: Floats) -> Floats:
+        """-H times the gradient."""
+        if not self._order:
+            return -gradient
+        order = np.array(self._order)
+        short = gradient.astype(np.float32)
+        a, b = (self._steps @ short).astype(np.float64)[order], (self._changes @ short).astype(np.float64)[order]
+        R = np.triu(self._products[np.ix_(order, order)])
+        YY = self._squares[np.ix_(order, order)]
+        D = np.diag(R)
+        gamma = D[-1] / YY[-1, -1]
+        q = np.linalg.solve(R, a)
+        p = np.linalg.solve(R.T, D * q + gamma * (YY @ q) - gamma * b)
+        weights = np.zeros((2, len(self._steps)), np.float32)
+        weights[0, order], weights[1, order] = p, -gamma * q
+        short *= np.float32(gamma)
+        short += weights[0] @ self._steps
+        short += weights[1] @ self._changes
+        return -short.astype(np.float64)

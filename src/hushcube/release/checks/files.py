@@ -1,0 +1,201 @@
+"""Whether the files are those of the manifest, the manifest fits the plan, and PRIVACY.md says what the plan says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from hushcube.errors import BadInput, BundleError
+from hushcube.model.facts import Facts
+from hushcube.model.marginal import Marginal
+from hushcube.model.schema import Schema
+from hushcube.plan.plan import Plan
+from hushcube.recover.faces.value import NAMES, UNBIASED
+from hushcube.release.bundle import MEASUREMENTS, BundleTables, Progress, _inside, _is_entry, _key, _sha256, open_bundle
+from hushcube.release.checks.verdict import Findings
+from hushcube.release.faces import PublishedFace
+from hushcube.release.statement import privacy_statement
+
+Entry = dict[str, Any]
+Entries = dict[Marginal | str, Entry]
+_NEEDED: Final = ("plan.json", "schema.yaml", "PRIVACY.md", MEASUREMENTS)
+
+
+@dataclass(frozen=True)
+class Opened:
+    """What can be read of a release: usable entries by face, and the faces' facts."""
+
+    folder: Path
+    plan: Plan
+    private: bool
+    entries: dict[str, Entries]
+    """For each face, the unbiased one first, the tables that the manifest lists."""
+    facts: dict[str, Facts]
+    broken: frozenset[str]
+    """Files that are missing or were changed, which is told already."""
+
+
+def check_checksums(folder: Path, manifest: Entry, files: Findings, progress: Progress) -> frozenset[str]:
+    """Every file with its checksum, and no others; returns those that are missing or changed."""
+    checksums = manifest.get("checksums")
+    if not isinstance(checksums, dict):
+        checksums = manifest["checksums"] = {}
+        files.add("manifest.json: lists no checksums")
+    broken = set(_NEEDED) - checksums.keys()
+    for name in _NEEDED:
+        if name in broken and checksums:
+            files.add(f"manifest.json: has no checksum of {name}")
+    for number, (name, expected) in enumerate(checksums.items()):
+        problem = _file_problem(folder, name, expected)
+        if problem is not None:
+            files.add(problem)
+            broken.add(name)
+        progress("checksums", (number + 1) / len(checksums))
+    there = (path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir())
+    for name in sorted(set(there) - checksums.keys() - {"manifest.json"}):
+        files.add(f"{name}: is not in the manifest")
+    files.checked += len(checksums)
+    return frozenset(broken)
+
+
+def _file_problem(folder: Path, name: str, expected: Any) -> str | None:
+    try:
+        path = _inside(folder, name)
+        if not path.is_file():
+            return f"{name}: is missing"
+        return None if _sha256(path) == expected else f"{name}: was changed after the release (another checksum)"
+    except BundleError as problem:
+        return f"manifest.json: {problem.problem}"
+    except OSError:
+        return f"{name}: cannot be read"
+
+
+def open_release(
+    folder: Path, manifest: Entry, broken: frozenset[str], files: Findings, privacy: Findings
+) -> Opened | None:
+    """The plan, and what the manifest says about its tables; None where there is no plan to go by."""
+    privacy.checked += 1
+    try:
+        plan = Plan.from_json((folder / "plan.json").read_text(encoding="utf-8"))
+    except BadInput as problem:
+        privacy.add(f"plan.json: {problem.field}: {problem.problem}")
+        return None
+    except (OSError, ValueError):
+        if "plan.json" not in broken:
+            files.add("plan.json: cannot be read")
+        return None
+    _check_fields(folder, manifest, plan, broken, files)
+    described = _described(manifest, files)
+    entries = _entries(manifest, plan, list(described), files)
+    private = manifest.get("private") is not False
+    facts: dict[str, Facts] = {}
+    faces = []
+    for name, description in described.items():
+        face = PublishedFace(name, description, BundleTables(folder, plan, {}, private))
+        try:
+            facts[name] = face.facts(plan.schema)
+            faces.append(face)
+        except BadInput as problem:
+            files.add(f"manifest.json: the facts of the face {name}: {problem.field}: {problem.problem}")
+    if len(faces) == len(described):
+        _check_statement(folder, privacy_statement(plan, private=private, faces=faces), broken, privacy)
+    if not files and not privacy:
+        try:
+            open_bundle(folder, verify=False)
+        except BundleError as problem:
+            files.add(f"{problem.field}: {problem.problem}")
+    return Opened(folder, plan, private, entries, facts, broken)
+
+
+def _check_fields(folder: Path, manifest: Entry, plan: Plan, broken: frozenset[str], files: Findings) -> None:
+    """The fields that repeat the plan's decision, and the schema's own file."""
+    expected = {
+        "name": plan.schema.name,
+        "privacy": plan.privacy.to_dict(),
+        "strategy": {
+            "name": plan.strategy,
+            "budgets": plan.budget_rule,
+            "recovery": plan.recovery,
+            "proof": plan.proof,
+        },
+        "noise": f"discrete {plan.law}",
+        "plan_digest": plan.digest,
+        "workload": list(plan.workload.words),
+        "schema": plan.schema.to_dict(),
+    }
+    for field, value in expected.items():
+        if manifest.get(field) != value:
+            files.add(f"manifest.json: `{field}` does not say what plan.json says")
+    if not isinstance(manifest.get("private"), bool):
+        files.add("manifest.json: `private` is neither true nor false")
+    try:
+        if Schema.from_yaml((folder / "schema.yaml").read_text(encoding="utf-8")) != plan.schema:
+            files.add("schema.yaml: does not declare the schema of plan.json")
+    except (OSError, ValueError, BadInput):
+        if "schema.yaml" not in broken:
+            files.add("schema.yaml: cannot be read")
+
+
+def _described(manifest: Entry, files: Findings) -> dict[str, Entry]:
+    described = manifest.get("faces", {})
+    if not isinstance(described, dict):
+        files.add("manifest.json: `faces` is not a mapping")
+        return {}
+    known = {name: d for name, d in described.items() if name in NAMES.values() and isinstance(d, dict)}
+    for name in described.keys() - known.keys():
+        files.add(f"manifest.json: describes the face {name!r}, which is unknown or not well described")
+    return known
+
+
+def _entries(manifest: Entry, plan: Plan, described: list[str], files: Findings) -> dict[str, Entries]:
+    """The usable entries of the tables; what is missing, double or unknown is told."""
+    faces: dict[str, Entries] = {name: {} for name in (UNBIASED, *described)}
+    schema, workload = plan.schema, plan.workload
+    asked: dict[Marginal | str, tuple[Marginal, int]] = {m: (m, schema.cells(m)) for m in workload.published}
+    asked |= {form.word: (form.marginal, form.cells) for form in workload.forms}
+    listed = manifest.get("tables")
+    if not isinstance(listed, list):
+        files.add("manifest.json: lists no tables")
+        listed = []
+    for number, entry in enumerate(listed, 1):
+        try:
+            key, face = _key(entry, plan), entry["face"]
+            fits = _is_entry(entry) and key in asked and face in faces
+            if fits:
+                marginal, cells = asked[key]
+                fits = entry["cells"] == cells and entry["attributes"] == [schema.names[i] for i in marginal]
+        except (KeyError, TypeError, AttributeError, BadInput):
+            fits = False
+        if not fits:
+            files.add(f"manifest.json: entry {number:,} of `tables` is none of the plan's tables")
+        elif key in faces[face]:
+            files.add(f"manifest.json: lists the table {_word(key, schema)} of the face {face} twice")
+        elif entry["file"] not in manifest["checksums"]:
+            files.add(f"manifest.json: has no checksum of {entry['file']}, which holds a table")
+            faces[face].setdefault(key, entry)
+        else:
+            faces[face][key] = entry
+    for face, found in faces.items():
+        for key in asked.keys() - found.keys():
+            files.add(f"manifest.json: does not list the table {_word(key, schema)} of the face {face}")
+    return faces
+
+
+def _word(key: Marginal | str, schema: Schema) -> str:
+    return key if isinstance(key, str) else schema.describe(key)
+
+
+def _check_statement(folder: Path, expected: str, broken: frozenset[str], privacy: Findings) -> None:
+    privacy.checked += 1
+    try:
+        text = (folder / "PRIVACY.md").read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        if "PRIVACY.md" not in broken:
+            privacy.add("PRIVACY.md: cannot be read")
+        return
+    if text != expected:
+        lines, wanted = text.split("\n"), expected.split("\n")
+        same = next((i for i, (a, b) in enumerate(zip(lines, wanted, strict=False)) if a != b), None)
+        at = min(len(lines), len(wanted)) if same is None else same
+        privacy.add(f"PRIVACY.md: is not the statement that the plan and the faces give, from line {at + 1} on")

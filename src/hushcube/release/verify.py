@@ -1,0 +1,72 @@
+"""Verify a published release: that it is whole, says what it is, and keeps what its faces promise.
+
+    files          the files are those of the manifest, which fits the plan
+    privacy        the plan's cost is within its guarantee, and PRIVACY.md says so
+    measurements   the unbiased tables are what the plan's recovery gives from the noisy numbers
+    errors         standard errors are those that the plan predicts
+    labels         every table has all its cells, in schema order
+    FACE: cells, sums, forms, people, facts      the promise of each face
+
+Only published files are read. This is no signature: whoever rewrites a whole release can make one that verifies.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hushcube.errors import BundleError
+from hushcube.release.bundle import MEASUREMENTS, BundleTables, Progress, _read_manifest
+from hushcube.release.checks.face import FaceChecks
+from hushcube.release.checks.files import Opened, check_checksums, open_release
+from hushcube.release.checks.verdict import Check, Findings, Verdict
+from hushcube.release.release import RecoveredTables
+
+__all__ = ["Check", "Verdict", "verify"]
+
+
+def verify(folder: Path, progress: Progress | None = None) -> Verdict:
+    """Check everything that can be checked; raises BundleError where there is no manifest, so no release at all."""
+    tell = progress or (lambda _stage, _share: None)
+    files = Findings("files", "the files are those of the manifest, and the manifest fits the plan")
+    privacy = Findings("privacy", "the plan's cost is within its guarantee, and PRIVACY.md says so")
+    try:
+        manifest = _read_manifest(folder)
+    except BundleError as problem:
+        if problem.field != "manifest.json":  # there is none
+            raise
+        files.add(f"{problem.field}: {problem.problem}")
+        return Verdict((files.check(),))
+    broken = check_checksums(folder, manifest, files, tell)
+    opened = open_release(folder, manifest, broken, files, privacy)
+    if opened is None:
+        return Verdict((files.check(), privacy.check()))
+    measurements = Findings("measurements", "the unbiased tables are what the plan recovers from the measurements")
+    errors = Findings("errors", "standard errors are those that the plan predicts")
+    labels = Findings("labels", "every table has all its cells, in schema order")
+    recovered = _recovered(opened, measurements)
+    findings = [files, privacy, measurements, errors, labels]
+    for face in opened.entries:
+        findings += FaceChecks(opened, face, recovered, (labels, errors, measurements), tell).run()
+    return Verdict(tuple(finding.check() for finding in findings))
+
+
+def _recovered(opened: Opened, measurements: Findings) -> RecoveredTables | None:
+    """The tables that the measurements give, if they can be read."""
+    try:
+        path = opened.folder / MEASUREMENTS
+        field = pq.ParquetFile(path).schema_arrow.field("value")
+        column = pq.read_table(path, columns=["value"]).column("value")
+        if not pa.types.is_integer(field.type) or column.null_count:
+            measurements.add(f"{MEASUREMENTS}: its numbers are not all integers")
+            return None
+        source = BundleTables(opened.folder, opened.plan, {}, opened.private)
+        return RecoveredTables(opened.plan, source.measurement())
+    except BundleError as problem:
+        measurements.add(f"{MEASUREMENTS}: {problem.problem}")
+    except (OSError, KeyError, pa.ArrowException):
+        if MEASUREMENTS not in opened.broken:
+            measurements.add(f"{MEASUREMENTS}: cannot be read")
+    return None

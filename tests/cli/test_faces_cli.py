@@ -1,0 +1,294 @@
+"""Faces on the command line: release --face-value, recover, show --face, synth; and what is refused."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+from cli.desk import ASKED, BUDGET, listing
+from hushcube.api import open_release
+from hushcube.cli import run
+
+FACTS = """\
+zeros:
+  - {sex: Male, age: [0, 1]}
+totals:
+  - {count: 100}
+  - {where: {sex: Female}, count: 50}
+"""
+
+
+@pytest.fixture
+def refused(desk, drawn, capsys):
+    """Run a command that must be refused: nothing is written, nothing is spent."""
+
+    def check(arguments, *wanted, code=2):
+        before = listing(desk)
+        assert run(arguments) == code
+        told = capsys.readouterr().err
+        assert listing(desk) == before
+        assert drawn == []
+        assert "Fix:" in told and "Traceback" not in told
+        for words in wanted:
+            assert words in told
+        return told
+
+    return check
+
+
+def manifest(folder):
+    return json.loads((Path(folder) / "manifest.json").read_text())
+
+
+def entries(folder, face):
+    return [entry for entry in manifest(folder)["tables"] if entry["face"] == face]
+
+
+def column(folder, entry, name="value"):
+    return pq.read_table(Path(folder) / entry["file"]).column(name).to_numpy()
+
+
+def test_release_with_two_faces(done):
+    out, err = done(
+        "release", *ASKED, *BUDGET, "--data", "people.csv", "--out", "new", "--face-value", "--strategy", "workload"
+    )
+    assert "and the face face-valid" in out and "synthetic people" in out
+    assert {entry["face"] for entry in manifest("new")["tables"]} == {"unbiased", "face-valid"}
+    assert len(entries("new", "unbiased")) == len(entries("new", "face-valid")) == 11
+    for entry in entries("new", "face-valid"):
+        values = column("new", entry)
+        assert values.dtype == np.int64 and (values >= 0).all()
+    assert "made up and stand for nobody" in (Path("new") / "PRIVACY.md").read_text()
+    assert run(["verify", "new"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "face"),
+    [
+        ([], "face-valid"),
+        (["--face-value"], "face-valid"),
+        (["--face-value", "integral", "--method", "local"], "face-valid"),
+        (["--face-value", "nonnegative"], "nonnegative"),
+        (["--face-value", "nonnegative", "--method", "local"], "nonnegative"),
+        (["--face-value", "nonnegative", "--norm", "linf"], "nonnegative"),
+        (["--face-value", "consistent", "--norm", "l1"], "consistent"),
+        (["--face-value", "consistent", "--norm", "linf", "--weights", "deviation"], "consistent"),
+    ],
+)
+def test_recover_in_place_keeps_what_was_there(desk, document, arguments, face):
+    before = {p.relative_to("published"): p.read_bytes() for p in Path("published/tables").iterdir()}
+    measured = Path("published/measurements/values.parquet").read_bytes()
+    told = document("recover", "published", *arguments)
+    assert told["face"] == face and told["out"] == "published"
+    assert {p.relative_to("published"): p.read_bytes() for p in Path("published/tables").iterdir()} == before
+    assert Path("published/measurements/values.parquet").read_bytes() == measured
+    assert manifest("published")["faces"].keys() == {face}
+    assert run(["verify", "published"]) == 0
+    assert not [p for p in desk.iterdir() if p.name.startswith(".hushcube")]
+
+
+def test_recover_to_another_folder_leaves_the_first_alone(desk, done):
+    before = {p: p.read_bytes() for p in Path("published").rglob("*") if p.is_file()}
+    done("recover", "published", "--out", "other")
+    assert {p: p.read_bytes() for p in Path("published").rglob("*") if p.is_file()} == before
+    assert "face-valid" in manifest("other")["faces"]
+    assert run(["verify", "other"]) == 0
+
+
+def test_faces_gather_and_are_replaced(desk, done):
+    done("recover", "published")
+    done("recover", "published", "--face-value", "nonnegative", "--method", "local")
+    first = manifest("published")["faces"]
+    assert first.keys() == {"face-valid", "nonnegative"}
+    done("recover", "published", "--face-value", "nonnegative", "--method", "full-table")
+    second = manifest("published")["faces"]
+    assert second["face-valid"] == first["face-valid"]
+    assert second["nonnegative"]["report"]["found_by"] == "full-table"
+    assert first["nonnegative"]["report"]["found_by"] == "local"
+    assert run(["verify", "published"]) == 0
+
+
+def test_show_a_face(desk, done, document):
+    done("recover", "published")
+    told = document("show", "published", "sex*age", "--face", "face-valid")
+    assert told["face"] == "face-valid"
+    values = [cell["value"] for cell in told["cells"]]
+    assert values == [int(v) for v in values] and min(values) >= 0
+    total = document("show", "published", "total", "--face", "face-valid")["cells"][0]["value"]
+    assert sum(values) == total
+    out, _ = done("show", "published", "sex*age", "--face", "face-valid")
+    assert "face-valid" in out and "unbiased margin" in out
+    assert told["cells"][0].keys() == {"sex", "age", "value", "std_error"}
+    listed = document("show", "published")
+    assert {entry["face"] for entry in listed["tables"]} == {"unbiased", "face-valid"}
+    assert listed["faces"]["face-valid"]["asked"]["kind"] == "integral"
+    assert {e["face"] for e in document("show", "published", "--face", "unbiased")["tables"]} == {"unbiased"}
+
+
+def test_public_facts_hold_and_are_told(desk, done):
+    Path("facts.yaml").write_text(FACTS)
+    for arguments in ([], ["--method", "local"], ["--norm", "l1"]):
+        done("recover", "published", *arguments, "--facts", "facts.yaml")
+        release = open_release("published")
+        table = release.table("sex*age", face="face-valid").values
+        assert table[1, :2].tolist() == [0, 0]
+        assert table[0].sum() == 50 and table.sum() == 100
+        statement = Path("published/PRIVACY.md").read_text()
+        assert "No person has sex = Male and age = 0." in statement
+        assert "The number of people with sex = Female is 50." in statement
+        assert run(["verify", "published"]) == 0
+
+
+def test_synthetic_people_are_those_of_the_face(desk, done, document):
+    done("recover", "published")
+    told = document("synth", "published", "--out", "made.parquet")
+    people = pq.read_table("made.parquet")
+    assert people.num_rows == told["rows"]
+    assert people.equals(pq.read_table("published/faces/face-valid/people.parquet"))
+    done("synth", "published", "--rows", "37", "--out", "made.csv")
+    assert pyarrow.csv.read_csv("made.csv").num_rows == 37
+
+
+def test_synthetic_people_without_a_face(desk, done):
+    done("synth", "published", "--out", "made.csv")
+    names = pyarrow.csv.read_csv("made.csv").column_names
+    assert names == ["sex", "age", "income", "region"]
+    assert manifest("published")["faces"] == {}
+
+
+# ------------------------------------------------------------------------------------------------------------ refused
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--face-value", "pretty"], "--face-value: 'pretty' is unknown"),
+        (["--norm", "l3"], "--norm: 'l3' is unknown"),
+        (["--method", "magic"], "--method: 'magic' is unknown"),
+        (["--weights", "many"], "--weights: 'many' is unknown"),
+        (["--barak-objective", "none"], "--barak-objective: 'none' is unknown"),
+        (["--probability", "1"], "--probability: is not between 0 and 1"),
+        (["--time-limit", "0"], "--time-limit: is not above 0"),
+        (["--time-limit", "nan"], "--time-limit: is not above 0"),
+        (["--face-value", "consistent", "--method", "local"], "--method: does not apply"),
+        (["--norm", "l1", "--method", "full-table"], "--norm: l1 is found by its own linear program"),
+        (["--method", "shift"], "--method: shift gives no whole numbers"),
+        (["--method", "shift", "--face-value", "nonnegative"], "strategy: shift cannot be used here"),
+        (["--facts", "none.yaml"], "facts: the file 'none.yaml' cannot be read"),
+        (["--out", "published"], "out: the folder exists already"),
+    ],
+)
+def test_recover_refuses(refused, arguments, words):
+    refused(["recover", "published", *arguments], words)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("totals:\n  - {count: 10}\n  - {where: {sex: Female}, count: 12}\n", "contradict each other"),
+        ("zeros:\n  - {sex: Female}\ntotals:\n  - {where: {sex: Female}, count: 3}\n", "facts"),
+        ("zeros:\n  - {colour: red}\n", "facts, zeros[1]"),
+        ("totals:\n  - {count: -1}\n", "facts, totals[1]"),
+        ("[1, 2", "facts"),
+    ],
+)
+def test_facts_that_cannot_be_are_refused(desk, refused, text, words):
+    Path("facts.yaml").write_text(text)
+    refused(["recover", "published", "--facts", "facts.yaml"], words)
+    refused(
+        ["release", *ASKED, *BUDGET, "--data", "people.csv", "--out", "new", "--face-value", "--facts", "facts.yaml"],
+        words,
+    )
+
+
+def test_release_refuses_knobs_without_a_face(refused):
+    refused(
+        ["release", *ASKED, *BUDGET, "--data", "people.csv", "--out", "new", "--norm", "l1"], "--norm: stands without"
+    )
+
+
+def test_a_release_that_is_none_is_refused(desk, refused):
+    Path("empty").mkdir()
+    for verb in (["recover"], ["synth", "--out", "x.csv"], ["verify"]):
+        refused([*verb, "empty"], "is not a release")
+
+
+def test_a_tampered_bundle_is_refused_and_untouched(desk, refused):
+    path = next(Path("published/tables").iterdir())
+    path.write_bytes(path.read_bytes()[:-1] + b"x")
+    refused(["recover", "published"], "was changed after the release")
+    refused(["synth", "published", "--out", "x.csv"], "was changed after the release")
+    measured = Path("published/measurements/values.parquet")
+    shutil.copy(path, measured)
+    refused(["recover", "published"], "was changed after the release")
+
+
+def test_a_time_limit_leaves_everything_as_it_was(desk, refused):
+    for arguments in ([], ["--face-value", "nonnegative"], ["--norm", "l1"], ["--method", "local"]):
+        refused(["recover", "published", *arguments, "--time-limit", "1e-9"], "--time-limit:", code=1)
+    refused(["synth", "published", "--out", "x.csv", "--time-limit", "1e-9"], "--time-limit:", code=1)
+
+
+def test_a_face_that_fails_after_measuring_leaves_the_unbiased_release(desk, capsys, monkeypatch):
+    from hushcube import api
+    from hushcube.errors import TimeLimitReached
+
+    def late(*_arguments, **_options):
+        raise TimeLimitReached(1.0, "local")
+
+    monkeypatch.setattr(api, "make_face", late)
+    code = run(["release", *ASKED, *BUDGET, "--data", "people.csv", "--out", "new", "--face-value"])
+    told = capsys.readouterr().err
+    assert code == 1 and "the unbiased release is published in new" in told
+    assert run(["verify", "new"]) == 0
+    assert manifest("new")["faces"] == {}
+
+
+def test_an_interrupted_recovery_changes_nothing(desk, monkeypatch):
+    from hushcube.release import bundle
+
+    def interrupted(*_arguments, **_options):
+        raise KeyboardInterrupt
+
+    before = listing(desk)
+    monkeypatch.setattr(bundle, "write_tables", interrupted)
+    assert run(["recover", "published"]) == 130
+    assert listing(desk) == before
+
+
+def test_a_failed_exchange_brings_the_release_back(desk, monkeypatch):
+    before = listing(desk)
+    rename = os.rename
+
+    def fail_once(source, target, *rest, **more):
+        if Path(target).name == "published" and ".hushcube-partial" in str(source) and "old" not in str(source):
+            raise OSError(28, "No space left on device")
+        return rename(source, target, *rest, **more)
+
+    monkeypatch.setattr(os, "rename", fail_once)
+    assert run(["recover", "published"]) == 1
+    assert listing(desk) == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--out", "x.txt"], "--out: 'x.txt' is no kind of file"),
+        (["--out", "people.csv"], "--out: the file exists already"),
+        ([], "--out: is not given"),
+        (["--rows", "0", "--out", "x.csv"], "--rows: '0' is no number of people"),
+        (["--rows", "many", "--out", "x.csv"], "--rows: 'many' is no number of people"),
+    ],
+)
+def test_synth_refuses(refused, arguments, words):
+    refused(["synth", "published", *arguments], words)
+
+
+def test_show_refuses_a_face_that_is_not_there(refused):
+    refused(["show", "published", "sex*age", "--face", "face-valid"], "face: this release has no face 'face-valid'")
+    refused(["show", "published", "--face", "pretty"], "face: this release has no face 'pretty'")
