@@ -36,8 +36,9 @@ from hushcube.plan.what_if import what_if as compare_budgets
 from hushcube.recover.faces.clock import Clock
 from hushcube.recover.faces.face import check_face, make_face
 from hushcube.recover.faces.value import FaceValue
-from hushcube.release.bundle import add_face, check_output, open_bundle, write
+from hushcube.release.bundle import add_face, open_bundle, write
 from hushcube.release.faces import PublishedFace
+from hushcube.release.output import check_output
 from hushcube.release.release import Release
 
 Progress = Callable[[str, float], None]

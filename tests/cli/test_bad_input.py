@@ -628,7 +628,7 @@ def swap_files(raw):
 
 
 MANIFESTS = {
-    "another version": lambda raw: raw.update(format=2),
+    "another version": lambda raw: raw.update(format=3),
     "no checksums": lambda raw: raw.pop("checksums"),
     "checksums empty": lambda raw: raw.update(checksums={}),
     "checksum changed": lambda raw: raw["checksums"].update({"plan.json": "0" * 64}),

@@ -54,7 +54,7 @@ def column(folder, entry, name="value"):
 
 
 def test_release_with_two_faces(done):
-    out, err = done(
+    out, _ = done(
         "release", *ASKED, *BUDGET, "--data", "people.csv", "--out", "new", "--face-value", "--strategy", "workload"
     )
     assert "and the face face-valid" in out and "synthetic people" in out

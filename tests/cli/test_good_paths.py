@@ -118,7 +118,7 @@ def test_plan_release_show(done, document, desk):
     saved = json.loads((desk / "new.json").read_text())
     assert saved["digest"] == planned["chosen"]["digest"]
     released = document("release", "new.json", "--data", "people.parquet", "--out", "new")
-    assert released.keys() == {"out", "tables", "cells", "strategy", "privacy", "plan_digest", "private"}
+    assert released.keys() == {"out", "tables", "cells", "strategy", "privacy", "plan_digest", "private", "faces"}
     assert released == {
         "out": "new",
         "tables": 11,
@@ -127,6 +127,7 @@ def test_plan_release_show(done, document, desk):
         "privacy": planned["privacy"],
         "plan_digest": saved["digest"],
         "private": True,
+        "faces": {},
     }
     shown = document("show", "new")
     assert shown.keys() == {"name", "privacy", "private", "tables"}
@@ -359,13 +360,13 @@ def test_a_release_appears_whole(desk, monkeypatch):
     import hushcube.release.bundle as bundle
 
     seen = []
-    verb = bundle._manifest
+    verb = bundle.make_manifest
 
     def manifest(*arguments):
         seen.append(sorted(path.name for path in desk.iterdir()))
         return verb(*arguments)
 
-    monkeypatch.setattr(bundle, "_manifest", manifest)
+    monkeypatch.setattr(bundle, "make_manifest", manifest)
     before = sorted(path.name for path in desk.iterdir())
     assert run(["release", "plan.json", "--data", "people.csv", "--out", "new"]) == 0
     (during,) = seen

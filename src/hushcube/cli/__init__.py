@@ -62,14 +62,14 @@ def run(arguments: list[str]) -> int:
     from hushcube.errors import BadInput, HushcubeError
 
     try:
-        cli.main(args=arguments, prog_name="hushcube", standalone_mode=False)
+        code = cli.main(args=arguments, prog_name="hushcube", standalone_mode=False)
     except click.exceptions.Abort:
-        return _fail("interrupted: nothing was written", 130)
+        return _fail("interrupted: nothing was published", 130)
     except click.ClickException as problem:
         problem.show()
         return 2
     except KeyboardInterrupt:
-        return _fail("interrupted: nothing was written", 130)
+        return _fail("interrupted: nothing was published", 130)
     except BadInput as problem:
         return _fail(str(problem), 2)
     except HushcubeError as problem:
@@ -84,7 +84,7 @@ def run(arguments: list[str]) -> int:
             raise
         # a message could hold a value from the data, so only the kind of error is shown
         return _fail(f"unexpected {type(problem).__name__}. Fix: run again with HUSHCUBE_DEBUG=1 and report it.", 1)
-    return 0
+    return code if isinstance(code, int) else 0  # click returns the code of an Exit
 
 
 def _fail(message: str, code: int) -> int:

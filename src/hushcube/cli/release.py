@@ -48,7 +48,7 @@ def command(
     """
     from hushcube.api import release
     from hushcube.plan.plan import Plan
-    from hushcube.release.bundle import check_output
+    from hushcube.release.output import check_output
 
     if data is None and query is None:
         raise BadInput("--data", "is not given", "name the data, for example `--data people.parquet`")

@@ -11,11 +11,12 @@ import click
 from hushcube.cli.options import as_json
 from hushcube.cli.output import console, note, number, print_json, visible
 from hushcube.errors import QueryError
-from hushcube.recover.faces.value import UNBIASED
 
 if TYPE_CHECKING:
     from hushcube.model.table import NoisyTable
     from hushcube.release.release import Release
+
+UNBIASED = "unbiased"  # as in recover/faces/value.py, which is too heavy to import for --help
 
 
 @click.command("show")

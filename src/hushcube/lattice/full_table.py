@@ -5,8 +5,8 @@ node (kept axes S of the first p) holds the marginal on S and all later axes. Fo
 
     N (1 + 1 + 1) + N/n (...) + ...      about 4 N additions, where one marginal after the other takes d²/2 N.
 
-Once 64 or fewer cells of later axes are left, all their marginals are one product with a small matrix of zeros and ones.
-The transpose adds tables up along the same nodes, backwards. Cells of marginals stand in one vector, table after table.
+Once 64 or fewer cells of later axes are left, all their marginals are one product with a small matrix of zeros and
+ones. The transpose adds tables up along the same nodes, backwards. The cells of all marginals stand in one vector.
 """
 
 from __future__ import annotations
@@ -70,11 +70,11 @@ class FullTable:
     def _grow(self, axis: int, kept: int, members: list[Marginal]) -> _Node:
         rest = math.prod(self.shape[axis:])
         if rest <= _LEAF or not any(m and m[-1] >= axis for m in members):
-            matrices, parts, out, at = [], [], [], 0
+            matrices, parts, out, at = [np.zeros((rest, 0))], [], [], 0
             for m in members:
-                matrix = np.ones((1, 1))
+                matrix: Floats = np.ones((1, 1))
                 for i, n in enumerate(self.shape[axis:], axis):
-                    matrix = np.kron(matrix, np.eye(n) if i in m else np.ones((n, 1)))
+                    matrix = np.kron(matrix, np.eye(n) if i in m else np.ones((n, 1))).astype(np.float64)
                 matrices.append(matrix)
                 parts.append((slice(at, at + matrix.shape[1]), self.places[m]))
                 out.append(tuple(i - axis + 1 for i in range(axis, len(self.shape)) if i not in m))

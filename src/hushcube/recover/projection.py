@@ -84,7 +84,7 @@ class Projection:
 
     def spread(self, coefficients: Floats) -> Floats:
         """`tables`, from the vector of all coefficients to the vector of all cells."""
-        cells = np.append(coefficients, 0.0)[self._index]  # the last: coefficients of spaces that are not there
+        cells: Floats = np.append(coefficients, 0.0)[self._index]  # the last: coefficients of spaces that are not there
         for place, batch in zip(self._places, self.family.batches, strict=True):
             tables = cells[place].reshape(len(batch.ids), *batch.shape)
             cells[place] = helmert.inverse(tables, range(1, len(batch.shape) + 1)).ravel()
@@ -92,7 +92,8 @@ class Projection:
 
     def each(self, values: Floats) -> Floats:
         """A number for each space, repeated for each of its coefficients."""
-        return values[self._owners]
+        repeated: Floats = values[self._owners]
+        return repeated
 
     def join(self, values: Sequence[Floats]) -> Floats:
         """The vector of all cells."""

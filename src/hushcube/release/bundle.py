@@ -13,69 +13,49 @@ Everything is written to a temporary folder beside the target and renamed at the
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 import shutil
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hushcube.errors import BadInput, BundleError, HushcubeError, OutputError
+from hushcube.errors import BadInput
 from hushcube.model.form import Form
 from hushcube.model.marginal import Marginal
 from hushcube.model.measurement import Measurement
 from hushcube.plan.plan import Plan
 from hushcube.recover.faces.value import NAMES, UNBIASED
 from hushcube.release.faces import PublishedFace
+from hushcube.release.manifest import (
+    MEASUREMENTS,
+    check_files,
+    damaged,
+    entry_key,
+    inside,
+    is_entry,
+    make_manifest,
+    manifest_text,
+    read_manifest,
+)
+from hushcube.release.output import all_or_nothing, check_output
 from hushcube.release.people import read_people, write_people
 from hushcube.release.release import Release
-from hushcube.release.statement import NOT_PRIVATE, privacy_statement
+from hushcube.release.statement import privacy_statement
 from hushcube.release.tables import read_table, write_tables
 
 Floats = NDArray[np.float64]
 Progress = Callable[[str, float], None]
-
-FORMAT: Final = 2
-_READABLE: Final = (1, 2)
-"""Format 1 had no faces."""
-MEASUREMENTS: Final = "measurements/values.parquet"
-_PARTIAL: Final = ".hushcube-partial-"
-
-
-def check_output(folder: Path) -> None:
-    """Refuse a folder that exists or cannot be made, before anything is spent."""
-    try:
-        folder.lstat()
-    except FileNotFoundError:
-        pass
-    except (OSError, ValueError):
-        raise OutputError("out", "is not a name that a folder can have", "choose another name or place") from None
-    else:
-        raise OutputError("out", "the folder exists already", "choose a new one; releases are never overwritten")
-    parent = folder.absolute().parent
-    if not parent.is_dir():
-        raise OutputError("out", "its parent is not a folder", "create the parent folder first")
-    try:
-        with tempfile.TemporaryDirectory(dir=parent, prefix=_PARTIAL):
-            pass
-    except OSError:
-        raise OutputError(
-            "out", "the parent folder cannot be written", "choose another place, or mend its permissions"
-        ) from None
 
 
 def write(release: Release, folder: Path, *, progress: Progress | None = None) -> None:
     """Write a release to a new folder; an interruption leaves nothing behind."""
     check_output(folder)
     tell = progress or (lambda _stage, _share: None)
-    with _all_or_nothing(folder) as work:
+    with all_or_nothing(folder) as work:
         tables = write_tables(release.plan, release.source, work, tell)
         _write_measurement(release.source.measurement(), work / MEASUREMENTS)
         (work / "plan.json").write_text(release.plan.to_json(), encoding="utf-8")
@@ -91,11 +71,11 @@ def add_face(folder: Path, face: PublishedFace, *, out: Path | None = None, prog
     if out is not None:
         check_output(out)
     own = f"faces/{face.name}/"
-    with _all_or_nothing(out or folder, replace=out is None) as work:
-        for name in _read_manifest(folder)["checksums"]:
+    with all_or_nothing(out or folder, replace=out is None) as work:
+        for name in read_manifest(folder)["checksums"]:
             if not name.startswith(own) and name != "PRIVACY.md":
                 _link(folder / name, work / name)
-        entries = [entry for entry in _read_manifest(folder)["tables"] if entry["face"] != face.name]
+        entries = [entry for entry in read_manifest(folder)["tables"] if entry["face"] != face.name]
         entries += _write_face(release.plan, face, work, progress or (lambda _stage, _share: None))
         _seal(release, entries, work)
 
@@ -125,21 +105,21 @@ def _seal(release: Release, tables: list[dict[str, Any]], work: Path) -> None:
     """The privacy statement, and the manifest with every checksum."""
     statement = privacy_statement(release.plan, private=release.private, faces=release.faces.values())
     (work / "PRIVACY.md").write_text(statement, encoding="utf-8")
-    manifest = _manifest(release, tables, work)
-    (work / "manifest.json").write_text(_manifest_text(manifest), encoding="utf-8")
+    manifest = make_manifest(release, tables, work)
+    (work / "manifest.json").write_text(manifest_text(manifest), encoding="utf-8")
 
 
 def open_bundle(folder: Path, *, verify: bool = True) -> Release:
     """Open a release; unless told not to, every file's checksum is verified."""
-    manifest = _read_manifest(folder)
+    manifest = read_manifest(folder)
     if verify:
-        _verify(folder, manifest)
+        check_files(folder, manifest)
     try:
         plan = Plan.from_json((folder / "plan.json").read_text(encoding="utf-8"))
         described = manifest.get("faces", {})
         faces: dict[str, dict[Marginal | str, dict[str, Any]]] = {name: {} for name in (UNBIASED, *described)}
         for entry in manifest["tables"]:
-            faces[entry["face"]][_key(entry, plan)] = entry
+            faces[entry["face"]][entry_key(entry, plan)] = entry
         private = manifest["private"]
         stamped = "NOT PRIVATE" in (folder / "PRIVACY.md").read_text(encoding="utf-8")
         told = (manifest["plan_digest"], manifest["privacy"], manifest["schema"], private)
@@ -149,7 +129,7 @@ def open_bundle(folder: Path, *, verify: bool = True) -> Release:
             or not set(described) <= set(NAMES.values())
             or any(entries.keys() != asked for entries in faces.values())
             or sum(map(len, faces.values())) != len(manifest["tables"])
-            or not all(_is_entry(entry) for entry in manifest["tables"])
+            or not all(is_entry(entry) for entry in manifest["tables"])
         ):
             raise ValueError
         published = {
@@ -166,9 +146,9 @@ def open_bundle(folder: Path, *, verify: bool = True) -> Release:
         for face in published.values():
             face.facts(plan.schema)
     except (OSError, KeyError, TypeError, ValueError, AttributeError, RecursionError):
-        raise _damaged("manifest.json", "does not fit the plan and the tables") from None
+        raise damaged("manifest.json", "does not fit the plan and the tables") from None
     except BadInput as problem:
-        raise _damaged("plan.json", problem.problem) from None
+        raise damaged("plan.json", problem.problem) from None
     return Release(plan, BundleTables(folder, plan, faces[UNBIASED], private), private, published)
 
 
@@ -195,9 +175,9 @@ class BundleTables:
 
     def _numbers(self, key: Marginal | str, names: list[str], cells: int) -> Floats:
         entry = self._entries[key]
-        values = read_table(_inside(self._folder, entry["file"]), names, entry.get("offset"), cells)
+        values = read_table(inside(self._folder, entry["file"]), names, entry.get("offset"), cells)
         if len(values) != cells:
-            raise _damaged(entry["file"], "does not have the right number of rows")
+            raise damaged(entry["file"], "does not have the right number of rows")
         return values
 
     def measurement(self) -> Measurement:
@@ -208,45 +188,14 @@ class BundleTables:
         try:
             flat = pq.read_table(self._folder / MEASUREMENTS).column("value").to_numpy()
         except (OSError, pa.ArrowException, KeyError):
-            raise _damaged(MEASUREMENTS, "cannot be read") from None
+            raise damaged(MEASUREMENTS, "cannot be read") from None
         shapes = self._plan.shapes
         ends = np.cumsum([0] + [math.prod(shape) for shape in shapes]).tolist()
         if ends[-1] != len(flat):
-            raise _damaged(MEASUREMENTS, "does not have the right number of rows")
+            raise damaged(MEASUREMENTS, "does not have the right number of rows")
         parts = zip(ends, ends[1:], shapes, strict=False)
         values = [flat[start:end].reshape(shape) for start, end, shape in parts]
         return Measurement(self._plan.digest, tuple(values), self._private)
-
-
-@contextmanager
-def _all_or_nothing(folder: Path, *, replace: bool = False) -> Iterator[Path]:
-    work = Path(tempfile.mkdtemp(dir=folder.absolute().parent, prefix=_PARTIAL))
-    try:
-        yield work
-        work.chmod(0o755)
-        if replace:
-            _exchange(folder, work)
-        else:
-            work.rename(folder)
-    except BaseException as problem:
-        shutil.rmtree(work, ignore_errors=True)
-        if isinstance(problem, OSError):
-            reason = (problem.strerror or "input/output error").lower()
-            left = "the release is unchanged" if replace else "nothing was published"
-            raise HushcubeError(f"out: writing failed ({reason}); {left}. Fix: make room, then try again.") from None
-        raise
-
-
-def _exchange(folder: Path, work: Path) -> None:
-    """Put a finished folder in the place of another, which comes back if that fails."""
-    old = work.with_name(work.name + "-old")
-    folder.rename(old)
-    try:
-        work.rename(folder)
-    except BaseException:
-        old.rename(folder)
-        raise
-    shutil.rmtree(old, ignore_errors=True)
 
 
 def _write_measurement(measurement: Measurement, path: Path) -> None:
@@ -260,104 +209,3 @@ def _write_measurement(measurement: Measurement, path: Path) -> None:
     ) as writer:
         for values in measurement.values:
             writer.write_table(pa.table({"value": values.reshape(-1)}, schema=schema))
-
-
-def _manifest(release: Release, tables: list[dict[str, Any]], work: Path) -> dict[str, Any]:
-    from hushcube import __version__
-
-    plan = release.plan
-    files = sorted(path for path in work.rglob("*") if path.is_file())
-    return {
-        "format": FORMAT,
-        "hushcube": __version__,
-        "name": plan.schema.name,
-        "private": release.private,
-        **({} if release.private else {"warning": NOT_PRIVATE}),
-        "privacy": plan.privacy.to_dict(),
-        "strategy": {
-            "name": plan.strategy,
-            "budgets": plan.budget_rule,
-            "recovery": plan.recovery,
-            "proof": plan.proof,
-        },
-        "noise": f"discrete {plan.law}",
-        "plan_digest": plan.digest,
-        "workload": list(plan.workload.words),
-        "schema": plan.schema.to_dict(),
-        "faces": {name: face.description for name, face in release.faces.items()},
-        "checksums": {path.relative_to(work).as_posix(): _sha256(path) for path in files},
-        "tables": tables,
-    }
-
-
-def _manifest_text(manifest: dict[str, Any]) -> str:
-    """One line for each entry: readable, and quick to write for 166,751 tables."""
-    tables = ",\n  ".join(json.dumps(entry, ensure_ascii=False) for entry in manifest["tables"])
-    rest = ",\n ".join(
-        f"{json.dumps(k)}: {json.dumps(v, ensure_ascii=False)}" for k, v in manifest.items() if k != "tables"
-    )
-    return f'{{\n {rest},\n "tables": [\n  {tables}\n ]\n}}\n'
-
-
-def _read_manifest(folder: Path) -> dict[str, Any]:
-    path = folder / "manifest.json"
-    try:
-        there = path.is_file()
-    except OSError:  # such as a name that is too long
-        there = False
-    if not there:
-        raise BundleError(
-            f"{str(folder)[:200]!r}",
-            "is not a release: it has no manifest.json",
-            "give the folder that `hushcube release` wrote",
-        )
-    try:
-        manifest = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        raise _damaged("manifest.json", "cannot be read") from None
-    if not isinstance(manifest, dict) or manifest.get("format") not in _READABLE:
-        raise _damaged("manifest.json", "is not of this version of hushcube")
-    return manifest
-
-
-def _verify(folder: Path, manifest: dict[str, Any]) -> None:
-    checksums = manifest.get("checksums")
-    if not isinstance(checksums, dict) or not {"plan.json", MEASUREMENTS} <= checksums.keys():
-        raise _damaged("manifest.json", "lists no checksums")
-    for name, expected in checksums.items():
-        path = _inside(folder, name)
-        if not path.is_file():
-            raise _damaged(name, "is missing")
-        if _sha256(path) != expected:
-            raise _damaged(name, "was changed after the release")
-
-
-def _inside(folder: Path, name: str) -> Path:
-    path = folder / name
-    try:
-        inside = path.resolve().is_relative_to(folder.resolve())
-    except (OSError, ValueError, RuntimeError):
-        inside = False
-    if not inside:
-        raise _damaged("manifest.json", "names a file outside the release")
-    return path
-
-
-def _key(entry: dict[str, Any], plan: Plan) -> Marginal | str:
-    """A marginal's attributes, or a form's word."""
-    form = entry.get("form")
-    return plan.schema.marginal(entry["attributes"]) if form is None else str(form)
-
-
-def _is_entry(entry: dict[str, Any]) -> bool:
-    offset = entry.get("offset", 0)
-    return isinstance(entry["file"], str) and type(offset) is int and offset >= 0
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _damaged(part: str, problem: str) -> BundleError:
-    return BundleError(part, problem, "get the release again from its publisher")

@@ -63,7 +63,7 @@ def write_tables(
             for part in batch.parts(_CHUNK):
                 rows = batch.rows[part]
                 values = source.tables(rows, batch.shape)
-                sink.add(rows, batch.shape, _typed(values, whole), _std_errors(plan, rows, batch.shape))
+                sink.add(rows, batch.shape, _typed(values, whole), std_errors(plan, rows, batch.shape))
                 done += values.size
                 progress("writing", min(done / total, 1.0))
         entries = sink.entries
@@ -73,17 +73,18 @@ def write_tables(
 
 
 def _typed(values: Floats, whole: bool) -> NDArray[Any]:
-    return np.rint(values).astype(np.int64) if whole else values
+    """Whole numbers as such; queries of whole numbers may have fractional weights."""
+    return np.rint(values).astype(np.int64) if whole and (values == np.rint(values)).all() else values
 
 
 def _write_form(plan: Plan, values: NDArray[Any], form: Form, folder: Path, place: str, number: int) -> Entry:
     """One file for a form: its axes as labelled columns, then value and std_error."""
     name = f"{place}/{number:04d}-{_slug(form.word)}.parquet"
     columns: dict[str, Any] = {
-        axis: pa.DictionaryArray.from_arrays(_positions(form.shape, at), pa.array(list(labels), pa.string()))
+        axis: pa.DictionaryArray.from_arrays(positions(form.shape, at), pa.array(list(labels), pa.string()))
         for at, (axis, labels) in enumerate(zip(form.axes, form.labels, strict=True))
     }
-    columns |= _numbers(values, np.sqrt(error.form_variances(plan, form, exact=True)), taken=columns)
+    columns |= number_columns(values, np.sqrt(error.form_variances(plan, form, exact=True)), taken=columns)
     pq.write_table(pa.table(columns), folder / name, compression="zstd")
     names = [plan.schema.names[i] for i in form.marginal]
     return {"attributes": names, "form": form.word, "file": name, "cells": form.cells}
@@ -141,10 +142,10 @@ class _OneFileEach:
         for marginal, table, errors in zip(map(tuple, rows.tolist()), values, std_errors, strict=True):
             name = f"{self._place}/{len(self.entries):04d}-{_slug(self._schema.describe(marginal))}.parquet"
             columns = {
-                self._schema.names[i]: _labels(self._schema, i, _positions(shape, axis))
+                self._schema.names[i]: _labels(self._schema, i, positions(shape, axis))
                 for axis, i in enumerate(marginal)
             }
-            columns |= _numbers(table, errors, taken=columns)
+            columns |= number_columns(table, errors, taken=columns)
             pq.write_table(pa.table(columns), self._folder / name, compression="zstd")
             self.entries.append(_entry(self._schema, marginal, name))
 
@@ -177,10 +178,10 @@ class _Packs:
         columns: dict[str, Any] = {}
         for axis in range(order):
             attributes = np.repeat(rows[:, axis], cells)
-            labels = np.tile(_positions(shape, axis), len(rows)) + np.repeat(self._starts[rows[:, axis]], cells)
+            labels = np.tile(positions(shape, axis), len(rows)) + np.repeat(self._starts[rows[:, axis]], cells)
             columns[f"attribute_{axis + 1}"] = pa.DictionaryArray.from_arrays(attributes.astype(np.int16), self._names)
             columns[f"label_{axis + 1}"] = pa.DictionaryArray.from_arrays(labels, self._labels)
-        columns |= _numbers(values, std_errors, taken={})
+        columns |= number_columns(values, std_errors, taken={})
         table = pa.table(columns)
         if order != self._order:
             if self._writer is not None:
@@ -203,7 +204,7 @@ class _Packs:
         return f"{self._place}/{self._order}-way.parquet"
 
 
-def _std_errors(plan: Plan, rows: NDArray[np.int32], shape: tuple[int, ...]) -> Floats:
+def std_errors(plan: Plan, rows: NDArray[np.int32], shape: tuple[int, ...]) -> Floats:
     """Standard errors of the cells of marginals of one shape, broadcast where a table's cells are alike."""
     alike = error.exact_cell_variances(plan)[plan.request.marginals.find(rows)]
     result = np.broadcast_to(alike.reshape(-1, *[1] * len(shape)), (len(rows), *shape))
@@ -214,7 +215,7 @@ def _std_errors(plan: Plan, rows: NDArray[np.int32], shape: tuple[int, ...]) -> 
     return np.sqrt(result)
 
 
-def _positions(shape: tuple[int, ...], axis: int) -> NDArray[np.int32]:
+def positions(shape: tuple[int, ...], axis: int) -> NDArray[np.int32]:
     """The position along an axis of every cell, in row-major order."""
     inner = int(np.prod(shape[axis + 1 :], dtype=np.int64))
     outer = int(np.prod(shape[:axis], dtype=np.int64))
@@ -225,7 +226,7 @@ def _labels(schema: Schema, attribute: int, positions: NDArray[np.int32]) -> pa.
     return pa.DictionaryArray.from_arrays(positions, pa.array(schema.attributes[attribute].labels, pa.string()))
 
 
-def _numbers(values: NDArray[Any], std_errors: Floats, taken: dict[str, Any]) -> dict[str, Any]:
+def number_columns(values: NDArray[Any], std_errors: Floats, taken: dict[str, Any]) -> dict[str, Any]:
     """The two number columns, the last ones; underscores step aside for attributes of the same name, in any case."""
     used = {name.casefold() for name in taken}
     names = []

@@ -18,10 +18,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hushcube.errors import BundleError
-from hushcube.release.bundle import MEASUREMENTS, BundleTables, Progress, _read_manifest
+from hushcube.release.bundle import BundleTables, Progress
 from hushcube.release.checks.face import FaceChecks
 from hushcube.release.checks.files import Opened, check_checksums, open_release
 from hushcube.release.checks.verdict import Check, Findings, Verdict
+from hushcube.release.manifest import MEASUREMENTS, read_manifest
 from hushcube.release.release import RecoveredTables
 
 __all__ = ["Check", "Verdict", "verify"]
@@ -33,7 +34,7 @@ def verify(folder: Path, progress: Progress | None = None) -> Verdict:
     files = Findings("files", "the files are those of the manifest, and the manifest fits the plan")
     privacy = Findings("privacy", "the plan's cost is within its guarantee, and PRIVACY.md says so")
     try:
-        manifest = _read_manifest(folder)
+        manifest = read_manifest(folder)
     except BundleError as problem:
         if problem.field != "manifest.json":  # there is none
             raise

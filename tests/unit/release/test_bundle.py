@@ -90,7 +90,7 @@ def test_every_file_is_listed_and_nothing_else_is_there(tmp_path, layout):
     assert {entry["file"] for entry in manifest["tables"]} <= manifest["checksums"].keys()
     assert manifest.keys() == {
         "format", "hushcube", "name", "private", "warning", "privacy", "strategy", "noise", "plan_digest", "workload",
-        "schema", "checksums", "tables",
+        "schema", "faces", "checksums", "tables",
     }  # fmt: skip
     for entry in manifest["tables"]:
         extra = {"offset"} if layout == "packs" else set()
@@ -361,7 +361,7 @@ def test_sums_of_cells_have_the_brute_force_variance():
                         where[name] = [str(at) for at in np.flatnonzero(kept)]
                         mask = np.multiply.outer(mask, kept.astype(float))
                     estimate = published.estimate(names, where)
-                    values = published._values(marginal)
+                    values = published._values(marginal, published.source)
                     assert estimate.value == pytest.approx(float((values * mask).sum()), abs=1e-8)
                     brute = float(mask.ravel() @ covariance @ mask.ravel())
                     assert estimate.std_error**2 == pytest.approx(brute, rel=1e-7, abs=1e-9), label(p)

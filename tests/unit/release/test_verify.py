@@ -17,9 +17,10 @@ from hushcube.private.measure import measure
 from hushcube.private.noise import SeededEntropy
 from hushcube.recover.faces.people import PeopleTables
 from hushcube.release import tables
-from hushcube.release.bundle import _manifest_text, _sha256, add_face, write
+from hushcube.release.bundle import add_face, write
 from hushcube.release.checks.face import count_cells
 from hushcube.release.faces import FormsFromCells, PublishedFace
+from hushcube.release.manifest import manifest_text, sha256
 from hushcube.release.people import read_people, write_people
 from hushcube.release.release import Release
 from hushcube.release.verify import verify
@@ -73,13 +74,13 @@ def manifest_of(folder):
 
 
 def write_manifest(folder, manifest):
-    (folder / "manifest.json").write_text(_manifest_text(manifest))
+    (folder / "manifest.json").write_text(manifest_text(manifest))
 
 
 def repair(folder):
     """What a careful forger would do: every checksum again."""
     manifest = manifest_of(folder)
-    manifest["checksums"] = {name: _sha256(folder / name) for name in manifest["checksums"] if (folder / name).exists()}
+    manifest["checksums"] = {name: sha256(folder / name) for name in manifest["checksums"] if (folder / name).exists()}
     write_manifest(folder, manifest)
 
 
@@ -311,21 +312,27 @@ TABLES = [
 
 
 @pytest.mark.parametrize(("spoil", "expected"), TABLES, ids=lambda x: getattr(x, "__name__", ""))
-@pytest.mark.parametrize("repaired", [True, False])
-def test_a_changed_table_is_found(bundle, spoil, expected, repaired):
+def test_a_changed_table_is_found(bundle, spoil, expected):
     words = spoil(bundle)
-    resealed = spoil in (forbidden_people, other_fact)
-    if repaired:
-        repair(bundle)
-    elif spoil is strange_people:  # a changed file that cannot be read is told once
-        expected, words = set(), ()
+    repair(bundle)
     found = failed(bundle)
-    assert found.keys() == expected | (set() if repaired or resealed else {"files"})
-    told = "\n".join(problem for name in expected for problem in found[name])
+    assert found.keys() == expected
+    told = "\n".join(problem for problems in found.values() for problem in problems)
     for word in (words,) if isinstance(words, str) else words:
         assert word in told
-    if "files" in found:
-        assert all(problem.endswith("was changed after the release (another checksum)") for problem in found["files"])
+
+
+@pytest.mark.parametrize(
+    ("spoil", "expected"),
+    [case for case in TABLES if case[0] in (changed_cell, swapped_tables, changed_measurement, added_person)]
+    + [(strange_people, set())],  # a changed file that cannot be read is told once
+    ids=lambda x: getattr(x, "__name__", ""),
+)
+def test_a_changed_table_with_the_old_checksum_is_found_by_it_too(bundle, spoil, expected):
+    spoil(bundle)
+    found = failed(bundle)
+    assert found.keys() == expected | {"files"}
+    assert all(problem.endswith("was changed after the release (another checksum)") for problem in found["files"])
 
 
 def missing_file(folder):
@@ -486,7 +493,7 @@ def test_a_changed_folder_is_found(bundle, spoil):
 def test_a_manifest_of_nonsense_is_a_problem_not_a_crash(bundle):
     manifest = manifest_of(bundle)
     for field in manifest:
-        for value in (None, [None, 3, {}], {"a": 1}):
+        for value in ([None, 3, {}], {"a": 1}):
             if field in ("hushcube", "warning"):
                 continue
             (bundle / "manifest.json").write_text(json.dumps({**manifest, field: value}))

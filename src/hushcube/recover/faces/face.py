@@ -162,11 +162,14 @@ class _Maker:
             return table, {"found_by": "the rank-revealing form of the rows", "distance": distance}
         seen = observe(self.plan, self.measurement, self.answers, self.value.weights)
         if self.value.norm == "l2":
-            return seen.least_squares(seen.tables.closure), {"found_by": "least squares"}
+            found = seen.least_squares(seen.tables.closure)
+            if self._public_total is not None:  # of no other space's concern
+                found.blocks[0][...] = self._public_total
+            return found, {"found_by": "least squares"}
         if self.facts:
             seen = seen.with_facts(self.facts)
         nonnegative = self.value.kind != "consistent"
-        found = norms.nearest(
+        near = norms.nearest(
             seen.tables,
             seen.values,
             seen.weights,
@@ -175,8 +178,8 @@ class _Maker:
             nonnegative=nonnegative,
             fixed=seen.fixed,
         )
-        report = {"found_by": "linear program over coefficients", "distance": found.distance}
-        return NonNegative(found.coefficients) if nonnegative else found.coefficients, report
+        report = {"found_by": "linear program over coefficients", "distance": near.distance}
+        return NonNegative(near.coefficients) if nonnegative else near.coefficients, report
 
     # ----------------------------------------------------------------------------------------- non-negative tables
 

@@ -12,16 +12,17 @@ Its marginals agree, none is negative, and one data set has them all.
    is known exactly, from two more sums over the table.
 3. Stop when the gap is proved to be small, or when f no longer falls.
 
-The certificate. Let r_A = C_A x - z_A, g = sum_A C_Aᵀ a_A r_A the gradient at x, and for any one table A let
-h_c = max(0, -min of g over the cells that c sums up). Then
+The certificate. For any numbers s_A (tables) let g = sum_A C_Aᵀ a_A s_A, and for any one table A let h_c = max(0, -min
+of g over the cells that c sums up). Then
 
-    f(x) - f*  <=  g·x + sum_c h_c (C_A x)_c + ||h||² / 2 a_A.
+    f*  >=  -sum_B a_B <s_B, z_B + s_B/2>  -  <h, z_A + s_A>  -  ||h||² / 2 a_A.
 
-Proof. Let s = r, but r_A + h/a_A for this one table. For every x* >= 0 and v_B = C_B x* - z_B,
-f(x*) = 1/2 sum_B a_B ||v_B||² >= sum_B a_B (<s_B, v_B> - ||s_B||²/2), and sum_B a_B <s_B, C_B x*> = (g + C_Aᵀ h)·x* >= 0
-because h lifts every negative cell of g. So f* >= -sum_B a_B (<s_B, z_B> + ||s_B||²/2), and z_B = C_B x - r_B makes the
-difference from f(x) the right-hand side. At the solution g >= 0 and g·x = 0: the bound is zero.
-The least over all tables A is taken. f* is also at least the optimum of the local tables, a smaller demand.
+Proof. Let s' = s, but s_A + h/a_A for this one table. For every x >= 0 and v_B = C_B x - z_B,
+f(x) = 1/2 sum_B a_B ||v_B||² >= sum_B a_B (<s'_B, v_B> - ||s'_B||²/2), and sum_B a_B <s'_B, C_B x> = (g + C_Aᵀ h)·x
+is not negative, because h lifts every negative cell of g. What is left is the right-hand side.
+With s = C x - z, g is the gradient at x, and the bound says f(x) - f* <= g·x + <h, C_A x> + ||h||²/2 a_A: zero at the
+solution, where g >= 0 and g·x = 0. Means of s over the last steps often give more, since g swings about its limit.
+The best over all tables A and both s is taken. f* is also at least the optimum of the local tables, a smaller demand.
 Cells that are impossible (`allowed` False) have x = x* = 0, and their g does not matter.
 """
 
@@ -49,9 +50,12 @@ Stop = Literal["gap", "stalled", "steps"]
 _SWEEPS: Final = 5
 _FLOOR: Final = 1e-3
 """Of a table's mean cell: what a cell is at least while tables are fitted in proportion, so that none dies."""
-_MEMORY: Final = 8
+_MEMORY: Final = 20
+_MEMORY_CELLS: Final = 100_000_000
+"""The most pairs of steps to remember, and the most numbers of each kind they may have together (0.4 GB)."""
 _MOST_STEPS: Final = 600
 _CHECK: Final = 10
+_AVERAGED: Final = 20
 _STALLED: Final = 0.01
 """Of the tolerance: f has stopped falling when it falls by less between two checks."""
 
@@ -132,17 +136,17 @@ class _Fit:
         """Quasi-Newton steps on w, x = w²."""
         full, a = self.full, self.a
         w = np.sqrt(x, out=x).reshape(-1)
-        memory = Memory(full.cells, _MEMORY)
+        memory = Memory(full.cells, max(1, min(_MEMORY, _MEMORY_CELLS // full.cells)))
         r = full.sums(w * w) - self.z
         slopes = full.adjoint(a * r).reshape(-1)
-        gap, last = np.inf, np.inf
+        gap, last, mean = np.inf, np.inf, r.copy()
         stopped: Stop = "steps"
         for step in range(_MOST_STEPS + 1):
             f = float(a @ r**2) / 2
             if step % _CHECK == 0 or step == _MOST_STEPS:
                 r = full.sums(w * w) - self.z  # without the rounding errors of many updates
                 f = float(a @ r**2) / 2
-                lower = max(lower, f - self._gap(r, slopes))
+                lower = max(lower, self.lower(r, slopes), self.lower(mean, full.adjoint(a * mean).reshape(-1)))
                 gap = max(f - lower, 0.0)
                 clock.tick("full-table", _progress(gap, tolerance))
                 if 2 * gap <= tolerance:
@@ -163,6 +167,7 @@ class _Fit:
             d *= t
             w += d
             r += t * first + t**2 * second
+            mean += (r - mean) / _AVERAGED
             fresh = full.adjoint(a * r).reshape(-1)
             change = 2 * w * fresh
             change -= slopes
@@ -171,14 +176,13 @@ class _Fit:
         np.multiply(w, w, out=w)
         return FullTableFit(w.reshape(full.shape), f + self.base, gap, step, stopped)
 
-    def _gap(self, r: Floats, slopes: Floats) -> float:
-        """The certificate: the least bound over all tables."""
+    def lower(self, s: Floats, slopes: Floats) -> float:
+        """The certificate: the best lower bound of f* from residuals s, of slopes g = sum_A C_Aᵀ a_A s_A."""
         if self.allowed is not None:
             slopes = np.where(self.allowed.reshape(-1), slopes, np.inf)
         h = np.maximum(-self.full.minima(slopes), 0.0)
-        y = r + self.z
-        lifted = np.add.reduceat(h * y + h**2 / (2 * self.a), self.starts)
-        return float((self.a * r) @ y + lifted.min())
+        lifted = np.add.reduceat(h * (self.z + s) + h**2 / (2 * self.a), self.starts)
+        return -float((self.a * s) @ (self.z + s / 2) + lifted.min())
 
 
 def _best_step(a: Floats, r: Floats, first: Floats, second: Floats) -> float:

@@ -194,7 +194,9 @@ class _Solver:
             enough = (exact / 10) ** 2 if self.has_facts else _ROUGH**2 * square
             while square > enough and left:
                 image = np.where(held, self._consistent(towards), 0.0)
-                length = square / max(float(towards @ image), 1e-300)
+                if not (along := float(towards @ image)) > 1e-13 * float(towards @ towards):
+                    break  # the held cells contradict each other
+                length = square / along
                 v += length * towards
                 rest -= length * image
                 square, last = float(rest @ rest), square

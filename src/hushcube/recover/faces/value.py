@@ -57,6 +57,8 @@ class FaceValue:
             raise BadInput("--norm", f"{self.norm} is found by its own linear program", "leave --method out")
         if self.method == "shift" and self.kind == "integral":
             raise BadInput("--method", "shift gives no whole numbers", "ask for nonnegative, or use another method")
+        if self.facts and self.kind == "consistent" and self.norm == "l2":
+            raise BadInput("--facts", "plain least squares takes no public facts", "use nonnegative or integral, or l1")
         if self.facts and self.method in ("barak", "shift"):
             raise BadInput("--facts", f"{self.method} takes no public facts", "use the method full-table or local")
 

@@ -26,7 +26,7 @@ from hushcube.release.checks.tables import Block, FaceTables
 from hushcube.release.checks.verdict import Findings
 from hushcube.release.people import read_people
 from hushcube.release.release import RecoveredTables
-from hushcube.release.tables import _std_errors
+from hushcube.release.tables import std_errors
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -98,7 +98,7 @@ class FaceChecks:
             wrong |= values != np.rint(values)
         self._cells.checked += values.size
         self._tell(self._cells, rows, wrong, values, None, self._promise)
-        predicted = _std_errors(self._plan, rows, shape)
+        predicted = std_errors(self._plan, rows, shape)
         wrong = _differ(block.std_errors, predicted)
         self._errors.checked += len(rows)
         self._tell(self._errors, rows, wrong, block.std_errors, predicted, "the standard error; the plan predicts")

@@ -12,9 +12,10 @@ from hushcube.model.marginal import Marginal
 from hushcube.model.schema import Schema
 from hushcube.plan.plan import Plan
 from hushcube.recover.faces.value import NAMES, UNBIASED
-from hushcube.release.bundle import MEASUREMENTS, BundleTables, Progress, _inside, _is_entry, _key, _sha256, open_bundle
+from hushcube.release.bundle import BundleTables, Progress, open_bundle
 from hushcube.release.checks.verdict import Findings
 from hushcube.release.faces import PublishedFace
+from hushcube.release.manifest import MEASUREMENTS, entry_key, inside, is_entry, sha256
 from hushcube.release.statement import privacy_statement
 
 Entry = dict[str, Any]
@@ -61,10 +62,10 @@ def check_checksums(folder: Path, manifest: Entry, files: Findings, progress: Pr
 
 def _file_problem(folder: Path, name: str, expected: Any) -> str | None:
     try:
-        path = _inside(folder, name)
+        path = inside(folder, name)
         if not path.is_file():
             return f"{name}: is missing"
-        return None if _sha256(path) == expected else f"{name}: was changed after the release (another checksum)"
+        return None if sha256(path) == expected else f"{name}: was changed after the release (another checksum)"
     except BundleError as problem:
         return f"manifest.json: {problem.problem}"
     except OSError:
@@ -160,8 +161,8 @@ def _entries(manifest: Entry, plan: Plan, described: list[str], files: Findings)
         listed = []
     for number, entry in enumerate(listed, 1):
         try:
-            key, face = _key(entry, plan), entry["face"]
-            fits = _is_entry(entry) and key in asked and face in faces
+            key, face = entry_key(entry, plan), entry["face"]
+            fits = is_entry(entry) and key in asked and face in faces
             if fits:
                 marginal, cells = asked[key]
                 fits = entry["cells"] == cells and entry["attributes"] == [schema.names[i] for i in marginal]

@@ -23,10 +23,10 @@ from hushcube.errors import BundleError
 from hushcube.lattice.family import Family
 from hushcube.model.form import Form
 from hushcube.model.marginal import Marginal
-from hushcube.release.bundle import _inside
 from hushcube.release.checks.files import Entry, Opened
 from hushcube.release.checks.verdict import Findings
-from hushcube.release.tables import _numbers, _positions
+from hushcube.release.manifest import inside
+from hushcube.release.tables import number_columns, positions
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -138,7 +138,7 @@ class FaceTables:
 
     def _path(self, entry: Entry) -> Path:
         try:
-            path = _inside(self._opened.folder, entry["file"])
+            path = inside(self._opened.folder, entry["file"])
         except BundleError:
             raise Unfit from None
         if not path.is_file():
@@ -160,14 +160,14 @@ class FaceTables:
             table = pq.ParquetFile(self._path(entry)).read()
         except (OSError, pa.ArrowException):
             raise Unfit("" if entry["file"] in self._opened.broken else "cannot be read") from None
-        numbers = _numbers(np.zeros(0), np.zeros(0), taken=dict.fromkeys(names))
+        numbers = number_columns(np.zeros(0), np.zeros(0), taken=dict.fromkeys(names))
         if table.column_names != [*names, *numbers]:
             raise Unfit(f"holds another table: its columns are {', '.join(table.column_names[:12])}")
         if table.num_rows != math.prod(shape):
             raise Unfit(f"has {table.num_rows:,} rows, not {math.prod(shape):,}")
         for axis, name in enumerate(names):
             at = _codes(table.column(axis), pa.array(list(labels[axis]), pa.string()))
-            wrong = np.flatnonzero(at != _positions(shape, axis))
+            wrong = np.flatnonzero(at != positions(shape, axis))
             if len(wrong):
                 raise Unfit(f"the labels of {name} are not in schema order, from row {wrong[0] + 1:,} on")
         return _floats(table.column(-2), shape), _floats(table.column(-1), shape)
@@ -184,7 +184,7 @@ class FaceTables:
             attributes = _codes(table.column(2 * axis), self._names).reshape(len(rows), cells)
             if (attributes != own).any():
                 raise Unfit("its rows belong to another table")
-            expected = self._first[self._starts[own] + _positions(shape, axis)]
+            expected = self._first[self._starts[own] + positions(shape, axis)]
             if (_codes(table.column(2 * axis + 1), self._all_labels).reshape(len(rows), cells) != expected).any():
                 raise Unfit(f"the labels of {self.schema.names[int(own[0, 0])]} are not in schema order")
         batch = (len(rows), *shape)

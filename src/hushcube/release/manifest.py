@@ -1,0 +1,127 @@
+"""The manifest of a release: what is in the folder, with a checksum of every other file."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any, Final
+
+from hushcube.errors import BundleError
+from hushcube.model.marginal import Marginal
+from hushcube.plan.plan import Plan
+from hushcube.release.release import Release
+from hushcube.release.statement import NOT_PRIVATE
+
+FORMAT: Final = 2
+_READABLE: Final = (1, 2)
+"""Format 1 had no faces."""
+MEASUREMENTS: Final = "measurements/values.parquet"
+
+
+def make_manifest(release: Release, tables: list[dict[str, Any]], work: Path) -> dict[str, Any]:
+    """The manifest of a folder that is complete but for it."""
+    from hushcube import __version__
+
+    plan = release.plan
+    files = sorted(path for path in work.rglob("*") if path.is_file())
+    return {
+        "format": FORMAT,
+        "hushcube": __version__,
+        "name": plan.schema.name,
+        "private": release.private,
+        **({} if release.private else {"warning": NOT_PRIVATE}),
+        "privacy": plan.privacy.to_dict(),
+        "strategy": {
+            "name": plan.strategy,
+            "budgets": plan.budget_rule,
+            "recovery": plan.recovery,
+            "proof": plan.proof,
+        },
+        "noise": f"discrete {plan.law}",
+        "plan_digest": plan.digest,
+        "workload": list(plan.workload.words),
+        "schema": plan.schema.to_dict(),
+        "faces": {name: face.description for name, face in release.faces.items()},
+        "checksums": {path.relative_to(work).as_posix(): sha256(path) for path in files},
+        "tables": tables,
+    }
+
+
+def manifest_text(manifest: dict[str, Any]) -> str:
+    """One line for each entry: readable, and quick to write for 166,751 tables."""
+    tables = ",\n  ".join(json.dumps(entry, ensure_ascii=False) for entry in manifest["tables"])
+    rest = ",\n ".join(
+        f"{json.dumps(k)}: {json.dumps(v, ensure_ascii=False)}" for k, v in manifest.items() if k != "tables"
+    )
+    return f'{{\n {rest},\n "tables": [\n  {tables}\n ]\n}}\n'
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """The manifest of a release."""
+    path = folder / "manifest.json"
+    try:
+        there = path.is_file()
+    except OSError:  # such as a name that is too long
+        there = False
+    if not there:
+        raise BundleError(
+            f"{str(folder)[:200]!r}",
+            "is not a release: it has no manifest.json",
+            "give the folder that `hushcube release` wrote",
+        )
+    try:
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        raise damaged("manifest.json", "cannot be read") from None
+    if not isinstance(manifest, dict) or manifest.get("format") not in _READABLE:
+        raise damaged("manifest.json", "is not of this version of hushcube")
+    return manifest
+
+
+def check_files(folder: Path, manifest: dict[str, Any]) -> None:
+    """Every file that the manifest lists is there, as it was."""
+    checksums = manifest.get("checksums")
+    if not isinstance(checksums, dict) or not {"plan.json", MEASUREMENTS} <= checksums.keys():
+        raise damaged("manifest.json", "lists no checksums")
+    for name, expected in checksums.items():
+        path = inside(folder, name)
+        if not path.is_file():
+            raise damaged(name, "is missing")
+        if sha256(path) != expected:
+            raise damaged(name, "was changed after the release")
+
+
+def inside(folder: Path, name: str) -> Path:
+    """A file of the release by its name in the manifest."""
+    path = folder / name
+    try:
+        is_inside = path.resolve().is_relative_to(folder.resolve())
+    except (OSError, ValueError, RuntimeError):
+        is_inside = False
+    if not is_inside:
+        raise damaged("manifest.json", "names a file outside the release")
+    return path
+
+
+def entry_key(entry: dict[str, Any], plan: Plan) -> Marginal | str:
+    """A marginal's attributes, or a form's word."""
+    form = entry.get("form")
+    return plan.schema.marginal(entry["attributes"]) if form is None else str(form)
+
+
+def is_entry(entry: dict[str, Any]) -> bool:
+    """Whether an entry of `tables` says where the table is."""
+    offset = entry.get("offset", 0)
+    return isinstance(entry["file"], str) and type(offset) is int and offset >= 0
+
+
+def sha256(path: Path) -> str:
+    """The checksum of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def damaged(part: str, problem: str) -> BundleError:
+    """What is wrong with a part of a release."""
+    return BundleError(part, problem, "get the release again from its publisher")

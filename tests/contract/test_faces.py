@@ -1,0 +1,190 @@
+"""One contract for every face of every strategy: what is promised holds, whatever was measured."""
+
+import math
+
+import numpy as np
+import pytest
+
+from helpers import LAWS, NEIGHBOURS, MemoryEngine, applicable, exact_table, make_plan, make_request, random_codes
+from hushcube.model.facts import Facts
+from hushcube.plan.plan import RECOVERIES
+from hushcube.private.measure import measure
+from hushcube.private.noise import SeededEntropy
+from hushcube.recover.faces.clock import Clock
+from hushcube.recover.faces.face import make_face
+from hushcube.recover.faces.value import FaceValue
+from hushcube.release.faces import PublishedFace
+from hushcube.release.release import Release
+from ranged import every_variant, ordered_schema, random_queries, ranged_request
+
+SIZES = (2, 3, 1, 4)
+PEOPLE = 40
+FACES = [
+    FaceValue("consistent", norm="l1"),
+    FaceValue("consistent", norm="linf", weights="deviation"),
+    FaceValue("consistent"),
+    FaceValue("nonnegative", method="local"),
+    FaceValue("nonnegative", method="full-table"),
+    FaceValue("nonnegative", norm="l1", weights="deviation"),
+    FaceValue("integral", method="local"),
+    FaceValue("integral"),
+]
+
+everywhere = pytest.mark.parametrize(
+    ("strategy", "law", "neighbours"),
+    [(s, law, n) for law in LAWS for s in applicable(law) for n in NEIGHBOURS],
+    ids=str,
+)
+
+
+def measured(plan, people=PEOPLE, seed=3):
+    codes = random_codes(plan.schema.sizes, people, seed)
+    return codes, measure(plan, MemoryEngine(codes), entropy=SeededEntropy(seed))
+
+
+def tables_of(plan, answers):
+    return {
+        tuple(row): table
+        for batch in plan.request.marginals.batches
+        for row, table in zip(batch.rows.tolist(), answers.tables(batch.rows, batch.shape), strict=True)
+    }
+
+
+def check_promise(plan, face, people):
+    """All tables add up; signs and whole numbers as promised; a public total is kept."""
+    tables = tables_of(plan, face.tables)
+    whole = face.value.kind == "integral"
+    totals = [float(table.sum()) for table in tables.values()]
+    slack = 0 if whole else 1e-6 * (1 + max(map(abs, totals)))
+    assert max(totals) - min(totals) <= slack
+    for A, a in tables.items():
+        for B, b in tables.items():
+            if set(B) < set(A):
+                summed = a.sum(axis=tuple(axis for axis, i in enumerate(A) if i not in B))
+                assert np.abs(summed - b).max(initial=0) <= slack
+    if face.value.kind != "consistent":
+        assert min(float(table.min()) for table in tables.values()) >= 0
+    if whole:
+        assert all((table == np.rint(table)).all() for table in tables.values())
+        assert len(face.people) == totals[0]
+    if plan.privacy.neighbours == "replace-one" and face.value.norm == "l2":
+        assert totals[0] == pytest.approx(people, rel=1e-9)
+
+
+@everywhere
+def test_every_face_keeps_its_promise(strategy, law, neighbours):
+    request = make_request(SIZES, "<=2-way", neighbours=neighbours, **law)
+    plan = make_plan(request, strategy, recovery="none" if strategy == "workload" else "gls")
+    codes, found = measured(plan)
+    for value in FACES:
+        check_promise(plan, make_face(plan, found, value, Clock()), len(codes))
+
+
+@everywhere
+def test_projections_never_move_away_from_the_truth(strategy, law, neighbours):
+    """In the total squared error over all published cells, for every draw."""
+    plan = make_plan(make_request(SIZES, "<=2-way", neighbours=neighbours, **law), strategy)
+    for seed in range(3):
+        codes, found = measured(plan, seed=seed)
+        truth = {A: exact_table(plan.schema, codes, A) for A in plan.request.marginals}
+
+        def error(answers, truth=truth):
+            return sum(float(((t - truth[A]) ** 2).sum()) for A, t in tables_of(plan, answers).items())
+
+        before = error(Release.of(plan, found).source)
+        for method in ("local", "full-table"):
+            after = error(make_face(plan, found, FaceValue("nonnegative", method=method), Clock()).tables)
+            assert after <= before * 1.02 + 1e-5  # the solvers stop within 3% of the noise
+
+
+@pytest.mark.parametrize("neighbours", NEIGHBOURS)
+@pytest.mark.parametrize("words", [["prefix(a0)*a1", "ranges(a2)"], ["ranges(a0)"]], ids=str)
+def test_ranges_are_sums_of_the_cells_of_the_face(words, neighbours):
+    schema = ordered_schema((5, 2, 4))
+    request = ranged_request(schema, words, neighbours=neighbours, epsilon=1)
+    for plan in every_variant(request, budgets=["optimal"], recoveries=["gls"]):
+        codes, found = measured(plan)
+        for value in (FaceValue("nonnegative"), FaceValue()):
+            face = make_face(plan, found, value, Clock())
+            check_promise(plan, face, len(codes))
+            published = PublishedFace.of(face)
+            for form in plan.workload.forms:
+                carrier = tables_of(plan, face.tables)[form.marginal]
+                assert published.source.form(form) == pytest.approx(form.evaluate(carrier))
+
+
+@pytest.mark.parametrize("recovery", RECOVERIES)
+def test_queries_of_ones_own(recovery):
+    schema = ordered_schema((3, 2))
+    queries = random_queries(schema, (0, 1), rows=4)
+    request = ranged_request(schema, ["1-way"], queries=queries, epsilon=1)
+    for plan in every_variant(request, budgets=["optimal"], recoveries=[recovery]):
+        codes, found = measured(plan)
+        for value in (FaceValue("consistent", norm="l1"), FaceValue("nonnegative"), FaceValue()):
+            face = make_face(plan, found, value, Clock())
+            check_promise(plan, face, len(codes))
+            (form,) = plan.workload.forms
+            assert PublishedFace.of(face).source.form(form).shape == form.shape
+
+
+def test_sketches_have_faces():
+    from hushcube.plan.options import Options
+    from hushcube.plan.strategies import REGISTRY
+
+    for estimate in ("average", "median"):
+        request = make_request(SIZES, "<=2-way", epsilon=1)
+        request = type(request)(request.workload, request.privacy, Options(estimate=estimate))
+        plan = REGISTRY["sketch"].plan(request, "uniform", "none")
+        codes, found = measured(plan)
+        for value in (FaceValue("consistent", norm="linf"), FaceValue("nonnegative"), FaceValue()):
+            check_promise(plan, make_face(plan, found, value, Clock()), len(codes))
+
+
+@pytest.mark.parametrize("neighbours", NEIGHBOURS)
+@pytest.mark.parametrize("value", FACES, ids=lambda v: f"{v.kind}-{v.norm}-{v.method}")
+def test_public_facts_hold(value, neighbours):
+    plan = make_plan(make_request(SIZES, "<=2-way", neighbours=neighbours, epsilon=1), "workload")
+    codes, found = measured(plan)
+    names = plan.schema.names
+    inside = codes[:, 0] == 1
+    known = int(inside.sum()), int((inside & (codes[:, 1] == 1)).sum())
+    facts = Facts.of(
+        plan.schema,
+        zeros=[{names[1]: "0", names[3]: "2"}],
+        totals=[({names[0]: "1"}, known[0]), ({names[0]: "1", names[1]: "1"}, known[1])],
+    )
+    if value.kind == "consistent" and value.norm == "l2":
+        return
+    face = make_face(plan, found, FaceValue(**{**vars(value), "facts": facts}), Clock())
+    check_promise(plan, face, len(codes))
+    tables = tables_of(plan, face.tables)
+    slack = {"abs": 0 if value.kind == "integral" else 1e-6 * PEOPLE}
+    assert tables[1, 3][0, 2] == pytest.approx(0, **slack)
+    assert tables[0,][1] == pytest.approx(known[0], **slack)
+    assert tables[0, 1][1, 1] == pytest.approx(known[1], **slack)
+
+
+def test_a_number_of_people_is_kept_and_proportions_stay():
+    plan = make_plan(make_request(SIZES, "<=2-way", rho=1), "residual")
+    codes, found = measured(plan, people=1000)
+    many = make_face(plan, found, FaceValue(rows=5000), Clock())
+    assert len(many.people) == 5000
+    one = tables_of(plan, many.tables)[0,] / 5000
+    assert one == pytest.approx(exact_table(plan.schema, codes, (0,)) / 1000, abs=0.05)
+
+
+def test_nobody_at_all():
+    """Noise may say that there is nobody: tables of zeros are an answer."""
+    plan = make_plan(make_request(SIZES, "<=2-way", epsilon="0.01"), "identity")
+    for seed in range(6):
+        codes, found = measured(plan, people=1, seed=seed)
+        for value in (FaceValue("nonnegative"), FaceValue(), FaceValue(method="local")):
+            check_promise(plan, make_face(plan, found, value, Clock()), len(codes))
+
+
+def test_the_certificate_is_small_where_the_domain_is():
+    plan = make_plan(make_request(SIZES, "<=2-way", epsilon=1), "workload")
+    _, found = measured(plan)
+    for method in ("local", "full-table"):
+        report = make_face(plan, found, FaceValue("nonnegative", method=method), Clock()).report
+        assert 0 <= report["certificate"]["share_of_noise"] <= math.sqrt(1e-3) * 1.01
