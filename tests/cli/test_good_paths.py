@@ -130,7 +130,7 @@ def test_plan_release_show(done, document, desk):
         "faces": {},
     }
     shown = document("show", "new")
-    assert shown.keys() == {"name", "privacy", "private", "tables"}
+    assert shown.keys() == {"name", "privacy", "private", "faces", "tables"}
     assert [t["attributes"] for t in shown["tables"]] == [m["attributes"] for m in planned["marginals"]]
     predicted = {tuple(m["attributes"]): m["std_error"] for m in planned["marginals"]}
     assert {tuple(t["attributes"]): t["std_error"] for t in shown["tables"]} == pytest.approx(predicted)

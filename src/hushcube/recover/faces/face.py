@@ -148,7 +148,7 @@ class _Maker:
     def _facts(self) -> Facts:
         schema = self.plan.schema
         facts = self.value.facts or Facts.none(schema)
-        if self._public_total is None:
+        if self._public_total is None or self.value.rows is not None:
             return facts
         return Facts(schema, (*facts.facts, Fact((), (), self._public_total)))
 
@@ -196,10 +196,12 @@ class _Maker:
         fit = nonnegative_table(
             target, self.plan.schema.sizes, self.clock, start=local, allowed=allowed, tolerance=tolerance
         )
-        table = public.rake(fit.table, self.facts, self.clock) if self.facts else fit.table
+        table, gap = fit.table, fit.gap
+        if self.facts:  # scaled to them at the end: what was proved does not bound the scaled table
+            table, gap = public.rake(fit.table, self.facts, self.clock), math.inf
         answers = SummedTable(table)
         report = {"found_by": "full-table", "distance": math.sqrt(target.distance(answers)), "steps": fit.steps}
-        return answers, report | _certificate(fit.gap, tolerance), table
+        return answers, {**report, "stopped": fit.stopped, **_certificate(gap, tolerance)}, table
 
     def _target(self) -> tuple[Target, Sequence[Floats] | None]:
         if not self.facts:
@@ -240,7 +242,7 @@ class _Maker:
         """How many people: as many as are asked for, as are publicly known, or as the tables say."""
         known = next((fact.count for fact in self.facts.facts if not fact.marginal), None)
         if self.value.rows is not None:
-            if self.facts and known != self.value.rows:
+            if self.facts:
                 raise BadInput(
                     "--rows", "does not go with public facts", "leave it out: the facts are about all people"
                 )

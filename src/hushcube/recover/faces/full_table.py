@@ -122,14 +122,16 @@ class _Fit:
             x *= self.allowed
         if tables is None:
             return x
+        aims = []
+        for batch in self.target.largest.batches:
+            for row, given in zip(map(tuple, batch.rows.tolist()), near.tables(batch.rows, batch.shape), strict=True):
+                alone = FullTable(full.shape, Family.of([row], full.shape))
+                aims.append((row, alone, np.maximum(given, _FLOOR * total / batch.cells).reshape(-1)))
         for sweep in range(_SWEEPS):
-            for batch in self.target.largest.batches:
-                for row, given in zip(batch.rows.tolist(), near.tables(batch.rows, batch.shape), strict=True):
-                    clock.tick("full-table", 0.1 * sweep / _SWEEPS)
-                    axes = tuple(i for i in range(len(full.shape)) if i not in row)
-                    now = x.sum(axis=axes, keepdims=True)
-                    aim = np.maximum(given, _FLOOR * total / batch.cells).reshape(now.shape)
-                    x *= np.divide(aim, now, out=np.zeros_like(now), where=now > 0)
+            for row, alone, aim in aims:
+                clock.tick("full-table", 0.1 * sweep / _SWEEPS)
+                now = alone.sums(x)
+                x *= full.along(row, np.divide(aim, now, out=np.zeros_like(now), where=now > 0))
         return x
 
     def minimise(self, x: Floats, lower: float, clock: Clock, tolerance: float) -> FullTableFit:

@@ -11,7 +11,7 @@ from scipy.optimize import nnls
 from hushcube.errors import FactsError, TimeLimitReached
 from hushcube.lattice.family import Family
 from hushcube.recover.faces.clock import Clock
-from hushcube.recover.faces.local import nonnegative_marginals
+from hushcube.recover.faces.local import _Solver, nonnegative_marginals
 from hushcube.recover.faces.target import Target
 from hushcube.recover.least_squares import combine
 from hushcube.recover.projection import Projection
@@ -167,6 +167,28 @@ def test_known_cells_of_a_table_that_nothing_measures():
         at = ~np.isnan(known)
         np.testing.assert_allclose(tables[at], known[at], atol=1e-9 * 30)
         assert tables.min() >= -1e-9 * 30
+
+
+def test_the_bound_holds_where_a_fact_is_about_what_nothing_measures():
+    """Without noise the truth has f = 0 and satisfies the fact, so that no multipliers may prove more."""
+    x = np.zeros(SIZES)
+    x[0, :, 0], x[1, :, 3] = 20.0, 5.0
+    family = Family.of([(0, 1), (2,), (0, 2)], SIZES)
+    weights = np.array([1.0 if m != (0, 2) else 0.0 for m in family])
+    seen = Family.of([(0, 1), (2,)], SIZES)
+    found = combine(seen, tables_of(seen, x.ravel()), np.ones(2), family.closure)
+    target = Target(family, tuple(found.tables(b.rows, b.shape) for b in family.batches), weights)
+    exact = tables_of(target.largest, x.ravel())
+    fixed = [t.copy() if t.shape[1:] == (2, 4) else np.full(t.shape, np.nan) for t in exact]
+    solver = _Solver(target, fixed)
+    rng = np.random.default_rng(0)
+    for size in (0.01, 0.1, 1.0):
+        for _ in range(20):
+            # multipliers whose part in what is measured is nil gain nothing but what the fact is about
+            means = np.where(solver._own > 0, 0.0, rng.normal(scale=size, size=solver.to.length))
+            multipliers = np.where(solver._is_known, solver.to.spread(means), 0.0)
+            assert solver.bound(multipliers, 0.0) <= 1e-9
+            assert solver.bound(multipliers, np.inf) == -np.inf
 
 
 def test_facts_that_contradict_each_other_are_refused():
