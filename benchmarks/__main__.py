@@ -8,7 +8,7 @@ from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # every figure is for one core
 
-from benchmarks import counting, cuboids, noise, planning, ranges, scale, startup
+from benchmarks import counting, cuboids, noise, nonnegative, planning, programs, ranges, scale, startup
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 MARK = "<!-- figures: written by `make bench` -->"
@@ -40,6 +40,8 @@ def main():
         ("Planning", planning.main),
         ("Choosing cuboids", cuboids.main),
         ("Ranges", ranges.main),
+        ("Linear programs", programs.main),
+        ("Non-negative tables", nonnegative.main),
     ):
         print(f"== {title}", flush=True)
         sections.append(f"## {title}\n\n{(run.__globals__['__doc__'] or '').strip()}\n\n{table(run())}\n")

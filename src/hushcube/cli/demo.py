@@ -45,7 +45,8 @@ def command(out: str | None) -> None:
     for name in ("class*survived", "class"):
         table = published.table(name)
         show_table(table, "titanic", 60, truth(table))
-    click.echo(f"next: hushcube show {folder}  |  hushcube show {folder} sex*survived --where sex=female")
+    click.echo(f"next: hushcube show {folder} sex*survived --where sex=female")
+    click.echo(f"      hushcube recover {folder}  (whole numbers, no negative cells, at no cost)")
 
 
 def truth(table: NoisyTable) -> Any:

@@ -28,9 +28,19 @@ def make_manifest(release: Release, tables: list[dict[str, Any]], work: Path) ->
     return {
         "format": FORMAT,
         "hushcube": __version__,
-        "name": plan.schema.name,
         "private": release.private,
         **({} if release.private else {"warning": NOT_PRIVATE}),
+        **plan_fields(plan),
+        "faces": {name: face.description for name, face in release.faces.items()},
+        "checksums": {path.relative_to(work).as_posix(): sha256(path) for path in files},
+        "tables": tables,
+    }
+
+
+def plan_fields(plan: Plan) -> dict[str, Any]:
+    """What the manifest repeats of the plan, for readers without hushcube."""
+    return {
+        "name": plan.schema.name,
         "privacy": plan.privacy.to_dict(),
         "strategy": {
             "name": plan.strategy,
@@ -42,9 +52,6 @@ def make_manifest(release: Release, tables: list[dict[str, Any]], work: Path) ->
         "plan_digest": plan.digest,
         "workload": list(plan.workload.words),
         "schema": plan.schema.to_dict(),
-        "faces": {name: face.description for name, face in release.faces.items()},
-        "checksums": {path.relative_to(work).as_posix(): sha256(path) for path in files},
-        "tables": tables,
     }
 
 

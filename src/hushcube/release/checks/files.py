@@ -15,7 +15,7 @@ from hushcube.recover.faces.value import NAMES, UNBIASED
 from hushcube.release.bundle import BundleTables, Progress, open_bundle
 from hushcube.release.checks.verdict import Findings
 from hushcube.release.faces import PublishedFace
-from hushcube.release.manifest import MEASUREMENTS, entry_key, inside, is_entry, sha256
+from hushcube.release.manifest import MEASUREMENTS, entry_key, inside, is_entry, plan_fields, sha256
 from hushcube.release.statement import privacy_statement
 
 Entry = dict[str, Any]
@@ -111,21 +111,7 @@ def open_release(
 
 def _check_fields(folder: Path, manifest: Entry, plan: Plan, broken: frozenset[str], files: Findings) -> None:
     """The fields that repeat the plan's decision, and the schema's own file."""
-    expected = {
-        "name": plan.schema.name,
-        "privacy": plan.privacy.to_dict(),
-        "strategy": {
-            "name": plan.strategy,
-            "budgets": plan.budget_rule,
-            "recovery": plan.recovery,
-            "proof": plan.proof,
-        },
-        "noise": f"discrete {plan.law}",
-        "plan_digest": plan.digest,
-        "workload": list(plan.workload.words),
-        "schema": plan.schema.to_dict(),
-    }
-    for field, value in expected.items():
+    for field, value in plan_fields(plan).items():
         if manifest.get(field) != value:
             files.add(f"manifest.json: `{field}` does not say what plan.json says")
     if not isinstance(manifest.get("private"), bool):
