@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Final, cast
 
 import numpy as np
@@ -137,11 +138,13 @@ class _Maker:
 
     # ------------------------------------------------------------------------------------------------ public facts
 
-    @property
+    @cached_property
     def _public_total(self) -> int | None:
-        """The number of people, where the guarantee does not protect it."""
-        if self.plan.privacy.neighbours != "replace-one":
+        """The number of people, where it was published exactly."""
+        if np.isfinite(self.plan.budgets).all():
             return None
+        if isinstance(self.plan, LatticePlan):
+            return int(self.measurement.values[0].reshape(-1)[0])  # the table of no attributes comes first
         total = self.answers.tables(np.zeros((1, 0), np.int32), ())
         return round(float(total.reshape(-1)[0]))
 

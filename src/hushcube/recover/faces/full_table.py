@@ -129,7 +129,7 @@ class _Fit:
                 aims.append((row, alone, np.maximum(given, _FLOOR * total / batch.cells).reshape(-1)))
         for sweep in range(_SWEEPS):
             for row, alone, aim in aims:
-                clock.tick("full-table", 0.1 * sweep / _SWEEPS)
+                clock.tick("fitting the full table", 0.1 * sweep / _SWEEPS)
                 now = alone.sums(x)
                 x *= full.along(row, np.divide(aim, now, out=np.zeros_like(now), where=now > 0))
         return x
@@ -150,7 +150,7 @@ class _Fit:
                 f = float(a @ r**2) / 2
                 lower = max(lower, self.lower(r, slopes), self.lower(mean, full.adjoint(a * mean).reshape(-1)))
                 gap = max(f - lower, 0.0)
-                clock.tick("full-table", _progress(gap, tolerance))
+                clock.tick("fitting the full table", _progress(gap, tolerance))
                 if 2 * gap <= tolerance:
                     stopped = "gap"
                     break

@@ -97,7 +97,7 @@ def nonnegative_marginals(
             best = min(best, (solver.objective(candidate), candidate), key=lambda pair: pair[0])
         lower = max(lower, bound if np.isfinite(bound) else solver.bound(-rho * u, best[0]))
         gap = max(best[0] - lower, 0.0)
-        clock.tick("local", _progress(gap, tolerance))
+        clock.tick("tables without negative cells", _progress(gap, tolerance))
         if 2 * gap <= tolerance or settled:
             break
         if (ratio := apart / max(rho * moved, 1e-300)) > 5 or ratio < 0.2:  # the usual balance of the residuals
