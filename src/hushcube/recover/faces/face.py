@@ -48,6 +48,8 @@ LARGEST_FACE: Final = 50_000_000
 """The most cells of tables that are made non-negative together."""
 _TOLERANCE: Final = 1e-3
 """Of the predicted total variance: how far the tables may be from the exact projection, in squared distance."""
+_ENOUGH: Final = 1e-3
+"""Of the predicted variance of the largest tables: how far whole numbers may be from the real ones they follow."""
 _BOUND: Final = 0.05
 """The chance that a bound of Barak et al. fails."""
 
@@ -223,9 +225,9 @@ class _Maker:
         total = self._number(float(wanted[0][0].sum()))
         scale = total / max(float(wanted[0][0].sum()), 1e-300)
         wanted = [values * scale for values in wanted]
-        start, classes = None, None
-        if facts:
-            atoms, classes = public.atoms(facts), facts.classes()
+        start, classes = None, facts.classes()
+        if any(of.any() for of in classes):
+            atoms = public.atoms(facts)
             if full is not None:
                 parts = public.whole_totals(atoms, atoms.sums(full * scale), total, self.clock)
                 start = from_table(round_parts(full * scale, atoms.labels(schema.sizes), parts.reshape(-1)))
@@ -234,12 +236,20 @@ class _Maker:
                 start = within_atoms(atoms, ones, total, self.clock)
         elif full is not None:
             start = from_table(round_table(full * scale, total))
+        enough = _ENOUGH * scale**2 * self._variance(family)
         weights = np.ones(len(family))
-        codes = match(family, wanted, weights, total, schema.sizes, self.clock, start=start, classes=classes)
+        codes = match(
+            family, wanted, weights, total, schema.sizes, self.clock, start=start, classes=classes, enough=enough
+        )
         counted = PeopleTables(codes, schema.sizes)
         apart = [counted.tables(b.rows, b.shape) - y for b, y in zip(family.batches, wanted, strict=True)]
         rms = math.sqrt(sum(float((a**2).sum()) for a in apart) / sum(a.size for a in apart))
         return Face(self.value, counted, {**report, "people": total, "rms_from_rounding": rms}, codes)
+
+    def _variance(self, family: Family) -> float:
+        """The predicted total variance of tables; 0 where some cell has none, as carriers of queries may."""
+        total = float(error.exact_cell_variances(self.plan)[self.plan.request.marginals.ids(family)] @ family.cells)
+        return total if math.isfinite(total) else 0.0
 
     def _number(self, total: float) -> int:
         """How many people: as many as are asked for, as are publicly known, or as the tables say."""

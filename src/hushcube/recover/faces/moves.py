@@ -46,17 +46,18 @@ def improve(
     classes: Sequence[Ints] | None = None,
     seed: int = 0,
     tolerance: float = 5e-3,
+    enough: float = 0.0,
 ) -> Codes:
     """People nearer to the targets than the given ones (rows of values' positions); never farther.
 
     It stops when a sweep over all attributes lowers f by less than that share of it, or of what f is where every cell
-    is wrong by one person.
+    is wrong by one person; or when f is `enough`.
     `classes` maps each attribute's values to classes: a person's values stay in their classes.
     """
     people = Crowd(codes, sizes, targets, classes)
     rng = np.random.default_rng(seed)
     first = before = people.distance()
-    floor = people.noise_floor(first)
+    floor = max(people.noise_floor(first), enough)
     person = float(people.weight.sum())  # f where every cell is wrong by one person
     swapping = False
     for _ in range(_MOST_SWEEPS):

@@ -56,18 +56,19 @@ def match(
     start: NDArray[np.integer] | None = None,
     classes: Sequence[Ints] | None = None,
     seed: int = 0,
+    enough: float = 0.0,
 ) -> Codes:
     """`total` people whose tables are as near as possible to the targets: sum_A weights_A ||counts_A - values_A||².
 
     `values` holds one array (tables, *shape) for each batch of the family. `start` are people to begin with; else they
     are grown from the two-way targets. With `classes` (a class for each value of each attribute) people stay in the
-    classes in which they start, so that the totals of classes are those of the start.
+    classes in which they start, so that the totals of classes are those of the start. A sum of `enough` is near enough.
     """
     if start is None:
         start = chained(sizes, tables, values, total, np.random.default_rng(seed))
     if len(start) != total:
         raise BadInput("start", f"it has {len(start)} people, not {total}", "give as many people as the total says")
-    return improve(start, sizes, Targets(tables, values, weights), clock, classes=classes, seed=seed)
+    return improve(start, sizes, Targets(tables, values, weights), clock, classes=classes, seed=seed, enough=enough)
 
 
 def from_table(table: NDArray[np.integer]) -> Codes:
