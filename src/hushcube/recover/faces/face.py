@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.errors import BadInput, FactsError, HushcubeError, NotApplicable, TooLarge
+from hushcube.lattice.family import Family
 from hushcube.model.facts import Fact, Facts
 from hushcube.model.measurement import Measurement
 from hushcube.plan import error
