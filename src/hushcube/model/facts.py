@@ -24,13 +24,13 @@ from itertools import islice, product
 from typing import Any, Final
 
 import numpy as np
-import yaml
 from numpy.typing import NDArray
 
 from hushcube.errors import FactsError, SchemaError, readable
 from hushcube.model.attribute import label_of, short
 from hushcube.model.marginal import Marginal
-from hushcube.model.schema import Loader, Schema
+from hushcube.model.schema import Schema
+from hushcube.model.yaml_files import read_yaml
 
 Ints = NDArray[np.int64]
 _Item = tuple[str, dict[int, tuple[int, ...]], int]
@@ -132,17 +132,7 @@ class Facts:
     @classmethod
     def from_yaml(cls, text: str, schema: Schema) -> Facts:
         """Read a facts file's text."""
-        try:
-            raw = yaml.load(text, Loader=Loader)  # noqa: S506 - a SafeLoader with fewer truth values
-        except SchemaError as error:  # a key twice in one mapping
-            raise FactsError("facts", error.problem, error.fix) from None
-        except (ValueError, LookupError, AttributeError, RecursionError):  # `!!bool x`, ten thousand digits or brackets
-            problem = "holds a number that is too long, a tag that does not fit, or lists that are too deep"
-            raise FactsError("facts", problem, "write plain lists of zeros and totals") from None
-        except yaml.YAMLError as error:
-            mark = getattr(error, "problem_mark", None)
-            place = f"facts, line {mark.line + 1}" if mark is not None else "facts"
-            raise FactsError(place, "is not valid YAML", "see the page on public facts of the documentation") from None
+        raw = read_yaml(text, "facts", FactsError, "write plain lists of zeros and totals")
         return cls.from_dict(raw, schema)
 
     def to_dict(self) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,6 +13,7 @@ import yaml
 from hushcube.errors import SchemaError, WorkloadError
 from hushcube.model.attribute import Attribute
 from hushcube.model.marginal import Marginal
+from hushcube.model.yaml_files import read_yaml
 
 MAX_ATTRIBUTES = 2_000
 MAX_LABELS = 5_000_000
@@ -132,47 +132,4 @@ class Schema:
     @classmethod
     def from_yaml(cls, text: str) -> Schema:
         """Read a schema file's text."""
-        try:
-            raw = yaml.load(text, Loader=Loader)  # noqa: S506 - a SafeLoader with fewer truth values
-        except (ValueError, RecursionError):  # a number of thousands of digits, a thousand brackets
-            problem = "holds a number that is too long, or lists that are too deep"
-            raise SchemaError("schema", problem, "write a flat list of attributes") from None
-        except yaml.YAMLError as error:
-            mark = getattr(error, "problem_mark", None)
-            place = f"schema, line {mark.line + 1}" if mark is not None else "schema"
-            raise SchemaError(place, "is not valid YAML", "see the schema page of the documentation") from None
-        return cls.from_dict(raw)
-
-
-_NUMBERS = {
-    "tag:yaml.org,2002:int": re.compile(r"[-+]?(0|[1-9][0-9]*)$"),
-    "tag:yaml.org,2002:float": re.compile(
-        r"([-+]?([0-9]+\.[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))$"
-    ),
-}
-
-
-class Loader(yaml.SafeLoader):
-    """YAML as people mean it: yes, no, 010, 12:30 and 2020-01-01 are labels; duplicate keys are errors.
-
-    YAML 1.1 reads them as true, false, 8, 750 and a date. Only numbers written the one usual way are numbers here.
-    """
-
-    yaml_implicit_resolvers = {  # noqa: RUF012 - as the base class declares it
-        first: [
-            (tag, _NUMBERS.get(tag, regexp))
-            for tag, regexp in resolvers
-            if tag != "tag:yaml.org,2002:timestamp" and (tag != "tag:yaml.org,2002:bool" or first in "tTfF")
-        ]
-        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """A mapping whose keys are not repeated."""
-        keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
-        if "<<" in keys:  # merged mappings can grow without bound
-            raise SchemaError("schema", "has the unknown key '<<'", "write each attribute out")
-        if len(set(keys)) != len(keys):
-            twice = next(key for key in keys if keys.count(key) > 1)
-            raise SchemaError("schema", f"the key {twice[:40]!r} stands twice in one mapping", "keep one of them")
-        return super().construct_mapping(node, deep=deep)
+        return cls.from_dict(read_yaml(text, "schema", SchemaError, "write a flat list of attributes"))
