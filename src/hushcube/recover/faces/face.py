@@ -47,8 +47,9 @@ LARGEST_PROGRAM: Final = 200_000
 """The most cells of tables in one linear program."""
 LARGEST_FACE: Final = 50_000_000
 """The most cells of tables that are made non-negative together."""
-_TOLERANCE: Final = 1e-3
-"""Of the predicted total variance: how far the tables may be from the exact projection, in squared distance."""
+_TABLES_LEFT: Final = 1e-4
+_FULL_TABLE_LEFT: Final = 1e-5
+"""Of the predicted total variance: the squared distance from the exact projection at which the solvers are content."""
 _ENOUGH: Final = 1e-3
 """Of the predicted variance of the largest tables: how far whole numbers may be from the real ones they follow."""
 _BOUND: Final = 0.05
@@ -191,23 +192,28 @@ class _Maker:
 
     def _nonnegative(self) -> tuple[Answers, dict[str, Any], Floats | None]:
         target, fixed = self._target()
-        tolerance = max(_TOLERANCE * error.total_variance(self.plan, exact=True), 1e-9)
-        local = nonnegative_marginals(target, self.clock, fixed=fixed, tolerance=tolerance)
+        variance = max(error.total_variance(self.plan, exact=True), 1e-6)
+        local = nonnegative_marginals(target, self.clock, fixed=fixed, tolerance=_TABLES_LEFT * variance)
         cells = math.prod(self.plan.schema.sizes)
         if self.value.method == "local" or cells > FULL_TABLE:
             report = {"found_by": "local", "distance": math.sqrt(2 * local.objective), "steps": local.steps}
-            return NonNegative(local), report | _certificate(local.gap, tolerance), None
+            return NonNegative(local), report | _certificate(local.gap, variance), None
         atoms = public.atoms(self.facts) if self.facts else None
         allowed = None if atoms is None else atoms.spread(atoms.allowed)
         fit = nonnegative_table(
-            target, self.plan.schema.sizes, self.clock, start=local, allowed=allowed, tolerance=tolerance
+            target,
+            self.plan.schema.sizes,
+            self.clock,
+            start=local,
+            allowed=allowed,
+            tolerance=_FULL_TABLE_LEFT * variance,
         )
         table, gap = fit.table, fit.gap
         if self.facts:  # scaled to them at the end: what was proved does not bound the scaled table
             table, gap = public.rake(fit.table, self.facts, self.clock), math.inf
         answers = SummedTable(table)
         report = {"found_by": "full-table", "distance": math.sqrt(target.distance(answers)), "steps": fit.steps}
-        return answers, {**report, "stopped": fit.stopped, **_certificate(gap, tolerance)}, table
+        return answers, {**report, "stopped": fit.stopped, **_certificate(gap, variance)}, table
 
     def _target(self) -> tuple[Target, Sequence[Floats] | None]:
         if not self.facts:
@@ -313,12 +319,12 @@ class _Maker:
         return Face(self.value, tables, {"found_by": "shift of the total", "phantom_people": added})
 
 
-def _certificate(gap: float, tolerance: float) -> dict[str, Any]:
+def _certificate(gap: float, variance: float) -> dict[str, Any]:
     """How far, at most, the tables are from the exact projection; as a share of what the noise alone does."""
     if not math.isfinite(gap):
         return {"certificate": None}
     left = math.sqrt(max(2 * gap, 0.0))
-    return {"certificate": {"distance_left": left, "share_of_noise": left / math.sqrt(tolerance / _TOLERANCE)}}
+    return {"certificate": {"distance_left": left, "share_of_noise": left / math.sqrt(variance)}}
 
 
 def _one_way(tables: Answers, attribute: int, size: int) -> Floats:

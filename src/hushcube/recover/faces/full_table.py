@@ -56,7 +56,7 @@ _MEMORY_CELLS: Final = 100_000_000
 _MOST_STEPS: Final = 600
 _CHECK: Final = 10
 _AVERAGED: Final = 20
-_STALLED: Final = 0.01
+_STALLED: Final = 1.0
 """Of the tolerance: f has stopped falling when it falls by less between two checks."""
 
 
