@@ -207,6 +207,7 @@ class _Maker:
             start=local,
             allowed=allowed,
             tolerance=_FULL_TABLE_LEFT * variance,
+            least_fall=_FULL_TABLE_LEFT * variance,
         )
         table, gap = fit.table, fit.gap
         if self.facts:  # scaled to them at the end: what was proved does not bound the scaled table

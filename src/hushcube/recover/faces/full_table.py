@@ -56,8 +56,8 @@ _MEMORY_CELLS: Final = 100_000_000
 _MOST_STEPS: Final = 600
 _CHECK: Final = 10
 _AVERAGED: Final = 20
-_STALLED: Final = 1.0
-"""Of the tolerance: f has stopped falling when it falls by less between two checks."""
+_STALLED: Final = 0.01
+"""Of the tolerance, where nothing else is said: f has stopped falling when it falls by less between two checks."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,17 +79,19 @@ def nonnegative_table(
     start: Answers | None = None,
     allowed: NDArray[np.bool_] | None = None,
     tolerance: float,
+    least_fall: float | None = None,
 ) -> FullTableFit:
     """The nearest full table without negative cells; stops when the squared distance left is below the tolerance.
 
     `start` holds non-negative tables to begin near to; `allowed` (of the full shape) is False where nobody can be.
+    It also stops where f falls by less than `least_fall` in ten steps.
     """
     fit = _Fit(target, shape, allowed)
     x = fit.start(start, clock)
     lower = -np.inf
     if isinstance(start, LocalTables) and not start.with_facts:
         lower = start.objective - start.gap - fit.base
-    return fit.minimise(x, lower, clock, tolerance)
+    return fit.minimise(x, lower, clock, tolerance, _STALLED * tolerance if least_fall is None else least_fall)
 
 
 class _Fit:
@@ -134,7 +136,7 @@ class _Fit:
                 x *= full.along(row, np.divide(aim, now, out=np.zeros_like(now), where=now > 0))
         return x
 
-    def minimise(self, x: Floats, lower: float, clock: Clock, tolerance: float) -> FullTableFit:
+    def minimise(self, x: Floats, lower: float, clock: Clock, tolerance: float, least_fall: float) -> FullTableFit:
         """Quasi-Newton steps on w, x = w²."""
         full, a = self.full, self.a
         w = np.sqrt(x, out=x).reshape(-1)
@@ -154,7 +156,7 @@ class _Fit:
                 if 2 * gap <= tolerance:
                     stopped = "gap"
                     break
-                if last - f <= _STALLED * tolerance:
+                if last - f <= least_fall:
                     stopped = "stalled"
                     break
                 last = f
