@@ -72,7 +72,7 @@ def test_commands_and_snippets_work_as_printed(page, clone):
 
 
 def run(command, place, environment, text):
-    done = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, f"{text}\n{done.stdout}\n{done.stderr}"
 
 
@@ -89,7 +89,7 @@ def test_yaml_blocks_are_schemas(page):
 def test_examples_run(name, clone):
     place, environment = clone
     done = subprocess.run(
-        [sys.executable, f"examples/{name}"], cwd=place, env=environment, capture_output=True, text=True, timeout=120
+        [sys.executable, f"examples/{name}"], cwd=place, env=environment, capture_output=True, text=True, timeout=600
     )
     assert done.returncode == 0, done.stderr
     assert "±" in done.stdout and "95%" in done.stdout and not done.stderr
