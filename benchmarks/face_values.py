@@ -16,8 +16,7 @@ from pathlib import Path
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
-import pyarrow.parquet as pq
-from tests.datasets import adult8_schema, nltcs_schema, shared
+from tests.datasets import adult8_schema, coded, nltcs_schema, shared
 
 from benchmarks.__main__ import table
 from hushcube.api import plan, recover, release, synthesize
@@ -43,13 +42,8 @@ FACES = {
 
 
 def people_of(name, schema):
-    """The exact codes of a data set: the truth."""
-    frame = pq.read_table(shared(name))
-    codes = [
-        np.array([{label: i for i, label in enumerate(a.labels)}[str(v)] for v in frame.column(a.name).to_pylist()])
-        for a in schema.attributes
-    ]
-    return PeopleTables(np.stack(codes, axis=1), schema.sizes)
+    """The exact tables of a data set: the truth."""
+    return PeopleTables(coded(name, schema), schema.sizes)
 
 
 def errors(source, truth, family):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from hushcube.model.attribute import Attribute
@@ -43,3 +44,12 @@ def nltcs_schema() -> Schema:
 
     names = pq.read_schema(shared("nltcs.parquet")).names
     return Schema(tuple(Attribute(name=name, codes=2) for name in names), "nltcs")
+
+
+def coded(name: str, schema: Schema) -> np.ndarray:
+    """The people of a shared file as positions in the schema's labels: (people, attributes)."""
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(shared(name))
+    places = [{label: i for i, label in enumerate(a.labels)} for a in schema.attributes]
+    return np.array([[at[str(v)] for v in c.to_pylist()] for at, c in zip(places, table.columns, strict=True)]).T

@@ -34,7 +34,6 @@ from hushcube.plan.targets import Target
 from hushcube.plan.what_if import Amount, Scenario
 from hushcube.plan.what_if import what_if as compare_budgets
 from hushcube.recover.faces.clock import Clock
-from hushcube.recover.faces.face import check_face, make_face
 from hushcube.recover.faces.value import FaceValue
 from hushcube.release.bundle import add_face, open_bundle, write
 from hushcube.release.faces import PublishedFace
@@ -177,6 +176,7 @@ def release(
     from hushcube.private.engines import open_source
     from hushcube.private.measure import measure
     from hushcube.private.noise import SeededEntropy
+    from hushcube.recover.faces.face import check_face
 
     if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or seed < 0):
         raise BadInput(
@@ -210,6 +210,8 @@ def recover(
 
     A folder is written again in its place, or to `out`; a release in memory stays there.
     """
+    from hushcube.recover.faces.face import make_face
+
     clock = Clock(time_limit, progress or _silent)
     if isinstance(release, Release):
         made = make_face(release.plan, release.source.measurement(), face, clock)
@@ -237,6 +239,7 @@ def synthesize(
     progress: Progress | None = None,
 ) -> SyntheticPeople:
     """People whose tables match a release; those of its face-valid face, where they are asked for as they are."""
+    from hushcube.recover.faces.face import make_face
     from hushcube.release.people import write_people
 
     opened = release if isinstance(release, Release) else open_bundle(Path(release))

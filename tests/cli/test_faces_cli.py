@@ -235,13 +235,12 @@ def test_a_time_limit_leaves_everything_as_it_was(desk, refused):
 
 
 def test_a_face_that_fails_after_measuring_leaves_the_unbiased_release(desk, capsys, monkeypatch):
-    from hushcube import api
     from hushcube.errors import TimeLimitReached
 
     def late(*_arguments, **_options):
         raise TimeLimitReached(1.0, "local")
 
-    monkeypatch.setattr(api, "make_face", late)
+    monkeypatch.setattr("hushcube.recover.faces.face.make_face", late)
     code = run(["release", *ASKED, *BUDGET, "--data", "people.csv", "--out", "new", "--face-value"])
     told = capsys.readouterr().err
     assert code == 1 and "the unbiased release is published in new" in told
@@ -292,3 +291,21 @@ def test_synth_refuses(refused, arguments, words):
 def test_show_refuses_a_face_that_is_not_there(refused):
     refused(["show", "published", "sex*age", "--face", "face-valid"], "face: this release has no face 'face-valid'")
     refused(["show", "published", "--face", "pretty"], "face: this release has no face 'pretty'")
+
+
+def test_a_missing_solver_is_noticed_before_anything_is_measured(desk, drawn, capsys, monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "highspy", None)
+    before = listing(desk)
+    asked = ["release", *ASKED, *BUDGET, "--data", "people.csv", "--out", "new", "--face-value", "--norm", "l1"]
+    assert run(asked) == 1
+    assert "pip install 'hushcube[programs]'" in capsys.readouterr().err
+    assert listing(desk) == before and drawn == []
+
+
+def test_a_number_of_people_does_not_go_with_facts(desk, refused):
+    Path("facts.yaml").write_text(FACTS)
+    refused(
+        ["synth", "published", "--rows", "9", "--facts", "facts.yaml", "--out", "x.csv"], "--rows: does not go with"
+    )

@@ -1,10 +1,8 @@
 """Faces on real data: what they do to the error, over several draws of the noise."""
 
-import numpy as np
-import pyarrow.parquet as pq
 import pytest
 
-from datasets import adult8_schema, nltcs_schema, shared
+from datasets import adult8_schema, coded, nltcs_schema, shared
 from hushcube.api import plan, release
 from hushcube.recover.faces.clock import Clock
 from hushcube.recover.faces.face import make_face
@@ -15,10 +13,7 @@ DRAWS = 3
 
 
 def people_of(name, schema):
-    frame = pq.read_table(shared(name))
-    places = [{label: i for i, label in enumerate(a.labels)} for a in schema.attributes]
-    columns = zip(places, frame.columns, strict=True)
-    return PeopleTables(np.array([[at[str(v)] for v in column.to_pylist()] for at, column in columns]).T, schema.sizes)
+    return PeopleTables(coded(name, schema), schema.sizes)
 
 
 def squared(answers, truth, family):

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.model.facts import Facts
 from hushcube.model.form import Form
-from hushcube.recover.faces.face import Face
 from hushcube.recover.kinds import Answers, FormAnswers
 from hushcube.release.tables import Values
+
+if TYPE_CHECKING:
+    from hushcube.recover.faces.face import Face
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.integer]

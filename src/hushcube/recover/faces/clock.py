@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -29,3 +30,8 @@ class Clock:
         if self.left <= 0:
             raise TimeLimitReached(self.seconds or 0.0, stage)
         self.progress(stage, min(max(share, 0.0), 1.0))
+
+    def approach(self, stage: str, gap: float, tolerance: float) -> None:
+        """Say how near a gap is to its tolerance; on a logarithmic scale, since gaps fall by orders of magnitude."""
+        known = math.isfinite(gap) and tolerance > 0
+        self.tick(stage, 1 - math.log10(max(2 * gap / tolerance, 1.0)) / 6 if known else 0.0)

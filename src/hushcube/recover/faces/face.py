@@ -31,6 +31,7 @@ from hushcube.recover.faces.full_table import nonnegative_table
 from hushcube.recover.faces.local import nonnegative_marginals
 from hushcube.recover.faces.observed import observe, observed_tables
 from hushcube.recover.faces.people import PeopleTables, from_table, match, within_atoms
+from hushcube.recover.faces.programs import require_solver
 from hushcube.recover.faces.rounding import round_parts, round_table
 from hushcube.recover.faces.rows import least_squares_table, nearest_rows
 from hushcube.recover.faces.target import Target
@@ -77,6 +78,8 @@ def check_face(plan: Plan, value: FaceValue, clock: Clock) -> None:
     if cells > LARGEST_FACE:
         fix = "the unbiased face serves releases of this size; ask for fewer tables"
         raise TooLarge("--face-value", cells, LARGEST_FACE, fix)
+    if value.norm != "l2" or value.method == "barak":
+        require_solver()
     facts = value.facts or Facts.none(plan.schema)
     if facts.schema != plan.schema:
         raise FactsError("facts", "belong to another schema", "declare them for this release")
@@ -263,10 +266,6 @@ class _Maker:
         """How many people: as many as are asked for, as are publicly known, or as the tables say."""
         known = next((fact.count for fact in self.facts.facts if not fact.marginal), None)
         if self.value.rows is not None:
-            if self.facts:
-                raise BadInput(
-                    "--rows", "does not go with public facts", "leave it out: the facts are about all people"
-                )
             return self.value.rows
         return known if known is not None else max(round(total), 0)
 

@@ -28,7 +28,6 @@ Cells that are impossible (`allowed` False) have x = x* = 0, and their g does no
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -152,7 +151,7 @@ class _Fit:
                 f = float(a @ r**2) / 2
                 lower = max(lower, self.lower(r, slopes), self.lower(mean, full.adjoint(a * mean).reshape(-1)))
                 gap = max(f - lower, 0.0)
-                clock.tick("fitting the full table", _progress(gap, tolerance))
+                clock.approach("fitting the full table", gap, tolerance)
                 if 2 * gap <= tolerance:
                     stopped = "gap"
                     break
@@ -211,10 +210,3 @@ def _vector(tables: Answers, family: Family, full: FullTable) -> Floats:
         for row, table in zip(batch.rows.tolist(), tables.tables(batch.rows, batch.shape), strict=True):
             result[full.places[tuple(row)]] = table.reshape(-1)
     return result
-
-
-def _progress(gap: float, tolerance: float) -> float:
-    """On a logarithmic scale: the gap falls by orders of magnitude."""
-    if not np.isfinite(gap) or tolerance <= 0:
-        return 0.1
-    return 1 - 0.9 * math.log10(max(2 * gap / tolerance, 1.0)) / 6

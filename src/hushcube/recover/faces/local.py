@@ -97,7 +97,7 @@ def nonnegative_marginals(
             best = min(best, (solver.objective(candidate), candidate), key=lambda pair: pair[0])
         lower = max(lower, bound if np.isfinite(bound) else solver.bound(-rho * u, best[0]))
         gap = max(best[0] - lower, 0.0)
-        clock.tick("tables without negative cells", _progress(gap, tolerance))
+        clock.approach("tables without negative cells", gap, tolerance)
         if 2 * gap <= tolerance or settled:
             break
         if (ratio := apart / max(rho * moved, 1e-300)) > 5 or ratio < 0.2:  # the usual balance of the residuals
@@ -235,10 +235,3 @@ class _Solver:
                 )
             values.append(tables)
         return self.to.nearest(self.to.join(values))
-
-
-def _progress(gap: float, tolerance: float) -> float:
-    """On a logarithmic scale: the gap falls by orders of magnitude."""
-    if not np.isfinite(gap) or tolerance <= 0:
-        return 0.0
-    return float(1 - np.log10(max(2 * gap / tolerance, 1.0)) / 6)

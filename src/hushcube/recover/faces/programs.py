@@ -52,7 +52,7 @@ class Solution:
 
 def solve(program: Program, clock: Clock, work: str, *, vertex: bool = False) -> Solution:
     """Solve a program: by the interior-point method alone, or to a vertex where the caller needs a basic solution."""
-    highs = _highspy()
+    highs = require_solver()
     solver = highs.Highs()
     for name, value in _SILENT.items():
         solver.setOptionValue(name, value)
@@ -105,7 +105,8 @@ def _model(highs: Any, program: Program) -> Any:
     return lp
 
 
-def _highspy() -> Any:
+def require_solver() -> Any:
+    """HiGHS, which is an extra."""
     try:
         import highspy
     except ImportError:

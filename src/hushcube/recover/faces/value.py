@@ -49,6 +49,8 @@ class FaceValue:
             raise BadInput("--probability", "is not between 0 and 1", "give a number such as 0.95")
         if self.rows is not None and (type(self.rows) is not int or self.rows < 1):
             raise BadInput("--rows", "is not a whole number of at least 1", "give the number of people, or auto")
+        if self.rows is not None and self.facts:
+            raise BadInput("--rows", "does not go with public facts", "leave it out: the facts are about all people")
         if self.kind == "consistent" and self.method != "auto":
             raise BadInput(
                 "--method", "does not apply to `consistent`", "leave it out, or ask for nonnegative or integral"
