@@ -174,7 +174,7 @@ def release(
     refused is refused before anything is measured, and a folder is published before the face is made.
     """
     from hushcube.private.engines import open_source
-    from hushcube.private.measure import measure
+    from hushcube.private.measure import carry_out
     from hushcube.private.noise import SeededEntropy
     from hushcube.recover.faces.face import check_face
 
@@ -189,7 +189,7 @@ def release(
         check_face(plan, face, Clock(time_limit))
     engine = open_source(data, query=query)
     entropy = None if seed is None else SeededEntropy(seed)
-    published = Release.of(plan, measure(plan, engine, entropy=entropy, progress=progress))
+    published = Release.of(*carry_out(plan, engine, entropy=entropy, progress=progress))
     if folder is None:
         return published if face is None else recover(published, face, time_limit=time_limit, progress=progress)
     write(published, folder, progress=progress)

@@ -22,8 +22,23 @@ Progress = Callable[[str, float], None]
 
 STRATEGIES = (
     "auto (the best by predicted error), all (every variant, compared), identity, workload, base, all-cuboids, bmax, "
-    "pmost, cluster, fourier, residual, wavelet, hierarchy, matrix (rows of your own), sketch, covering"
+    "pmost, cluster, fourier, residual, wavelet, hierarchy, matrix (rows of your own), sketch, covering; for small "
+    "relative errors: dwork, twophase, iresamp, ireduct"
 )
+RULE = {
+    "sanity_bound": ("COUNT", "Relative errors are errors over max(count, this): a number, or 0.01% of --people."),
+    "lambda_max": ("SCALE", "Noise to start with: a number, or a share such as 10% of --people."),
+    "lambda_step": ("SCALE", "ireduct: scales go down in equal steps: a number, or a share of --people."),
+    "lambda_factor": ("FACTOR", "ireduct: scales go down by this factor, without --lambda-step.  [default: 0.99]"),
+    "start_share": ("SHARE", "Share of epsilon to start with, without --lambda-max.  [default: 0.05]"),
+    "first_share": ("SHARE", "twophase: share of epsilon for the first phase.  [default: 0.07]"),
+    "pick": ("WHAT", "Make the average relative error small, or that of the worst cell: average or worst."),
+    "people": ("NUMBER", "How many people there are, if that is public."),
+    "people_epsilon": ("NUMBER", "Part of epsilon that pays for a noisy number of people."),
+    "relative_error": ("SHARE", "Stop when relative errors are at most this, with --above."),
+    "above": ("COUNT", "The counts for which --relative-error is wanted."),
+}
+"""The options of methods for small relative errors: what they take, and what they say."""
 
 
 def planning(command: Command) -> Command:
@@ -67,6 +82,12 @@ def planning(command: Command) -> Command:
             click.option("--repetitions", type=int, help="sketch: how often cells are thrown into buckets."),
             click.option("--estimate", metavar="HOW", help="sketch: average or median over the repetitions."),
             click.option("--matrix", metavar="[A*B:]FILE", help="matrix: the integer rows to measure; as --queries."),
+            *(
+                click.option(
+                    f"--{name.replace('_', '-')}", metavar=kind, help=told, type=int if name == "people" else None
+                )
+                for name, (kind, told) in RULE.items()
+            ),
         )
     ):
         command = option(command)
@@ -109,13 +130,15 @@ def asked(options: dict[str, Any]) -> dict[str, Any]:
 
 def read_options(options: dict[str, Any], schema: Schema) -> Options:
     """The planner's knobs; what is not given keeps its default."""
+    from hushcube.plan.adaptive.rule import Rule
     from hushcube.plan.options import Options, Threshold
 
     knobs = ("effort", "objective", "fan_out", "buckets", "repetitions", "estimate")
     given = {name: options[name] for name in knobs if options[name] is not None}
     threshold = None if options["threshold"] is None else Threshold.parse(options["threshold"])
     matrix = None if options["matrix"] is None else read_matrix(options["matrix"], schema, "--matrix")
-    return Options(**given, threshold=threshold, matrix=matrix)
+    rule = Rule.of(**{name: options[name] for name in RULE})
+    return Options(**given, threshold=threshold, matrix=matrix, rule=rule)
 
 
 def read_schema(path: str) -> Schema:

@@ -106,7 +106,7 @@ class Privacy:
 
 
 def _budget(field: str, raw: Any) -> Fraction:
-    value = _fraction(field, raw)
+    value = exact_number(field, raw)
     if value <= 0:
         raise PrivacyError(field, "must be above zero", f"give a positive {field}, for example 1")
     if value > LARGEST_BUDGET:
@@ -117,7 +117,7 @@ def _budget(field: str, raw: Any) -> Fraction:
 
 
 def _delta(raw: Any) -> Fraction:
-    value = _fraction("delta", raw)
+    value = exact_number("delta", raw)
     if not 0 < value < 1:
         raise PrivacyError(
             "delta", "must lie between 0 and 1", "give a small probability such as 1e-9, or leave it out"
@@ -127,7 +127,7 @@ def _delta(raw: Any) -> Fraction:
     return value
 
 
-def _fraction(field: str, raw: Any) -> Fraction:
+def exact_number(field: str, raw: Any) -> Fraction:
     """Decimal meaning for texts and floats: "0.1" and 0.1 both are one tenth."""
     if isinstance(raw, Fraction):
         return raw

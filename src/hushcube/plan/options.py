@@ -5,6 +5,7 @@ None of it is needed to read a plan again: the decision that follows from it is 
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
@@ -12,6 +13,7 @@ from typing import Final, Literal, get_args
 from hushcube.errors import BadInput
 from hushcube.model.form import QueryTable
 from hushcube.model.queries import integer_problem
+from hushcube.plan.adaptive.rule import Rule
 
 Effort = Literal["low", "default", "high"]
 Objective = Literal["total", "max"]
@@ -66,6 +68,8 @@ class Options:
     """sketch: how repetitions are combined."""
     matrix: QueryTable | None = None
     """matrix: the rows to measure, over the cells of a table."""
+    rule: Rule = dataclasses.field(default=Rule(), kw_only=True)
+    """dwork, twophase, iresamp, ireduct: how scales are chosen."""
 
     def __post_init__(self) -> None:
         _check("effort", self.effort, EFFORTS)

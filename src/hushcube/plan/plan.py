@@ -5,6 +5,9 @@
       TreePlan       levels of trees over ordered attributes                           [plan/kinds/tree.py]
       MatrixPlan     the rows of any matrix over a small table                         [plan/kinds/matrix.py]
       SketchPlan     buckets into which the cells of a large table are thrown          [plan/kinds/sketch.py]
+      DerivedPlan    another plan, and what makes it different:                        [plan/kinds/derived.py]
+        AdaptivePlan   its noise is only the start                                     [plan/kinds/adaptive.py]
+        RepeatedPlan   everything is measured several times                            [plan/kinds/repeated.py]
 
 `budgets` holds one dyadic float a measured set: the rate of its Laplace noise, or 1/(2 variance) of its Gaussian noise;
 infinite where the answer is public. Sums of such numbers are exact, so a plan's cost is checked, not trusted, when it
@@ -59,9 +62,10 @@ class Plan(ABC):
 
     kinds: ClassVar[dict[str, type[Plan]]] = {}
 
-    def __init_subclass__(cls, kind: str, **rest: Any) -> None:
+    def __init_subclass__(cls, kind: str | None = None, **rest: Any) -> None:
         super().__init_subclass__(**rest)
-        cls.kinds[kind] = cls
+        if kind is not None:
+            cls.kinds[kind] = cls
 
     def __post_init__(self) -> None:
         self._check_cost()

@@ -10,7 +10,8 @@ from hushcube.errors import BadInput, NotApplicable
 from hushcube.plan.objective import objective_value
 from hushcube.plan.plan import BUDGETS, RECOVERIES, Budgets, Plan, Recovery
 from hushcube.plan.request import Request
-from hushcube.plan.strategies import REGISTRY
+from hushcube.plan.strategies import ALL, REGISTRY
+from hushcube.plan.strategies.adaptive import ADAPTIVE, NOT_PRIVATE
 
 Variant = tuple[str, Budgets, Recovery]
 """A strategy, how it divides the budget, and how tables are recovered."""
@@ -53,7 +54,7 @@ def compare(
             progress(name, done / len(tried))
         start = time.perf_counter()
         try:
-            plan = REGISTRY[name].plan(request, rule, way)
+            plan = ALL[name].plan(request, rule, way)
         except NotApplicable as problem:
             refused.setdefault(name, problem.reason)
             continue
@@ -63,7 +64,7 @@ def compare(
     if not candidates:
         raise NotApplicable(*next(iter(skipped.items())))
     plans = [candidate.plan for candidate in candidates]
-    eligible = [plan for plan in plans if REGISTRY[plan.strategy].automatic] or plans
+    eligible = [plan for plan in plans if ALL[plan.strategy].automatic] or plans
     chosen = eligible[0] if len(eligible) == 1 else min(eligible, key=objective_value)
     return Comparison(tuple(candidates), chosen, skipped)
 
@@ -78,12 +79,16 @@ def variants(
     names = [name for name, s in REGISTRY.items() if s.concerns(request)] if several else [strategy]
     if strategy == "auto":
         names = [name for name in names if REGISTRY[name].automatic]
-    if strategy not in ("auto", "all", *REGISTRY):
-        raise BadInput("strategy", f"{strategy!r} is unknown", f"choose auto, all, {', '.join(REGISTRY)}")
-    skipped = {name: reason for name in names if (reason := REGISTRY[name].accepts(request))}
+    if strategy in NOT_PRIVATE:
+        fix = "use it in `hushcube evaluate`, or choose ireduct"
+        raise BadInput("strategy", f"{strategy} is not private: it chooses noise by the exact counts", fix)
+    if strategy not in ("auto", "all", *ALL):
+        raise BadInput("strategy", f"{strategy!r} is unknown", f"choose auto, all, {', '.join(ALL)}")
+    skipped = {name: reason for name in names if (reason := ALL[name].accepts(request))}
     if strategy in skipped:
         raise NotApplicable(strategy, skipped[strategy])
-    rules: Sequence[Budgets] = [budgets] if budgets else BUDGETS if several else ["optimal"]
+    usual: Budgets = "uniform" if strategy in ADAPTIVE else "optimal"  # as in the paper
+    rules: Sequence[Budgets] = [budgets] if budgets else BUDGETS if several else [usual]
     recoveries: Sequence[Recovery] = [recovery] if recovery else RECOVERIES if strategy == "all" else ["gls"]
     return [(n, b, r) for n in names if n not in skipped for b in rules for r in recoveries], skipped
 

@@ -2,7 +2,7 @@
 
 Every measured number is an exact integer until its noise is in. The plan has been checked to cost what it promises
 (`Plan` refuses to exist otherwise), and decides alone which noise is drawn: nothing here depends on the data but the
-counts themselves.
+counts themselves. An adaptive plan decides the rest as its noisy answers come in, and from nothing else.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ from typing import Final
 
 from hushcube.errors import DataError
 from hushcube.model.measurement import Measurement
+from hushcube.plan.kinds import AdaptivePlan
 from hushcube.plan.plan import Plan
-from hushcube.private.engines import Engine
+from hushcube.private.adaptive.run import run
+from hushcube.private.engines import Engine, ExactCounts
 from hushcube.private.kinds import Report, noisy_values
 from hushcube.private.noise import Entropy, SystemEntropy
 
@@ -20,15 +22,43 @@ MAX_ROWS: Final = 2**34
 """Tables have at most 10^8 cells, so no transform of this many rows can overflow 64 bits."""
 
 
+def carry_out(
+    plan: Plan, engine: Engine, *, entropy: Entropy | None = None, progress: Report | None = None
+) -> tuple[Plan, Measurement]:
+    """The noisy answers of a plan on the data behind an engine, with noise from the operating system unless given.
+
+    With them comes the plan as it was carried out: the plan itself, unless it adapts to its noisy answers.
+    """
+    return draw(plan, count(plan, engine, progress=progress), entropy=entropy, progress=progress)
+
+
 def measure(
     plan: Plan, engine: Engine, *, entropy: Entropy | None = None, progress: Report | None = None
 ) -> Measurement:
-    """The noisy answers of a plan on the data behind an engine, with noise from the operating system unless given."""
-    entropy = SystemEntropy() if entropy is None else entropy
-    report = progress or (lambda _stage, _share: None)
+    """The noisy answers alone, for plans that decide everything beforehand."""
+    return carry_out(plan, engine, entropy=entropy, progress=progress)[1]
+
+
+def count(plan: Plan, engine: Engine, *, progress: Report | None = None) -> ExactCounts:
+    """The exact counts that a plan needs."""
+    report = progress or _silent
     report("counting", 0.0)
     counts = engine.count(plan.schema, plan.counted, progress=lambda share: report("counting", share))
     if counts.rows > MAX_ROWS:
         raise DataError("data", "there are more than 2^34 rows", "release parts of the data separately")
-    values = noisy_values(plan, counts, entropy, report)
-    return Measurement(plan.digest, values, private=entropy.private)
+    return counts
+
+
+def draw(
+    plan: Plan, counts: ExactCounts, *, entropy: Entropy | None = None, progress: Report | None = None
+) -> tuple[Plan, Measurement]:
+    """The noisy answers of a plan from exact counts, and the plan as it was carried out."""
+    entropy = SystemEntropy() if entropy is None else entropy
+    report = progress or _silent
+    if isinstance(plan, AdaptivePlan):
+        return run(plan, counts, entropy, report)
+    return plan, Measurement(plan.digest, noisy_values(plan, counts, entropy, report), private=entropy.private)
+
+
+def _silent(_stage: str, _share: float) -> None:
+    """Progress that nobody watches."""

@@ -1,6 +1,7 @@
 """One strategy, one file. Each says whether it applies (`accepts`) and what to measure (`plan`).
 
 `REGISTRY` is what `--strategy all` compares; a new strategy is added there and tested by the suite that is in place.
+`ADAPTIVE` are the methods for small relative errors, which decide while answers come in; `ALL` are both.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from hushcube.plan.strategies import (
     wavelet,
     workload,
 )
+from hushcube.plan.strategies.adaptive import ADAPTIVE
 from hushcube.plan.strategies.strategy import Strategy
 
 REGISTRY: Final[dict[str, Strategy]] = {
@@ -44,3 +46,5 @@ REGISTRY: Final[dict[str, Strategy]] = {
         covering.Covering(),
     )
 }
+
+ALL: Final[dict[str, Strategy]] = {**REGISTRY, **ADAPTIVE}

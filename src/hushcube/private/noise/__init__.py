@@ -2,6 +2,6 @@
 
 from hushcube.private.noise.entropy import Entropy, SeededEntropy, SystemEntropy
 from hushcube.private.noise.gaussian import discrete_gaussian
-from hushcube.private.noise.laplace import discrete_laplace
+from hushcube.private.noise.laplace import Laws, discrete_laplace
 
-__all__ = ["Entropy", "SeededEntropy", "SystemEntropy", "discrete_gaussian", "discrete_laplace"]
+__all__ = ["Entropy", "Laws", "SeededEntropy", "SystemEntropy", "discrete_gaussian", "discrete_laplace"]

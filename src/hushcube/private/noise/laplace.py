@@ -137,8 +137,8 @@ def accepted_at_once() -> int:
     return (1 << TEST_BITS) - (1 << (TEST_BITS + 1 - _COARSE_LOG2))
 
 
-class _Laws:
-    """The laws of a call, with the filter's constants as arrays; made exact only where that is needed."""
+class Laws:
+    """Laws of several rates, with the filter's constants as arrays; made exact only where that is needed."""
 
     def __init__(self, rates: list[Fraction]) -> None:
         self.rates = rates
@@ -158,6 +158,13 @@ class _Laws:
                 noise[row, column] = self.draw(index[row : row + 1], 1, entropy)[0, 0]
                 sign[row, column] = 1
         noise *= sign
+        return noise
+
+    def each(self, which: NDArray[np.intp], entropy: Entropy) -> NDArray[np.int64]:
+        """Return one draw for each entry; entry i has law which[i]."""
+        noise = np.empty(which.size, np.int64)
+        for part, _ in blocks(which.size, 1):
+            noise[part] = self.draw(which[part], 1, entropy)[:, 0]
         return noise
 
     def _magnitudes(self, index: NDArray[np.intp], words: NDArray[np.uint32], entropy: Entropy) -> NDArray[np.float64]:
@@ -203,7 +210,7 @@ def discrete_laplace(rates: Sequence[Fraction], columns: int, entropy: Entropy) 
     if not isinstance(columns, int | np.integer) or columns < 0:
         raise ValueError(f"columns must be an integer of at least 0, not {columns!r}")
     values, index = distinct(rates, "rates")
-    laws = _Laws(values)
+    laws = Laws(values)
     noise = np.empty((index.size, columns), np.int64)
     for rows, part in blocks(index.size, columns):
         noise[rows, part] = laws.draw(index[rows], part.stop - part.start, entropy)

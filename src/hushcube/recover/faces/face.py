@@ -21,7 +21,7 @@ from hushcube.lattice.family import Family
 from hushcube.model.facts import Fact, Facts
 from hushcube.model.measurement import Measurement
 from hushcube.plan import error
-from hushcube.plan.kinds import LatticePlan, MatrixPlan
+from hushcube.plan.kinds import DerivedPlan, LatticePlan, MatrixPlan
 from hushcube.plan.plan import Plan
 from hushcube.recover.faces import barak, norms
 from hushcube.recover.faces import facts as public
@@ -37,6 +37,7 @@ from hushcube.recover.faces.rows import least_squares_table, nearest_rows
 from hushcube.recover.faces.target import Target
 from hushcube.recover.faces.value import FaceValue
 from hushcube.recover.kinds import Answers
+from hushcube.recover.kinds.repeated import averaged
 from hushcube.recover.recovery import recover
 
 Floats = NDArray[np.float64]
@@ -74,6 +75,7 @@ class Face:
 
 def check_face(plan: Plan, value: FaceValue, clock: Clock) -> None:
     """Refuse what no measurement of a plan could give, before anything is measured."""
+    plan = plan.underlying if isinstance(plan, DerivedPlan) else plan
     cells = int(plan.request.marginals.cells.sum())
     if cells > LARGEST_FACE:
         fix = "the unbiased face serves releases of this size; ask for fewer tables"
@@ -108,7 +110,7 @@ def check_face(plan: Plan, value: FaceValue, clock: Clock) -> None:
 def make_face(plan: Plan, measurement: Measurement, value: FaceValue, clock: Clock) -> Face:
     """The face of a measurement that was asked for. Pure post-processing: it costs no budget."""
     check_face(plan, value, clock)
-    return _Maker(plan, measurement, value, clock).face()
+    return _Maker(*averaged(plan, measurement), value, clock).face()
 
 
 def _objective(plan: LatticePlan, value: FaceValue) -> barak.Objective:

@@ -1,0 +1,62 @@
+"""Plans whose noise is only the start: a method refines the answers while the budget lasts.
+
+The budgets are those of the first answers, so predicted errors are the largest that a release can have: noise only
+becomes smaller. What a run ends with depends on its noisy answers; it is a plan of its own, checked to cost no more
+than the same guarantee.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushcube.errors import PlanError
+from hushcube.model.schema import Schema
+from hushcube.plan.adaptive.rule import Rule
+from hushcube.plan.kinds.derived import DerivedPlan
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class AdaptivePlan(DerivedPlan, kind="adaptive"):
+    """The start, and the rule by which it is refined; the strategy names the method."""
+
+    rule: Rule
+
+    def __post_init__(self) -> None:
+        if not self.privacy.is_pure:
+            raise PlanError("plan, privacy", "adaptive methods are for pure epsilon", "plan again")
+        super().__post_init__()
+
+    @property
+    def underlying_budgets(self) -> Floats:
+        """Those of the first answers."""
+        return self.budgets
+
+    @property
+    def shapes(self) -> list[tuple[int, ...]]:
+        """Those of the start."""
+        return self.underlying.shapes
+
+    @property
+    def measures(self) -> str:
+        """What is measured, in words."""
+        return f"{self.underlying.measures}, first roughly and then more precisely where relative errors are large"
+
+    def row_cost(self, budgets: Floats) -> Fraction:
+        """What the start costs."""
+        return self.underlying.row_cost(budgets)
+
+    def design(self) -> dict[str, Any]:
+        """The JSON form of the start and the rule."""
+        return {"design": "adaptive", **super().design(), "rule": self.rule.to_dict()}
+
+    @classmethod
+    def from_design(cls, raw: dict[str, Any], schema: Schema) -> dict[str, Any]:
+        """The start and the rule from the JSON form."""
+        return {**super().from_design(raw, schema), "rule": Rule.from_dict(raw["rule"])}

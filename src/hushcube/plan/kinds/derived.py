@@ -1,0 +1,109 @@
+"""Plans that rest on another plan: what that one measures and answers is theirs too."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushcube.model.form import Form
+from hushcube.model.marginal import Marginal
+from hushcube.model.schema import Schema
+from hushcube.plan import error
+from hushcube.plan.plan import Plan
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class DerivedPlan(Plan):
+    """A plan whose `underlying` one, of some other kind, says what is counted and how tables come back."""
+
+    base: type[Plan]
+    measured_by: Mapping[str, Any]
+    """The fields that the kind `base` has of its own."""
+
+    @property
+    @abstractmethod
+    def underlying_budgets(self) -> Floats:
+        """One for each set of the underlying plan."""
+
+    @cached_property
+    def underlying(self) -> Plan:
+        """The plan under this one; checked like any other."""
+        return self.based(self.underlying_budgets)
+
+    def based(self, budgets: Floats, details: Mapping[str, Any] | None = None) -> Plan:
+        """A plan of the underlying kind with given budgets."""
+        own = (self.request, self.strategy, self.budget_rule, self.recovery, self.proof, budgets)
+        return self.base(*own, details=details or {}, **self.measured_by)
+
+    @property
+    def groups(self) -> int:
+        """As many as there are budgets."""
+        return len(self.budgets)
+
+    @property
+    def counted(self) -> Sequence[NDArray[np.int32]]:
+        """The marginals that are needed."""
+        return self.underlying.counted
+
+    @property
+    def counted_tables(self) -> int | None:
+        """How many tables of plain counts are measured."""
+        return self.underlying.counted_tables
+
+    @property
+    def is_consistent(self) -> bool:
+        """Whether tables agree with each other."""
+        return self.underlying.is_consistent
+
+    def proof_variance(self) -> Floats:
+        """Nothing: these plans use Laplace noise, whose proof is direct."""
+        return np.zeros(len(self.budgets))
+
+    def is_answerable(self) -> bool:
+        """Whether the underlying plan can be made, which checks that it is."""
+        return self.underlying.is_answerable()
+
+    def design(self) -> dict[str, Any]:
+        """The JSON form of what is measured."""
+        return {"under": self.underlying.design()}
+
+    @classmethod
+    def from_design(cls, raw: dict[str, Any], schema: Schema) -> dict[str, Any]:
+        """The underlying kind and its fields from the JSON form."""
+        base = Plan.kinds[raw["under"]["design"]]
+        if issubclass(base, DerivedPlan):
+            raise ValueError
+        return {"base": base, "measured_by": base.from_design(raw["under"], schema)}
+
+
+@error.cell_variances.register
+def _cell_variances(plan: DerivedPlan, *, exact: bool) -> Floats:
+    return error.cell_variances(plan.underlying, exact=exact)
+
+
+@error.form_variances.register
+def _form_variances(plan: DerivedPlan, form: Form, *, exact: bool) -> Floats:
+    return error.form_variances(plan.underlying, form, exact=exact)
+
+
+@error.form_total.register
+def _form_total(plan: DerivedPlan, form: Form, *, exact: bool) -> float:
+    return error.form_total(plan.underlying, form, exact=exact)
+
+
+@error.sum_variance.register
+def _sum_variance(plan: DerivedPlan, marginal: Marginal, weights: Floats) -> float:
+    return error.sum_variance(plan.underlying, marginal, weights)
+
+
+@error.cell_variance_table.register
+def _cell_variance_table(plan: DerivedPlan, marginal: Marginal) -> Floats:
+    return error.cell_variance_table(plan.underlying, marginal)

@@ -1,0 +1,118 @@
+"""iReduct: start with much noise, and take it back step by step where relative errors are large.
+
+[Xiao et al. 2011, Figure 4]  Every table passes through the scales of its grid; what has been revealed costs what the
+last scale costs. Departs from the paper: noise is discrete and NoiseDown exact [paths.py], scales never reach zero
+[grid.py], PickQueries has its missing 1/|M_j| [pick.py], a start that does not fit is an error and no empty result,
+scales may go down in geometric progression, and a target may end the run before the budget is used up.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushcube.errors import BadInput
+from hushcube.plan.adaptive.grid import Grid
+from hushcube.private.adaptive.paths import NoisePaths, Path
+from hushcube.private.adaptive.pick import is_met, met_at, priorities
+from hushcube.private.adaptive.refined import Refined
+from hushcube.private.adaptive.subject import Subject
+from hushcube.private.adaptive.walk import walk
+from hushcube.private.kinds import Report
+from hushcube.private.noise import Entropy
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+MOST_STEPS = 2**24
+"""Of all tables together: their priorities are held."""
+
+
+def ireduct(subject: Subject, entropy: Entropy, report: Report) -> Refined:
+    """Refine a start until the budget is used up or the target met."""
+    grids = make_grids(subject)
+    paths = draw_paths(subject, grids, entropy, report)
+    levels, met = choose_levels(subject, grids, paths)
+    rates, values = [(rate,) for rate in subject.rates.tolist()], [answers[None] for answers in subject.truth]
+    for at, grid, path, level in zip(subject.chosen.tolist(), grids, paths, levels.tolist(), strict=True):
+        rates[at], values[at] = (float(grid.rates[level]),), path.at(level)[None]
+    told = {"steps": int(levels.sum())}
+    if subject.rule.target is not None:
+        told["target_met"] = met
+    return Refined(rates, values, told)
+
+
+def make_grids(subject: Subject) -> list[Grid]:
+    """The rates that each free group may pass through; groups that start alike share a grid."""
+    rule, known = subject.rule, dict[tuple[float, float], Grid]()
+    grids = []
+    for rate, limit in zip(subject.rates[subject.chosen].tolist(), subject.limits().tolist(), strict=True):
+        if (rate, limit) not in known:
+            known[rate, limit] = _grid(subject, rate, limit)
+        grids.append(known[rate, limit])
+    if sum(map(len, grids)) > MOST_STEPS:
+        raise BadInput(
+            "lambda-step",
+            f"the scales of all tables are more than {MOST_STEPS:,}",
+            f"give a larger step{'' if rule.lambda_step else ' factor'}, or ask for fewer tables",
+        )
+    return grids
+
+
+def _grid(subject: Subject, rate: float, limit: float) -> Grid:
+    rule = subject.rule
+    if rule.lambda_step is None:
+        grid = Grid.geometric(1 / Fraction(rate), rule.lambda_factor, limit)
+    else:
+        step = rule.lambda_step.value
+        # a whole number of fractions of a step: the start is the nominal scale where that is a round number
+        largest = round(1 / (Fraction(rate) * step) * 2**10) * step / 2**10
+        grid = Grid.arithmetic(max(largest, step / 2**10), step, limit)
+    return Grid(np.concatenate([[rate], grid.rates[1:][grid.rates[1:] > rate]]))
+
+
+def draw_paths(subject: Subject, grids: list[Grid], entropy: Entropy, report: Report) -> list[Path]:
+    """The noisy answers of each free group at all its rates: nothing of them is known outside until it is revealed."""
+    sources = {id(grid): NoisePaths(grid) for grid in grids}
+    truth = [subject.truth[at] for at in subject.chosen]
+    if all(len(answers) == 1 for answers in truth) and len(sources) == 1:
+        return list(sources[id(grids[0])].draw(np.concatenate(truth), entropy).single())
+    paths = []
+    done, total = 0, sum(map(len, truth))
+    for answers, grid in zip(truth, grids, strict=True):
+        paths.append(sources[id(grid)].draw(answers, entropy))
+        done += len(answers)
+        report("measuring", done / total)
+    return paths
+
+
+def choose_levels(subject: Subject, grids: list[Grid], paths: list[Path]) -> tuple[Ints, bool]:
+    """How far each free group goes, from noisy answers alone, and whether the target is met, if there is one."""
+    rule = subject.rule
+    last = [
+        len(grid) - 1 if rule.target is None else met_at(path, grid, rule.target)
+        for grid, path in zip(grids, paths, strict=True)
+    ]
+    keys = [
+        priorities(path, grid, rule.pick, subject.sanity_bound, worth)[:end]
+        for path, grid, worth, end in zip(paths, grids, subject.worth[subject.chosen], last, strict=True)
+    ]
+    levels = walk(keys, lambda steps: subject.cost(rates_at(subject, grids, steps)) <= subject.allowed)
+    return levels, bool(rule.target is not None and levels.tolist() == last and _all_met(subject, grids, paths, last))
+
+
+def _all_met(subject: Subject, grids: list[Grid], paths: list[Path], last: list[int]) -> bool:
+    target = subject.rule.target
+    return target is not None and all(
+        end < len(grid) - 1 or is_met(path.at(end), float(grid.scales[end]), target)
+        for grid, path, end in zip(grids, paths, last, strict=True)
+    )
+
+
+def rates_at(subject: Subject, grids: list[Grid], levels: Ints) -> Floats:
+    """The rates of all groups, with the free ones at given levels."""
+    rates = subject.rates.copy()
+    rates[subject.chosen] = [grid.rates[level] for grid, level in zip(grids, levels.tolist(), strict=True)]
+    return rates

@@ -1,0 +1,90 @@
+"""From an adaptive plan and exact counts to what was measured in the end: a plan of its own, and its measurement.
+
+Which noise the last answers have depends on earlier noisy answers, and so does the plan that describes them; it is
+public like the answers. That plan is checked, like every plan, to cost no more than the guarantee.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any, Final, Protocol
+
+import numpy as np
+
+from hushcube.model.measurement import Measurement
+from hushcube.plan.adaptive.rule import Rule
+from hushcube.plan.adaptive.start import Measured
+from hushcube.plan.kinds import AdaptivePlan, RepeatedPlan
+from hushcube.plan.plan import Plan
+from hushcube.plan.strategies.adaptive import ADAPTIVE
+from hushcube.private.adaptive.ireduct import ireduct
+from hushcube.private.adaptive.iresamp import iresamp
+from hushcube.private.adaptive.refined import Refined
+from hushcube.private.adaptive.subject import Subject, assembled, exact_answers
+from hushcube.private.adaptive.twophase import twophase
+from hushcube.private.engines import ExactCounts
+from hushcube.private.kinds import Report
+from hushcube.private.noise import Entropy, discrete_laplace
+
+
+class Method(Protocol):
+    """How a start is refined."""
+
+    def __call__(self, subject: Subject, entropy: Entropy, report: Report) -> Refined:
+        """The samples that a method ends with."""
+        ...
+
+
+METHODS: Final[dict[str, Method]] = {"twophase": twophase, "iresamp": iresamp, "ireduct": ireduct}
+
+
+def run(plan: AdaptivePlan, counts: ExactCounts, entropy: Entropy, report: Report) -> tuple[Plan, Measurement]:
+    """Refine the start of a plan, and describe the result."""
+    subject = prepared(plan, counts, entropy)
+    return outcome(plan, subject, METHODS[plan.strategy](subject, entropy, report), private=entropy.private)
+
+
+def prepared(plan: AdaptivePlan, counts: ExactCounts, entropy: Entropy) -> Subject:
+    """The start with plain numbers; where a noisy number of people is to be paid for, it is drawn here."""
+    truth = exact_answers(plan.underlying, counts)
+    free = np.isnan(Measured.of(plan.request, plan.budget_rule, plan.rule.people_epsilon).fixed)
+    if plan.rule.people_epsilon is None:
+        return Subject(plan.underlying, plan.rule.settled(), free, truth)
+    total = int(np.flatnonzero(~free)[0])
+    rate = Fraction(float(plan.budgets[total]))
+    truth[total] = truth[total] + discrete_laplace([rate], 1, entropy)[0]
+    people = max(1, int(truth[total][0]))
+    rates = ADAPTIVE[plan.strategy].start(
+        Measured.of(plan.request, plan.budget_rule, plan.rule.people_epsilon), plan.request, plan.rule, people
+    )
+    return Subject(plan.based(rates), plan.rule.settled(people), free, truth)
+
+
+def outcome(plan: AdaptivePlan, subject: Subject, refined: Refined, *, private: bool) -> tuple[Plan, Measurement]:
+    """The plan of the samples that a method ended with, and the samples."""
+    rates = np.array([rate for group in refined.rates for rate in group])
+    is_single = len(rates) == len(refined.rates)
+    own = (plan.request, plan.strategy, plan.budget_rule, plan.recovery, plan.proof, rates)
+    owners = tuple(at for at, group in enumerate(refined.rates) for _ in group)
+    made = plan.based(rates) if is_single else RepeatedPlan(*own, plan.base, plan.measured_by, owners)
+    made = replace(made, details=_told(plan, made, subject.rule, refined.report))
+    return made, Measurement(made.digest, assembled(subject.start, refined.values), private)
+
+
+def _told(plan: AdaptivePlan, made: Plan, settled: Rule, report: dict[str, Any]) -> dict[str, Any]:
+    """What readers may know of a run: its rule, what it spent, and what its error bars are."""
+    epsilon = plan.privacy.epsilon or Fraction(0)
+    spent = made.row_cost(made.budgets) * plan.privacy.rows_per_person
+    return {
+        "adaptive": {
+            "method": plan.strategy,
+            "asked": plan.rule.to_dict(),
+            "settled": settled.to_dict(),
+            **report,
+            "spent": float(spent),
+            "left": float(epsilon - spent),
+        },
+        "note": "which noise a table got was decided from noisy answers, so standard errors are those of its last "
+        "noise, and intervals cover the truth about as often as they say, not exactly",
+    }
