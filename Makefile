@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 WORKERS ?= $(shell nproc 2>/dev/null || echo 2)
 
-.PHONY: demo test check bench pictures tables faces clean
+.PHONY: demo test check bench pictures tables faces relative clean
 
 demo: .venv/ready
 	$(BIN)/hushcube demo
@@ -28,6 +28,9 @@ tables: .venv/ready
 
 faces: .venv/ready
 	$(BIN)/python -m benchmarks.face_values
+
+relative: .venv/ready
+	$(BIN)/python -m benchmarks.relative
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -m venv .venv || { [ "$$(id -u)" = 0 ] && apt-get update && apt-get install -y python3-venv && $(PYTHON) -m venv .venv; } \

@@ -8,7 +8,7 @@ from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # every figure is for one core
 
-from benchmarks import counting, cuboids, noise, nonnegative, planning, programs, ranges, scale, startup
+from benchmarks import counting, cuboids, ireduct, noise, nonnegative, planning, programs, ranges, scale, startup
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 MARK = "<!-- figures: written by `make bench` -->"
@@ -42,6 +42,7 @@ def main():
         ("Ranges", ranges.main),
         ("Linear programs", programs.main),
         ("Non-negative tables", nonnegative.main),
+        ("Small relative errors", ireduct.main),
     ):
         print(f"== {title}", flush=True)
         sections.append(f"## {title}\n\n{(run.__globals__['__doc__'] or '').strip()}\n\n{table(run())}\n")

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from hushcube.model.schema import Schema
     from hushcube.model.table import NoisyTable
     from hushcube.model.workload import Workload
+    from hushcube.plan.adaptive.rule import Rule
+    from hushcube.plan.options import Options
     from hushcube.plan.plan import Plan
     from hushcube.recover.faces.value import FaceValue
     from hushcube.release.release import Estimate, Release
@@ -29,9 +31,11 @@ __all__ = [
     "FaceValue",
     "Facts",
     "NoisyTable",
+    "Options",
     "Plan",
     "Privacy",
     "Release",
+    "Rule",
     "Schema",
     "Workload",
     "open_release",
@@ -43,9 +47,11 @@ _HOMES = {
     "FaceValue": "recover.faces.value",
     "Facts": "model.facts",
     "NoisyTable": "model.table",
+    "Options": "plan.options",
     "Plan": "plan.plan",
     "Privacy": "model.privacy",
     "Release": "release.release",
+    "Rule": "plan.adaptive.rule",
     "Schema": "model.schema",
     "Workload": "model.workload",
     "open_release": "api",

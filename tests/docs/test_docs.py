@@ -175,6 +175,17 @@ def test_every_strategy_budget_and_recovery_is_documented():
         assert f"| `{word}` |" in text
 
 
+def test_every_adaptive_method_and_parameter_is_documented():
+    from hushcube.cli.options import RULE
+    from hushcube.plan.strategies.adaptive import ADAPTIVE, NOT_PRIVATE
+
+    text = (ROOT / "docs" / "adaptive.md").read_text(encoding="utf-8")
+    for method in ADAPTIVE:
+        assert f"| `{method}` |" in text
+    for word in (*NOT_PRIVATE, *(f"--{name.replace('_', '-')}" for name in RULE)):
+        assert f"`{word}" in text or f"{word} " in text
+
+
 def test_the_adult_table_is_what_the_command_prints():
     from hushcube import Schema
     from hushcube.api import compare

@@ -15,6 +15,7 @@ from hushcube import __version__
 
 _VERBS = {
     "demo": "Plan, release and show the built-in Titanic data.",
+    "evaluate": "Compare methods with the exact counts of real data, for its owner: NOT private.",
     "plan": "Compare strategies and see the error of every table before any data is touched.",
     "recover": "Add a face to a release: non-negative, whole numbers, other norms; costs no budget.",
     "release": "Measure a plan on data, once, and publish the tables.",

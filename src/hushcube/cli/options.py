@@ -32,10 +32,11 @@ RULE = {
     "lambda_factor": ("FACTOR", "ireduct: scales go down by this factor, without --lambda-step.  [default: 0.99]"),
     "start_share": ("SHARE", "Share of epsilon to start with, without --lambda-max.  [default: 0.05]"),
     "first_share": ("SHARE", "twophase: share of epsilon for the first phase.  [default: 0.07]"),
+    "caution": ("SHARE", "Counts below this share of their noise are taken for it; 0 as in the paper.  [default: 0.1]"),
     "pick": ("WHAT", "Make the average relative error small, or that of the worst cell: average or worst."),
     "people": ("NUMBER", "How many people there are, if that is public."),
     "people_epsilon": ("NUMBER", "Part of epsilon that pays for a noisy number of people."),
-    "relative_error": ("SHARE", "Stop when relative errors are at most this, with --above."),
+    "relative_error": ("SHARE", "Stop when relative errors are at most this, with --above; means ireduct."),
     "above": ("COUNT", "The counts for which --relative-error is wanted."),
 }
 """The options of methods for small relative errors: what they take, and what they say."""
@@ -121,7 +122,7 @@ def asked(options: dict[str, Any]) -> dict[str, Any]:
         "queries": None if options["queries"] is None else read_matrix(options["queries"], schema, "--queries"),
         "neighbours": options["neighbours"],
         "rows_per_person": options["rows_per_person"],
-        "strategy": options["strategy"] or "auto",
+        "strategy": options["strategy"] or ("auto" if options["relative_error"] is None else "ireduct"),
         "budgets": options["budgets"],
         "recovery": options["recovery"],
         "options": read_options(options, schema),

@@ -10,7 +10,7 @@ from click.core import ParameterSource
 
 from hushcube.cli.face_options import face_options, read_face, refuse_without_face, take, time_limit
 from hushcube.cli.options import as_json, make_comparison, planning, read_text
-from hushcube.cli.output import note, print_json, progress_bar
+from hushcube.cli.output import note, number, print_json, progress_bar
 from hushcube.cli.recover import describe
 from hushcube.errors import BadInput, HushcubeError, PlanError
 
@@ -86,13 +86,28 @@ def command(
                 "cells": published.cells,
                 "strategy": plan.strategy,
                 "privacy": plan.privacy.to_dict(),
-                "plan_digest": plan.digest,
+                "plan_digest": published.plan.digest,
                 "private": published.private,
                 "faces": {name: shown.description for name, shown in published.faces.items()},
+                **{key: told for key, told in published.plan.details.items() if key == "adaptive"},
             }
         )
     else:
         click.echo(f"published {len(published):,} tables ({published.cells:,} cells) in {out}: {plan.privacy}")
         for name, shown in published.faces.items():
             click.echo(f"and the face {name}: {describe(shown.description['report'])}")
+        if told := published.plan.details.get("adaptive"):
+            click.echo(f"{told['method']}: {spending(told)}")
         click.echo(f"look at them with: hushcube show {out}")
+
+
+def spending(told: dict[str, Any]) -> str:
+    """What an adaptive run used of its budget, and whether its target is met.
+
+    >>> spending({"spent": 0.25, "left": 0.75, "target_met": True})
+    'the target is met; the answers cost 0.25 of epsilon, 0.75 is left (see PRIVACY.md for what that means)'
+    """
+    met = told.get("target_met")
+    target = "" if met is None else f"the target is {'met' if met else 'not met'}; "
+    means = " (see PRIVACY.md for what that means)"
+    return f"{target}the answers cost {number(told['spent'])} of epsilon, {number(told['left'])} is left{means}"

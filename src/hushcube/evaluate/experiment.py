@@ -51,7 +51,7 @@ class Result:
     worst_error: float
     """The largest relative error of any cell, on average over runs."""
     spent: float
-    """Epsilon used up, on average over runs; for oracle and proportional what such noise would cost if it were blind."""
+    """Epsilon used up, on average over runs; for oracle and proportional what such noise would cost, were it blind."""
     seconds: float
     """For one run, without counting."""
 

@@ -65,12 +65,11 @@ class Contender:
         """Plan a method by its name."""
         if name not in METHODS:
             raise BadInput("method", f"{name!r} is unknown", f"choose among {', '.join(METHODS)}")
-        if name not in NOT_PRIVATE:
-            return cls(name, compare(request, strategy=name, budgets=budgets, recovery=recovery).chosen)
-        measured = ADAPTIVE["twophase"]  # the one start that does not depend on lambda_max
-        if reason := measured.accepts(request):
-            raise NotApplicable(name, reason)
-        return cls(name, measured.plan(request, budgets, "none"))
+        try:
+            return cls(name, _plan(name, request, budgets, recovery))
+        except NotApplicable as problem:
+            fix = f"choose another among {', '.join(METHODS)}"
+            raise BadInput("method", f"{name} cannot be used here: {problem.reason}", fix) from None
 
     def run(self, counts: ExactCounts, entropy: Entropy) -> Answers:
         """The tables of one run."""
@@ -90,6 +89,15 @@ class Contender:
         exposed = not_private.METHODS[self.name](subject, entropy)
         values = assembled(subject.start, [answers[None] for answers in exposed.answers])
         return subject.start, Measurement(subject.start.digest, values, private=False), exposed.sensitivity
+
+
+def _plan(name: str, request: Request, budgets: Budgets, recovery: Recovery) -> Plan:
+    if name not in NOT_PRIVATE:
+        return compare(request, strategy=name, budgets=budgets, recovery=recovery).chosen
+    measured = ADAPTIVE["twophase"]  # the one start that does not depend on lambda_max
+    if reason := measured.accepts(request):
+        raise NotApplicable(name, reason)
+    return measured.plan(request, budgets, "none")
 
 
 def truth(workload: Workload, counts: ExactCounts) -> Answers:

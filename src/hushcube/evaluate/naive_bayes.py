@@ -117,8 +117,10 @@ def accuracy(predicted: Codes, actual: Codes) -> float:
     return float((predicted == actual).mean())
 
 
-def folds(rows: int, k: int, seed: int) -> Codes:
+def folds(rows: int, k: int, seed: int | None) -> Codes:
     """The number of each row's fold, 0 to k-1: a random division whose parts differ by at most one row.
+
+    Without a seed it is another one every time.
 
     >>> np.bincount(folds(10, 3, seed=1)).tolist()
     [4, 3, 3]

@@ -26,9 +26,9 @@ from hushcube.model.privacy import LARGEST_BUDGET, SMALLEST_BUDGET
 from hushcube.plan import margins
 from hushcube.plan.objective import objective_value
 from hushcube.plan.plan import Budgets, Plan, Recovery
-from hushcube.plan.planner import Comparison, Variant, compare, variants
+from hushcube.plan.planner import Comparison, Variant, compare, refuse_unpredictable, variants
 from hushcube.plan.request import Request
-from hushcube.plan.strategies import REGISTRY
+from hushcube.plan.strategies import ALL
 from hushcube.plan.targets import Goal, Target, resolve
 from hushcube.plan.what_if import amount, under
 
@@ -70,9 +70,10 @@ def find_budget(
 
     The request's own budget only says which kind is wanted: epsilon, epsilon beside its delta, or rho.
     """
+    refuse_unpredictable(strategy)
     goals = resolve(targets, request.workload)
     tried, _ = variants(request, strategy=strategy, budgets=budgets, recovery=recovery)
-    tried = [variant for variant in tried if REGISTRY[variant[0]].automatic] or tried
+    tried = [variant for variant in tried if ALL[variant[0]].automatic] or tried
     start = step(1.0)
     best = end = step(LARGEST_BUDGET) + 1
     for done, variant in enumerate(tried):
@@ -125,7 +126,7 @@ class _Probe:
         if self._last[0] != at:
             name, rule, recovery = self._variant
             try:
-                self._last = at, REGISTRY[name].plan(under(self._request, number(at)), rule, recovery)
+                self._last = at, ALL[name].plan(under(self._request, number(at)), rule, recovery)
             except BadInput as problem:  # not under this budget
                 self._last, self.problem = (at, None), problem
         return self._last[1]

@@ -11,7 +11,7 @@ from hushcube.plan.objective import objective_value
 from hushcube.plan.plan import BUDGETS, RECOVERIES, Budgets, Plan, Recovery
 from hushcube.plan.request import Request
 from hushcube.plan.strategies import ALL, REGISTRY
-from hushcube.plan.strategies.adaptive import ADAPTIVE, NOT_PRIVATE
+from hushcube.plan.strategies.adaptive import ADAPTIVE, NOT_PRIVATE, STOPPING
 
 Variant = tuple[str, Budgets, Recovery]
 """A strategy, how it divides the budget, and how tables are recovered."""
@@ -84,6 +84,9 @@ def variants(
         raise BadInput("strategy", f"{strategy} is not private: it chooses noise by the exact counts", fix)
     if strategy not in ("auto", "all", *ALL):
         raise BadInput("strategy", f"{strategy!r} is unknown", f"choose auto, all, {', '.join(ALL)}")
+    if request.options.rule.target is not None and strategy not in STOPPING:
+        fix = f"use the strategy {' or '.join(STOPPING)}, or leave the target out"
+        raise BadInput("relative-error", f"{strategy} does not stop when a target is met", fix)
     skipped = {name: reason for name in names if (reason := ALL[name].accepts(request))}
     if strategy in skipped:
         raise NotApplicable(strategy, skipped[strategy])
@@ -91,6 +94,16 @@ def variants(
     rules: Sequence[Budgets] = [budgets] if budgets else BUDGETS if several else [usual]
     recoveries: Sequence[Recovery] = [recovery] if recovery else RECOVERIES if strategy == "all" else ["gls"]
     return [(n, b, r) for n in names if n not in skipped for b in rules for r in recoveries], skipped
+
+
+def refuse_unpredictable(strategy: str) -> None:
+    """Refuse a method whose errors are known only when it has run."""
+    if strategy in ADAPTIVE and strategy != "dwork":
+        raise BadInput(
+            "strategy",
+            f"the errors of {strategy} depend on the data, so no budget can be found or compared for it",
+            "plan it by itself, and give --relative-error and --above to stop when errors are small",
+        )
 
 
 def _check(field: str, given: str | None, known: Sequence[str]) -> None:

@@ -13,7 +13,7 @@ from hushcube.errors import BadInput, PrivacyError
 from hushcube.model.privacy import Number, Privacy
 from hushcube.plan import error
 from hushcube.plan.plan import Budgets, Plan, Recovery
-from hushcube.plan.planner import compare
+from hushcube.plan.planner import compare, refuse_unpredictable
 from hushcube.plan.request import Request
 from hushcube.plan.targets import table_variances
 
@@ -83,6 +83,7 @@ def what_if(
     progress: Callable[[str, float], None] | None = None,
 ) -> tuple[Scenario, ...]:
     """The best plan under each budget; all are checked before the first is planned."""
+    refuse_unpredictable(strategy)
     requests = {str(value): under(request, value) for value in checked(values)}
     scenarios = []
     for done, (text, changed) in enumerate(requests.items()):

@@ -19,7 +19,7 @@ from hushcube.model.measurement import Measurement
 from hushcube.model.schema import Schema
 from hushcube.model.table import NoisyTable, selection
 from hushcube.plan import error, margins
-from hushcube.plan.kinds import LatticePlan
+from hushcube.plan.kinds import DerivedPlan, LatticePlan
 from hushcube.plan.plan import Plan
 from hushcube.recover.faces.value import UNBIASED
 from hushcube.recover.recovery import recover
@@ -188,7 +188,8 @@ class Release:
         if wanted == published:
             variances = error.cell_variance_table(plan, wanted)
             return variances, margins.cell_margin(plan, wanted, np.sqrt(variances))
-        if not isinstance(plan, LatticePlan):
+        under = plan.underlying if isinstance(plan, DerivedPlan) else plan
+        if not isinstance(under, LatticePlan):
             variances = error.cell_variance_table(plan, wanted)
             return variances, margins.any_margin(plan, np.sqrt(variances))
         # a roll-up: one of its cells sums a slab of the published table

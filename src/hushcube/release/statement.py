@@ -38,6 +38,7 @@ def privacy_statement(plan: Plan, *, private: bool, faces: Iterable[PublishedFac
         "Everything else in this folder is computed from those noisy numbers and costs nothing more. "
         "The full description is in `plan.json`.",
         "",
+        *_spending(plan),
         *([f"Note: {plan.details['note']}.", ""] if "note" in plan.details else []),
         "The attributes and their values (`schema.yaml`) were declared as public; they are not protected.",
         "",
@@ -59,6 +60,22 @@ def _face(face: PublishedFace, plan: Plan) -> list[str]:
             *(f"- {sentence}" for sentence in told),
         ]
     return [*lines, ""]
+
+
+def _spending(plan: Plan) -> list[str]:
+    """What an adaptive run used of its budget, and what may be said of that."""
+    told = plan.details.get("adaptive")
+    if told is None:
+        return []
+    spent, left = float(told["spent"]), float(told["left"])
+    return [
+        f"The method `{told['method']}` chose its noise while noisy answers came in. The guarantee of the release is "
+        f"the whole epsilon it was allowed. The answers that came out cost {spent:.6g} of it: for this outcome the "
+        f"ratio of probabilities is at most exp({spent:.6g}) (an ex-post loss). That figure depends on the answers, so "
+        f"it is no guarantee of the method, and the remaining {left:.6g} may be spent only under a privacy filter that "
+        "counts this release and whatever follows against the same epsilon.",
+        "",
+    ]
 
 
 def _meaning(privacy: Privacy) -> str:

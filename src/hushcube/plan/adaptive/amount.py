@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Final
 
 from hushcube.errors import BadInput, PrivacyError
 from hushcube.model.privacy import exact_number
+
+SMALLEST: Final = Fraction(1, 10**9)
+LARGEST: Final = Fraction(10**15)
+"""Noise of a larger scale would not fit 64-bit integers."""
 
 
 @dataclass(frozen=True)
@@ -45,22 +50,32 @@ class Amount:
 
 
 def positive(raw: object, field: str) -> Fraction:
-    """A positive number, with the meaning its decimal digits have."""
-    try:
-        value = exact_number(field, raw)
-    except PrivacyError as problem:
-        raise BadInput(field, problem.problem, problem.fix) from None
+    """A positive number within reason, with the meaning its decimal digits have."""
+    value = _number(raw, field)
     if value <= 0:
         raise BadInput(field, "must be above zero", "give a positive number")
+    if not SMALLEST <= value <= LARGEST:
+        raise BadInput(
+            field, f"is not between {float(SMALLEST):g} and {float(LARGEST):g}", "give a number between them"
+        )
     return value
 
 
-def share(raw: object, field: str) -> Fraction:
-    """A number between 0 and 1, both excluded."""
+def share(raw: object, field: str, *, or_zero: bool = False) -> Fraction:
+    """A number between 0 and 1, both excluded unless zero is allowed."""
+    if or_zero and _number(raw, field) == 0:
+        return Fraction(0)
     value = positive(raw, field)
     if value >= 1:
         raise BadInput(field, "must be below 1", "give a number between 0 and 1, such as 0.05")
     return value
+
+
+def _number(raw: object, field: str) -> Fraction:
+    try:
+        return exact_number(field, raw)
+    except PrivacyError as problem:
+        raise BadInput(field, problem.problem, problem.fix) from None
 
 
 def _decimal(value: Fraction) -> str:

@@ -86,8 +86,10 @@ def _within(rates: NDArray[np.floating[Any]], limit: float) -> Floats:
 
 def _check(levels: int) -> None:
     if levels > MOST_LEVELS:
-        raise BadInput(
-            "lambda-step",
-            f"{levels:,} steps are more than {MOST_LEVELS:,}",
-            "give a larger step, a smaller lambda-max, or a smaller lambda-factor",
-        )
+        raise too_many(f"{levels:,} steps of a table are more than {MOST_LEVELS:,}")
+
+
+def too_many(problem: str) -> BadInput:
+    """The error for progressions that would take too long."""
+    fix = "give a larger step, a smaller lambda-max, or a smaller lambda-factor"
+    return BadInput("lambda-step", problem, fix)

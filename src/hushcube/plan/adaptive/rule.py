@@ -5,6 +5,7 @@
     lambda_step     an arithmetic progression of scales, as in the paper; without it, a geometric one: each scale is
                     `lambda_factor` of the one before
     first_share     TwoPhase: epsilon_1 / epsilon
+    caution         a count below this part of its noise is taken for that part; 0 as in the paper
     pick            PickQueries aims at the average relative error (Definition 6), or at the worst cell
     target          stop as soon as the noisy answers say that relative errors are small enough
 
@@ -24,6 +25,7 @@ from hushcube.plan.adaptive.amount import Amount, positive, share
 
 Pick = Literal["average", "worst"]
 PICKS: Final[tuple[Pick, ...]] = get_args(Pick)
+MOST_FACTOR: Final = Fraction(999_999, 1_000_000)
 MOST_PEOPLE: Final = 2**34
 """As many rows as can be measured."""
 
@@ -52,6 +54,7 @@ class Rule:
     lambda_step: Amount | None = None
     lambda_factor: Fraction = Fraction(99, 100)
     first_share: Fraction = Fraction(7, 100)
+    caution: Fraction = Fraction(1, 10)
     people: int | None = None
     people_epsilon: Fraction | None = None
     target: RelativeTarget | None = None
@@ -66,8 +69,8 @@ class Rule:
             field = name.replace("_", "-")
             if name in ("sanity_bound", "lambda_max", "lambda_step"):
                 read[name] = Amount.parse(raw, field)
-            elif name in ("start_share", "lambda_factor", "first_share"):
-                read[name] = share(raw, field)
+            elif name in ("start_share", "lambda_factor", "first_share", "caution"):
+                read[name] = share(raw, field, or_zero=name == "caution")
             elif name == "people_epsilon":
                 read[name] = positive(raw, field)
             else:
@@ -79,6 +82,9 @@ class Rule:
         if relative_error is not None:
             read["target"] = RelativeTarget(positive(relative_error, "relative-error"), Amount.parse(above, "above"))
             read.setdefault("sanity_bound", read["target"].above)
+        largest, step = read.get("lambda_max"), read.get("lambda_step")
+        if largest and step and largest.is_share == step.is_share and step.value >= largest.value:
+            raise step_too_large()
         return cls(**read)
 
     def __post_init__(self) -> None:
@@ -99,9 +105,8 @@ class Rule:
             )
         if self.people_epsilon is not None and not self.shares:
             raise BadInput("people-epsilon", "nothing is a share of the people", "leave it out: nothing needs a count")
-        largest, step = self.lambda_max, self.lambda_step
-        if largest and step and largest.is_share == step.is_share and step.value >= largest.value:
-            raise step_too_large()
+        if self.lambda_factor > MOST_FACTOR:
+            raise BadInput("lambda-factor", f"is above {float(MOST_FACTOR)}", "give a smaller factor, such as 0.99")
 
     @property
     def shares(self) -> list[str]:

@@ -62,7 +62,7 @@ class Measured:
         if is_public:
             fixed[cost.unchanged_by_replacing(measured)] = np.inf
         elif people_epsilon is not None:
-            fixed[measured.ids([()])] = float(people_epsilon) * BELOW
+            fixed[measured.ids([()])] = float(people_epsilon / privacy.rows_per_person) * BELOW
         return cls(
             LatticePlan,
             {"basis": MARGINAL, "measured": measured},
@@ -91,6 +91,11 @@ class Measured:
         """What the method may refine."""
         return np.isnan(self.fixed)
 
+    def plan(self, like: Plan, budgets: Floats) -> Plan:
+        """What is measured as a plan, like another one in all that plans share."""
+        shared = (like.request, like.strategy, like.budget_rule, like.recovery, like.proof)
+        return self.kind(*shared, budgets, **self.fields)
+
     def rates(self, free: Floats | float) -> Floats:
         """Rates for all of it, given those of what is free."""
         return np.where(self.free, free, self.fixed)
@@ -102,31 +107,29 @@ def start_rates(
     """The rates of the first answers.
 
     They cost `first_share` of the budget if that is given; otherwise they follow from lambda_max, or cost the rule's
-    share. `people` is the noisy number, where one was paid for: a start that it makes too dear costs the rule's share.
+    share. `people` is the noisy number, where one was paid for; before it is known, the largest possible one is taken.
     """
     allowed = calibrate.row_budget(request.privacy, "direct")
     paid = measured.cost(measured.rates(0.0))
     left = allowed - paid
-    if left <= 0:
+    if left * 1000 < allowed:
         raise BadInput(
             "people-epsilon", "leaves nothing for the tables", "give a small part of epsilon, such as a hundredth"
         )
     if first_share is not None:
         return _costing(measured, left * first_share)
-    noisy = MOST_PEOPLE if rule.people_epsilon is not None else None
-    settled = rule.settled(people or noisy)
+    is_unknown = rule.people_epsilon is not None and people is None
+    settled = rule.settled(MOST_PEOPLE if is_unknown else people)
     if settled.lambda_max is None:
         return _costing(measured, left * rule.start_share)
     largest = settled.lambda_max.value
-    if settled.lambda_step is not None and settled.lambda_step.value >= largest:
+    if settled.lambda_step is not None and settled.lambda_step.value >= largest and not is_unknown:
         raise step_too_large()
     shape = measured.proportions
     rates = measured.rates(shape / shape[measured.free].min(initial=np.inf) * float(1 / largest) * BELOW)
     spent = measured.cost(rates)
     if spent <= allowed:
         return rates
-    if people is not None:
-        return _costing(measured, left * rule.start_share)
     raise BadInput(
         "lambda-max",
         f"epsilon is too small to start: noise of this scale costs {float(spent):.6g} for a row of data, "

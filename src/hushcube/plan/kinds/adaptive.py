@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from hushcube.plan.adaptive.rule import Rule
 from hushcube.plan.kinds.derived import DerivedPlan
 
 Floats = NDArray[np.float64]
+METHODS: Final = ("twophase", "iresamp", "ireduct")
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +32,23 @@ class AdaptivePlan(DerivedPlan, kind="adaptive"):
     def __post_init__(self) -> None:
         if not self.privacy.is_pure:
             raise PlanError("plan, privacy", "adaptive methods are for pure epsilon", "plan again")
+        if self.strategy not in METHODS or self.rule.sanity_bound is None:
+            raise PlanError("plan, rule", "does not say how to carry the plan out", "plan again")
         super().__post_init__()
+        self._check_start()
+
+    def _check_start(self) -> None:
+        """What is measured follows from the request and the rule: what is not free to be refined is public or paid."""
+        from hushcube.plan.adaptive.start import Measured  # which knows the kinds of plans itself
+
+        measured = Measured.of(self.request, self.budget_rule, self.rule.people_epsilon)
+        fixed = ~measured.free
+        if (
+            self.base is not measured.kind
+            or self.underlying.design() != measured.plan(self, self.budgets).design()
+            or not np.array_equal(self.budgets[fixed], measured.fixed[fixed])
+        ):
+            raise PlanError("plan, under", "is not what the workload and the rule ask for", "plan again")
 
     @property
     def underlying_budgets(self) -> Floats:

@@ -145,7 +145,7 @@ def _form_variances(plan: MatrixPlan, form: Form, *, exact: bool) -> Floats:
         return (row_variances(plan, exact=exact)[at] * factor**2).reshape(form.shape)
     table = table_covariance(plan, form.marginal, exact=exact)
     if isinstance(form, QueryTable):
-        return np.array([float(row @ table @ row) for row in form.rows.iterate()])
+        return np.array([max(float(row @ table @ row), 0.0) for row in form.rows.iterate()])
     if not isinstance(form, RangeTable):
         raise TypeError(type(form).__name__)
     d, shape = len(form.marginal), form.carrier_shape

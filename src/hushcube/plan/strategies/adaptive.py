@@ -18,6 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.errors import BadInput
+from hushcube.model.queries import integer_problem
+from hushcube.plan.adaptive.groups import make_grids
 from hushcube.plan.adaptive.rule import Rule
 from hushcube.plan.adaptive.start import Measured, full_rates, start_rates
 from hushcube.plan.kinds.adaptive import AdaptivePlan
@@ -28,6 +30,14 @@ from hushcube.plan.strategies.strategy import Strategy
 
 NOT_PRIVATE: Final = ("oracle", "proportional")
 """Methods that choose their noise by the exact counts: for experiments against the truth only."""
+
+
+_NOTE: Final = (
+    "errors shown are those of the first answers, the largest that the release can have; the method makes them smaller "
+    "where that helps relative errors most, and `release` tells what it ended with; `dwork` shows uniform noise"
+)
+STOPPING: Final = ("iresamp", "ireduct")
+"""Methods that can end a run when a target is met."""
 
 
 class Adaptive(Strategy):
@@ -48,6 +58,8 @@ class Adaptive(Strategy):
             return "it measures marginals, or a matrix of queries, but no ranges, and not both together"
         if workload.queries is not None and workload.queries.rows.width > MAX_CELLS:
             return f"the queries are over {workload.queries.rows.width:,} cells, more than {MAX_CELLS:,}"
+        if workload.queries is not None and (problem := integer_problem(workload.queries.rows)):
+            return f"in the queries, {problem[0]}: {problem[1]}"
         if rule.people_epsilon is not None and request.privacy.neighbours == "replace-one":
             return "under replace-one the number of people is public: give --people, not --people-epsilon"
         if rule.people_epsilon is not None and workload.queries is not None:
@@ -62,9 +74,8 @@ class Adaptive(Strategy):
             raise BadInput("sanity-bound", "is not given", fix)
         measured = Measured.of(request, budgets, rule.people_epsilon)
         rates = self.start(measured, request, rule)
-        return AdaptivePlan(
-            request, self.name, budgets, recovery, "direct", rates, measured.kind, measured.fields, rule
-        )
+        own = (measured.kind, measured.fields, rule)
+        return AdaptivePlan(request, self.name, budgets, recovery, "direct", rates, *own, details={"note": _NOTE})
 
     def start(self, measured: Measured, request: Request, rule: Rule, people: int | None = None) -> NDArray[np.float64]:
         """The rates of the first answers; `people` is the noisy number, once it is known."""
@@ -103,6 +114,13 @@ class IReduct(Adaptive):
     """Correlated samples."""
 
     name = "ireduct"
+
+    def plan(self, request: Request, budgets: Budgets, recovery: Recovery) -> Plan:
+        """Also refuses progressions of too many scales, as far as they can be known."""
+        plan = super().plan(request, budgets, recovery)
+        if isinstance(plan, AdaptivePlan) and plan.rule.people_epsilon is None:
+            make_grids(plan.underlying, plan.rule.settled(), np.flatnonzero(np.isfinite(plan.budgets)))
+        return plan
 
 
 ADAPTIVE: Final[dict[str, Adaptive]] = {method.name: method for method in (Dwork(), TwoPhase(), IResamp(), IReduct())}

@@ -8,12 +8,9 @@ scales may go down in geometric progression, and a target may end the run before
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import numpy as np
 from numpy.typing import NDArray
 
-from hushcube.errors import BadInput
 from hushcube.plan.adaptive.grid import Grid
 from hushcube.private.adaptive.paths import NoisePaths, Path
 from hushcube.private.adaptive.pick import is_met, met_at, priorities
@@ -26,13 +23,10 @@ from hushcube.private.noise import Entropy
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-MOST_STEPS = 2**24
-"""Of all tables together: their priorities are held."""
-
 
 def ireduct(subject: Subject, entropy: Entropy, report: Report) -> Refined:
     """Refine a start until the budget is used up or the target met."""
-    grids = make_grids(subject)
+    grids = subject.grids()
     paths = draw_paths(subject, grids, entropy, report)
     levels, met = choose_levels(subject, grids, paths)
     rates, values = [(rate,) for rate in subject.rates.tolist()], [answers[None] for answers in subject.truth]
@@ -42,35 +36,6 @@ def ireduct(subject: Subject, entropy: Entropy, report: Report) -> Refined:
     if subject.rule.target is not None:
         told["target_met"] = met
     return Refined(rates, values, told)
-
-
-def make_grids(subject: Subject) -> list[Grid]:
-    """The rates that each free group may pass through; groups that start alike share a grid."""
-    rule, known = subject.rule, dict[tuple[float, float], Grid]()
-    grids = []
-    for rate, limit in zip(subject.rates[subject.chosen].tolist(), subject.limits().tolist(), strict=True):
-        if (rate, limit) not in known:
-            known[rate, limit] = _grid(subject, rate, limit)
-        grids.append(known[rate, limit])
-    if sum(map(len, grids)) > MOST_STEPS:
-        raise BadInput(
-            "lambda-step",
-            f"the scales of all tables are more than {MOST_STEPS:,}",
-            f"give a larger step{'' if rule.lambda_step else ' factor'}, or ask for fewer tables",
-        )
-    return grids
-
-
-def _grid(subject: Subject, rate: float, limit: float) -> Grid:
-    rule = subject.rule
-    if rule.lambda_step is None:
-        grid = Grid.geometric(1 / Fraction(rate), rule.lambda_factor, limit)
-    else:
-        step = rule.lambda_step.value
-        # a whole number of fractions of a step: the start is the nominal scale where that is a round number
-        largest = round(1 / (Fraction(rate) * step) * 2**10) * step / 2**10
-        grid = Grid.arithmetic(max(largest, step / 2**10), step, limit)
-    return Grid(np.concatenate([[rate], grid.rates[1:][grid.rates[1:] > rate]]))
 
 
 def draw_paths(subject: Subject, grids: list[Grid], entropy: Entropy, report: Report) -> list[Path]:
@@ -96,7 +61,7 @@ def choose_levels(subject: Subject, grids: list[Grid], paths: list[Path]) -> tup
         for grid, path in zip(grids, paths, strict=True)
     ]
     keys = [
-        priorities(path, grid, rule.pick, subject.sanity_bound, worth)[:end]
+        priorities(path, grid, rule.pick, subject.bound(grid.scales), worth)[:end]
         for path, grid, worth, end in zip(paths, grids, subject.worth[subject.chosen], last, strict=True)
     ]
     levels = walk(keys, lambda steps: subject.cost(rates_at(subject, grids, steps)) <= subject.allowed)

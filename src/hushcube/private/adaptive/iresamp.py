@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from hushcube.model.noise import laplace_variance
 from hushcube.plan.adaptive.grid import mean_size
+from hushcube.plan.kinds.repeated import rounded_up
 from hushcube.private.adaptive.pick import is_met
 from hushcube.private.adaptive.refined import Refined
 from hushcube.private.adaptive.subject import Subject
@@ -51,7 +52,7 @@ class _Table:
     def priority(self) -> float:
         """What the next sample would gain for its price, or the worst relative error.               [pick.py]"""
         subject, now = self._subject, self.scale(self.rates)
-        seen = np.maximum(self.average(), subject.sanity_bound)
+        seen = np.maximum(self.average(), subject.bound(now))
         if subject.rule.target is not None and is_met(self.average(), now, subject.rule.target):
             return -np.inf
         if subject.rule.pick == "worst":
@@ -69,14 +70,15 @@ def iresamp(subject: Subject, entropy: Entropy, report: Report) -> Refined:
     }
     waiting = {at: table.priority() for at, table in tables.items()}
     totals = subject.rates.copy()
+    limits = dict(zip(chosen, subject.limits().tolist(), strict=True))  # a query of nobody costs nothing
     while waiting:
         at = max(waiting, key=lambda a: (waiting[a], -a))
         if waiting[at] == -np.inf:
             break
         rate = 2 * tables[at].rates[-1]
         more = totals.copy()
-        more[at] += rate  # (2^k - 1) times one float: exact for as many samples as fit
-        if subject.cost(more) > subject.allowed:
+        more[at] = rounded_up(sum(map(Fraction, [*tables[at].rates, rate]), Fraction(0)))
+        if subject.cost(more) > subject.allowed or more[at] > limits[at]:
             del waiting[at]
             continue
         totals = more

@@ -56,7 +56,9 @@ def oracle(subject: Subject, entropy: Entropy) -> Exposed:
 
 def proportional(subject: Subject, entropy: Entropy) -> Exposed:
     """Every cell's scale in proportion to its count."""
-    return _exposed(subject, [1 / np.maximum(subject.truth[at], subject.sanity_bound) for at in subject.chosen], entropy)
+    return _exposed(
+        subject, [1 / np.maximum(subject.truth[at], subject.sanity_bound) for at in subject.chosen], entropy
+    )
 
 
 METHODS: Final[dict[str, Callable[[Subject, Entropy], Exposed]]] = {"oracle": oracle, "proportional": proportional}

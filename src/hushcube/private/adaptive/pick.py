@@ -3,7 +3,9 @@
     average   the decrease of the estimated error for each unit of privacy                [Xiao et al. 2011, (14), (15)]
                   w_A mean_cells 1/max(y, delta) (E|X_k| - E|X_{k+1}|)  /  f_A (r_{k+1} - r_k)
               Departs from the paper, which has the sum over cells where Definition 6 has the mean: with the sum the
-              choice converges to another optimum than the one that is reported.
+              choice converges to another optimum than the one that is reported. And delta is raised to a part of the
+              noise (`caution`): a count far below its noise cannot be told from one that is ten times larger, and
+              to take it at its word spends the budget of all on the tables that are unlucky at first.
     worst     the largest estimated relative error of a cell: E|X_k| / max(min y, delta)                   [section 4.3]
 
 A table's priority depends on its own revealed answers only. So the step that is taken next is always the next step of
@@ -26,38 +28,50 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-def priorities(path: Path, grid: Grid, pick: Pick, sanity_bound: float, worth: float) -> Floats:
-    """The priority of the step from each level to the next; `worth` is a table's weight over what its rate costs."""
+def priorities(path: Path, grid: Grid, pick: Pick, bound: float | Floats, worth: float) -> Floats:
+    """The priority of the step from each level to the next; `worth` is a table's weight over what its rate costs.
+
+    `bound` is delta, or a number for each level, falling.
+    """
     scales = grid.scales
     if pick == "worst":
-        return np.asarray(scales[:-1] / smallest(path, len(grid), sanity_bound)[:-1])
+        return np.asarray((scales / smallest(path, len(grid), bound))[:-1])
     gain = (scales[:-1] - scales[1:]) / np.diff(grid.rates)
-    return np.asarray(worth * mean_inverse(path, len(grid), sanity_bound)[:-1] * gain)
+    return np.asarray(worth * mean_inverse(path, len(grid), bound)[:-1] * gain)
 
 
-def mean_inverse(path: Path, levels: int, sanity_bound: float) -> Floats:
-    """mean_cells 1/max(y, delta) at every level."""
-    change = 1 / np.maximum(path.after, sanity_bound) - 1 / np.maximum(path.before, sanity_bound)
-    sums = np.cumsum(np.bincount(path.levels, weights=change, minlength=levels)[:levels])
-    start = (1 / np.maximum(path.start, sanity_bound)).sum()
-    return np.asarray(np.maximum(start + sums, 0.0) / len(path.start))
+def mean_inverse(path: Path, levels: int, bound: float | Floats) -> Floats:
+    """mean_cells 1/max(y, bound) at every level.
+
+    A stretch of levels with a constant y counts 1/bound while the bound is above y, and 1/y from then on.
+    """
+    begin, end, value = stretches(path, levels)
+    bounds = np.broadcast_to(np.asarray(bound, np.float64), (levels,))
+    turn = np.clip(np.searchsorted(-bounds, -value.astype(np.float64)), begin, end)
+    small = np.cumsum(_marks(begin, levels) - _marks(turn, levels))[:levels]
+    inverse = np.divide(1.0, value, out=np.zeros(len(value)), where=turn < end)
+    large = np.cumsum(_marks(turn, levels, inverse) - _marks(end, levels, inverse))[:levels]
+    return np.asarray((small / bounds + np.maximum(large, 0.0)) / len(path.start))
 
 
-def smallest(path: Path, levels: int, sanity_bound: float) -> Floats:
-    """max(min y, delta) at every level: the smallest of the stretches of levels on which a cell keeps its value."""
+def _marks(at: Ints, levels: int, weights: Floats | None = None) -> Floats:
+    return np.bincount(at, weights=weights, minlength=levels + 1).astype(np.float64)
+
+
+def smallest(path: Path, levels: int, bound: float | Floats) -> Floats:
+    """max(min y, bound) at every level: the least of the stretches of levels on which a cell keeps its value."""
     begin, end, value = stretches(path, levels)
     reach = max(levels.bit_length(), 1)
     # least[t, i]: known for the levels i .. i + 2^t - 1; every stretch is covered by two such blocks
     least = np.full((reach, levels), np.inf)
     size = np.frexp((end - begin).astype(np.float64))[1] - 1
-    clipped = np.maximum(value, sanity_bound).astype(np.float64)
-    np.minimum.at(least, (size, begin), clipped)
-    np.minimum.at(least, (size, end - (1 << size)), clipped)
+    np.minimum.at(least, (size, begin), value)
+    np.minimum.at(least, (size, end - (1 << size)), value)
     for t in range(reach - 1, 0, -1):
         half = 1 << (t - 1)
         np.minimum(least[t - 1], least[t], out=least[t - 1])
         np.minimum(least[t - 1, half:], least[t, : levels - half], out=least[t - 1, half:])
-    return np.asarray(least[0])
+    return np.asarray(np.maximum(least[0], bound))
 
 
 def met_at(path: Path, grid: Grid, target: RelativeTarget) -> int:

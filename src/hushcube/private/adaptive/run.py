@@ -12,8 +12,10 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
+from hushcube.errors import BadInput
 from hushcube.model.measurement import Measurement
-from hushcube.plan.adaptive.rule import Rule
+from hushcube.plan.adaptive.groups import make_grids
+from hushcube.plan.adaptive.rule import MOST_PEOPLE, Rule
 from hushcube.plan.adaptive.start import Measured
 from hushcube.plan.kinds import AdaptivePlan, RepeatedPlan
 from hushcube.plan.plan import Plan
@@ -47,18 +49,27 @@ def run(plan: AdaptivePlan, counts: ExactCounts, entropy: Entropy, report: Repor
 
 def prepared(plan: AdaptivePlan, counts: ExactCounts, entropy: Entropy) -> Subject:
     """The start with plain numbers; where a noisy number of people is to be paid for, it is drawn here."""
+    measured = Measured.of(plan.request, plan.budget_rule, plan.rule.people_epsilon)
     truth = exact_answers(plan.underlying, counts)
-    free = np.isnan(Measured.of(plan.request, plan.budget_rule, plan.rule.people_epsilon).fixed)
     if plan.rule.people_epsilon is None:
-        return Subject(plan.underlying, plan.rule.settled(), free, truth)
-    total = int(np.flatnonzero(~free)[0])
+        return Subject(plan.underlying, plan.rule.settled(), measured.free, truth)
+    total = int(np.flatnonzero(~measured.free)[0])
     rate = Fraction(float(plan.budgets[total]))
     truth[total] = truth[total] + discrete_laplace([rate], 1, entropy)[0]
-    people = max(1, int(truth[total][0]))
-    rates = ADAPTIVE[plan.strategy].start(
-        Measured.of(plan.request, plan.budget_rule, plan.rule.people_epsilon), plan.request, plan.rule, people
-    )
-    return Subject(plan.based(rates), plan.rule.settled(people), free, truth)
+    start, rule = with_people(plan, measured, min(max(1, int(truth[total][0])), MOST_PEOPLE))
+    return Subject(start, rule, measured.free, truth)
+
+
+def with_people(plan: AdaptivePlan, measured: Measured, people: int) -> tuple[Plan, Rule]:
+    """The start and the rule for a noisy number of people; where that number makes them impossible, the usual ones."""
+    asked, method = plan.rule.settled(people), ADAPTIVE[plan.strategy]
+    try:
+        start = plan.based(method.start(measured, plan.request, asked, people))
+        make_grids(start, asked, np.flatnonzero(measured.free))
+    except BadInput:  # the number is paid for: the run must not fail because of it
+        usual = replace(asked, lambda_max=None, lambda_step=None)
+        return plan.based(method.start(measured, plan.request, usual, people)), usual
+    return start, asked
 
 
 def outcome(plan: AdaptivePlan, subject: Subject, refined: Refined, *, private: bool) -> tuple[Plan, Measurement]:

@@ -7,7 +7,7 @@ noise added; every decision is made from noisy answers.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, singledispatch
 
@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.plan import calibrate
+from hushcube.plan.adaptive.grid import Grid
+from hushcube.plan.adaptive.groups import make_grids, rate_limits, worth
 from hushcube.plan.adaptive.rule import Rule
 from hushcube.plan.kinds import LatticePlan, MatrixPlan
 from hushcube.plan.plan import Plan
@@ -60,25 +62,21 @@ class Subject:
         """delta of (1)."""
         return 0.0 if self.rule.sanity_bound is None else float(self.rule.sanity_bound.value)
 
+    def bound(self, scale: Floats | float) -> Floats:
+        """What a count is taken for at least when it is seen through noise of a mean size.               [pick.py]"""
+        return np.maximum(self.sanity_bound, float(self.rule.caution) * np.asarray(scale))
+
     def cost(self, rates: Floats) -> Fraction:
         """What rates cost a row of data, exactly or rounded up."""
         return self.start.row_cost(rates)
 
+    def grids(self) -> list[Grid]:
+        """The rates that each free group may pass through."""
+        return make_grids(self.start, self.rule, self.chosen)
+
     def limits(self) -> Floats:
-        """The largest rate that each free group could have with all others as at the start."""
-        spare = float(self.allowed - self.cost(self.rates)) * (1 + 1e-9)
-        step = self.unit_costs[self.chosen]
-        return np.asarray(self.rates[self.chosen] + spare / step)
-
-    @cached_property
-    def unit_costs(self) -> Floats:
-        """At least what a group costs for each unit of its rate."""
-        factor = 2.0 if self.start.privacy.neighbours == "replace-one" else 1.0
-        return factor * sizes_of_change(self.start)
-
-    def with_start(self, start: Plan) -> Subject:
-        """The same answers under another start."""
-        return replace(self, start=start)
+        """Rates that no free group can exceed, whatever the others have."""
+        return rate_limits(self.start)[self.chosen]
 
 
 @singledispatch
@@ -119,40 +117,3 @@ def _(plan: LatticePlan, groups: Sequence[Ints]) -> tuple[Ints, ...]:
 @assembled.register
 def _(plan: MatrixPlan, groups: Sequence[Ints]) -> tuple[Ints, ...]:  # noqa: ARG001 - one number a row
     return (np.concatenate([group.reshape(-1) for group in groups]),)
-
-
-@singledispatch
-def worth(plan: Plan) -> Floats:
-    """The weight of each group's error over what a unit of its rate costs."""
-    raise NotImplementedError(type(plan).__name__)
-
-
-@worth.register
-def _(plan: LatticePlan) -> Floats:
-    weights = np.zeros(len(plan.measured))
-    weights[plan.measured.ids(plan.request.marginals)] = plan.request.weights
-    return weights
-
-
-@worth.register
-def _(plan: MatrixPlan) -> Floats:
-    return np.asarray(1 / sizes_of_change(plan))
-
-
-@singledispatch
-def sizes_of_change(plan: Plan) -> Floats:
-    """By how much a row of data that comes or goes moves each group's answers."""
-    raise NotImplementedError(type(plan).__name__)
-
-
-@sizes_of_change.register
-def _(plan: LatticePlan) -> Floats:
-    return np.ones(len(plan.measured))
-
-
-@sizes_of_change.register
-def _(plan: MatrixPlan) -> Floats:
-    _, values, row_of = plan.rows.arrays
-    largest = np.ones(len(plan.rows))
-    np.maximum.at(largest, row_of, np.abs(values))
-    return largest

@@ -17,7 +17,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from hushcube.plan.adaptive.grid import BELOW
+from hushcube.plan.adaptive.grid import BELOW, mean_size
 from hushcube.plan.adaptive.rule import Pick
 from hushcube.private.adaptive.refined import Refined
 from hushcube.private.adaptive.subject import Subject
@@ -45,29 +45,38 @@ def twophase(subject: Subject, entropy: Entropy, report: Report) -> Refined:
 
 def second_rates(subject: Subject, seen: Sequence[NDArray[np.integer]]) -> Floats:
     """The rates of the second phase; together with the first they cost what is allowed, exactly or a little less."""
-    worth = subject.worth[subject.chosen]
-    shape = rescale(seen, subject.sanity_bound, subject.rule.pick, worth)
-    zero, full = np.where(subject.free, 0.0, subject.rates), subject.rates.copy()
-    left = subject.allowed - subject.cost(subject.rates)
-    zero[subject.chosen] = shape
-    unit = subject.cost(zero) - subject.cost(np.where(subject.free, 0.0, subject.rates))
-    rates = shape * float(left / unit) * BELOW
-    full[subject.chosen] += rates
-    while subject.cost(np.nextafter(full, np.inf)) > subject.allowed:  # sums of two rates are rounded
-        rates = rates * BELOW
-        full[subject.chosen] = subject.rates[subject.chosen] + rates
+    if not subject.chosen.size:
+        return np.zeros(0)
+    first = subject.rates
+    bounds = subject.bound(mean_size(first[subject.chosen]))
+    shape = rescale(seen, bounds, subject.rule.pick, subject.worth[subject.chosen])
+    alone = np.where(subject.free, 0.0, first)
+    scaled = alone.copy()
+    scaled[subject.chosen] = shape
+    unit = subject.cost(scaled) - subject.cost(alone)
+    rates = shape * float((subject.allowed - subject.cost(first)) / unit)
+    less = 1 - BELOW
+    while subject.cost(_together(subject, rates)) > subject.allowed:
+        rates, less = rates * (1 - less), 2 * less
     return np.asarray(rates)
 
 
-def rescale(seen: Sequence[NDArray[np.integer]], sanity_bound: float, pick: Pick, worth: Floats) -> Floats:
-    """The optimal rates up to a factor, if the counts are as seen.
+def _together(subject: Subject, second: Floats) -> Floats:
+    """The sums of both rates, never below them."""
+    both = subject.rates.copy()
+    both[subject.chosen] = np.nextafter(both[subject.chosen] + second, np.inf)
+    return both
+
+
+def rescale(seen: Sequence[NDArray[np.integer]], bounds: float | Floats, pick: Pick, worth: Floats) -> Floats:
+    """The optimal rates up to a factor, if the counts are as seen; `bounds` is delta, or a number for each table.
 
     >>> seen = [np.array([100, 100]), np.array([1, 1, 1, 1])]
     >>> rates = rescale(seen, 1.0, "average", np.ones(2))
     >>> (rates.sum() / rates * 2).round(9).tolist()  # test vector 14: epsilon 1, replace-one
     [22.0, 2.2]
     """
-    clipped = [np.maximum(answers, sanity_bound) for answers in seen]
+    clipped = [np.maximum(t, bound) for t, bound in zip(seen, np.broadcast_to(bounds, len(seen)), strict=True)]
     if pick == "worst":
         return np.array([1 / float(answers.min()) for answers in clipped])
     return np.asarray(np.sqrt(worth * np.array([float((1 / answers).mean()) for answers in clipped])))

@@ -196,7 +196,7 @@ def test_the_exact_path_is_rare_and_taken_near_thresholds(monkeypatch):
 
 
 def dlap(rate, k):
-    p = math.exp(-rate)
+    p = np.exp(-rate)
     return (1 - p) / (1 + p) * p ** np.abs(k)
 
 
@@ -212,8 +212,8 @@ def values_at(path, levels):
 def chi_square_p(seen, expected):
     """Classes that are expected less than ten times are taken together."""
     rare = expected < 10
-    seen = np.append(seen[~rare], seen[rare].sum())
-    expected = np.append(expected[~rare], expected[rare].sum())
+    if rare.any():
+        seen, expected = (np.append(counts[~rare], counts[rare].sum()) for counts in (seen, expected))
     return stats.chisquare(seen, expected * seen.sum() / expected.sum()).pvalue
 
 
@@ -337,7 +337,7 @@ def test_a_cell_changes_about_as_often_however_many_levels_there_are():
         chance = (1 - S[:-1] / S[1:]) * (1 - dlap(grid.rates[:-1], 0))
         assert abs(len(path.levels) - cells * chance.sum()) < 6 * math.sqrt(cells * chance.sum())
         means.append(len(path.levels) / cells)
-    assert means == pytest.approx([2 * math.log(2**10)] * 3, rel=0.03)
+    assert means == pytest.approx([2 * math.log(2**10)] * 3, rel=0.05)
 
 
 def test_the_finest_noise_alone_is_that_of_the_top_rate():

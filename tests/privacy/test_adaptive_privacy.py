@@ -1,0 +1,395 @@
+"""Adaptive methods are private: decisions see noisy answers only, no run costs more than epsilon, and outcomes of
+neighbouring tables are as likely as they must be.
+
+Record and replay: noisy answers are recorded on one table and played back on its neighbour, where they would need other
+noise. Every decision and every parameter must then be the same, for it may depend on nothing but these answers.
+"""
+
+import math
+from fractions import Fraction
+from functools import cache
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from helpers import NEIGHBOURS, Counts, make_schema, random_codes
+from hushcube.errors import BadInput
+from hushcube.model.privacy import Privacy
+from hushcube.model.queries import query_table
+from hushcube.model.workload import Workload
+from hushcube.plan.adaptive.grid import BELOW
+from hushcube.plan.adaptive.rule import Rule
+from hushcube.plan.kinds import MatrixPlan, RepeatedPlan
+from hushcube.plan.options import Options
+from hushcube.plan.request import Request
+from hushcube.plan.strategies.adaptive import ADAPTIVE
+from hushcube.private.adaptive import ireduct, iresamp, run, twophase
+from hushcube.private.adaptive.paths import NoisePaths, Path
+from hushcube.private.adaptive.run import prepared
+from hushcube.private.measure import draw
+from hushcube.private.noise import SeededEntropy
+
+METHODS = ["twophase", "iresamp", "ireduct"]
+QUERIES = [[1, 1, 1, 0, 0, 0], [1, 1, 0, 0, 0, 0], [0, 1, 1, 1, 0, 0], [2, 0, 0, 1, 0, -1], [1, 1, 1, 1, 1, 1]]
+
+
+@cache
+def workload(sizes, words, queries=None):
+    schema = make_schema(sizes)
+    return Workload.parse(words, schema, None if queries is None else query_table(schema, None, queries))
+
+
+def make_plan(sizes, words, strategy, rule, *, queries=None, neighbours="add-remove", budgets="uniform", **privacy):
+    asked = workload(sizes, words, None if queries is None else tuple(map(tuple, queries)))
+    request = Request(asked, Privacy.of(neighbours=neighbours, **privacy), Options(rule=Rule.of(**rule)))
+    assert ADAPTIVE[strategy].accepts(request) is None
+    return ADAPTIVE[strategy].plan(request, budgets, "none")
+
+
+def counts_of(plan, codes):
+    return Counts(plan.schema, codes)
+
+
+# -------------------------------------------------------------------------------------------------- record and replay
+
+
+class Recorder:
+    """Keeps noisy answers with their rates, and plays them back in the same order, at the same rates only."""
+
+    def __init__(self):
+        self.answers, self.rates, self.next = [], [], None
+
+    def noisy(self, truth, rate, drawn):
+        if self.next is None:
+            self.answers.append(np.array(drawn()))
+            self.rates.append(rate)
+            return self.answers[-1].copy()
+        assert rate == self.rates[self.next], "a decision changed though no noisy answer did"
+        answer = self.answers[self.next]
+        assert answer.shape == np.shape(truth)
+        self.next += 1
+        return answer.copy()
+
+    def replay(self):
+        self.next = 0
+
+
+def record(monkeypatch):
+    """Take over every place at which noise meets exact answers."""
+    tape = Recorder()
+    draws, noisy, sample, people = NoisePaths.draw, twophase._noisy, iresamp._Table.sample, run.discrete_laplace
+
+    def path(self, truth, entropy):
+        found = []
+        levels = range(len(self._rates))
+
+        def dense():
+            found.append(draws(self, truth, entropy))
+            return np.stack([found[0].at(level) for level in levels])
+
+        values = tape.noisy(np.broadcast_to(truth, (len(levels), len(truth))), tuple(self._rates.tolist()), dense)
+        at, cells = np.nonzero(values[1:] != values[:-1])
+        return Path(values[0], at + 1, cells, values[at, cells], values[at + 1, cells])
+
+    def second_look(truth, rate, entropy):
+        return tape.noisy(truth, rate, lambda: noisy(truth, rate, entropy))
+
+    def another_sample(self, rate):
+        def added():
+            sample(self, rate)
+            self.rates.pop()
+            return self.samples.pop()
+
+        self.samples.append(tape.noisy(self._truth, rate, added))
+        self.rates.append(rate)
+
+    monkeypatch.setattr(NoisePaths, "draw", path)
+    monkeypatch.setattr(twophase, "_noisy", second_look)
+    monkeypatch.setattr(iresamp._Table, "sample", another_sample)
+    totals = []
+
+    def count_people(rates, columns, entropy):
+        """The noisy total, 100 + 7, on either table."""
+        totals.append(people(rates, columns, entropy))
+        return np.full((1, 1), 107 - (100 if len(totals) == 1 else 101))
+
+    monkeypatch.setattr(run, "discrete_laplace", count_people)
+    return tape
+
+
+def neighbours_of(codes, neighbours):
+    other = codes.copy()
+    if neighbours == "replace-one":
+        other[0] = (other[0] + 1) % other.max(axis=0).clip(1)
+        return other
+    return np.concatenate([codes, [[1, 2][: codes.shape[1]]]])
+
+
+def far_from(codes, neighbours):
+    """No neighbour, but what holds for these holds for all: everybody is in one cell, and rows that can go are gone."""
+    return np.ones_like(codes)[: None if neighbours == "replace-one" else 3]
+
+
+CONFIGURATIONS = [
+    ("1-way,a0*a1", None, {"sanity_bound": 3, "lambda_factor": "0.9"}),
+    ("1-way", None, {"sanity_bound": 3, "pick": "worst", "lambda_max": 40, "lambda_step": "0.5"}),
+    ("1-way,a0*a1", None, {"sanity_bound": 1, "caution": "0.5"}),
+    ("a0,a0*a1", None, {"relative_error": "0.2", "above": 10}),
+    ("queries", QUERIES, {"sanity_bound": 3, "lambda_factor": "0.9"}),
+    ("queries", QUERIES, {"relative_error": "0.3", "above": 20, "pick": "worst"}),
+]
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("neighbours", NEIGHBOURS)
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("configuration", CONFIGURATIONS, ids=lambda c: f"{c[0]} {sorted(c[2])}")
+def test_with_the_noisy_answers_frozen_everything_is_the_same(monkeypatch, configuration, method, neighbours, seed):
+    words, queries, rule = configuration
+    plan = make_plan((2, 3), words, method, rule, queries=queries, neighbours=neighbours, epsilon=1)
+    codes = random_codes((2, 3), 100, seed)
+    tape = record(monkeypatch)
+    made, measured = draw(plan, counts_of(plan, codes), entropy=SeededEntropy(seed))
+    for other in (neighbours_of(codes, neighbours), far_from(codes, neighbours)):
+        tape.replay()
+        again, replayed = draw(plan, counts_of(plan, other), entropy=SeededEntropy(seed + 1))
+        assert tape.next == len(tape.answers) > 0
+        assert again.to_dict() == made.to_dict()  # rates, samples, details: all there is
+        assert again.digest == made.digest
+        for one, two in zip(measured.values, replayed.values, strict=True):
+            assert one.tolist() == two.tolist()
+        truths = [prepared(plan, counts_of(plan, table), SeededEntropy(0)).truth for table in (codes, other)]
+        assert any(one.tolist() != two.tolist() for one, two in zip(*truths, strict=True))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_parameters_follow_the_noisy_number_of_people(monkeypatch, method):
+    """Shares of the people, whose number is private and paid for: frozen like any noisy answer."""
+    rule = {"sanity_bound": "1%", "lambda_max": "30%", "lambda_factor": "0.9", "people_epsilon": "0.1"}
+    plan = make_plan((2, 3), "1-way", method, rule, epsilon=1)
+    codes = random_codes((2, 3), 100, 1)
+    tape = record(monkeypatch)
+    made, _ = draw(plan, counts_of(plan, codes), entropy=SeededEntropy(1))
+    tape.replay()
+    again, _ = draw(plan, counts_of(plan, neighbours_of(codes, "add-remove")), entropy=SeededEntropy(2))
+    assert again.to_dict() == made.to_dict()
+    assert made.details["adaptive"]["settled"]["people"] == 107
+    assert made.details["adaptive"]["settled"]["sanity_bound"] == "1.07"
+
+
+def test_a_decision_from_exact_answers_would_be_noticed(monkeypatch):
+    """The judge has teeth: scales that are chosen by the exact counts change when those do."""
+    plan = make_plan((2, 3), "1-way", "twophase", {"sanity_bound": 1}, epsilon=1)
+    codes = random_codes((2, 3), 100, 1)
+    chosen = twophase.second_rates
+    monkeypatch.setattr(twophase, "second_rates", lambda subject, seen: chosen(subject, subject.truth[-2:]))
+    tape = record(monkeypatch)
+    draw(plan, counts_of(plan, codes), entropy=SeededEntropy(1))
+    tape.replay()
+    with pytest.raises(AssertionError, match="a decision changed"):
+        draw(plan, counts_of(plan, neighbours_of(codes, "add-remove")), entropy=SeededEntropy(1))
+
+
+# ---------------------------------------------------------------------------------------------------- the exact cost
+
+
+def exact_cost(made):
+    """What all samples cost a row of data, from the definition, in fractions."""
+    under = made.underlying if isinstance(made, RepeatedPlan) else made
+    owners = made.sample_of if isinstance(made, RepeatedPlan) else range(len(made.budgets))
+    totals = [Fraction(0)] * (max(owners) + 1)
+    for owner, rate in zip(owners, made.budgets.tolist(), strict=True):
+        if math.isfinite(rate):
+            totals[owner] += Fraction(rate)
+    is_replace = made.privacy.neighbours == "replace-one"
+    if not isinstance(under, MatrixPlan):
+        return (2 if is_replace else 1) * sum(totals)
+    S = under.rows.dense().astype(int)
+    columns = [[int(x) for x in column] for column in S.T]
+    moves = (
+        [[a - b for a, b in zip(one, two, strict=True)] for one, two in combinations(columns, 2)]
+        if is_replace
+        else columns
+    )
+    return max((sum(t * abs(x) for t, x in zip(totals, move, strict=True)) for move in moves), default=Fraction(0))
+
+
+def is_public(made):
+    """Groups that no replacement moves, and that alone may be published exactly."""
+    under = made.underlying if isinstance(made, RepeatedPlan) else made
+    if made.privacy.neighbours == "add-remove":
+        return [False] * under.groups
+    if isinstance(under, MatrixPlan):
+        return [len(set(row)) == 1 for row in under.rows.dense().tolist()]
+    return [all(made.schema.sizes[i] == 1 for i in marginal) for marginal in under.measured]
+
+
+def random_configuration(rng):
+    """A small table, a workload, a budget and a rule of any kind; some do not fit and must be refused."""
+
+    def one(*choices):
+        return choices[rng.integers(len(choices))]
+
+    sizes = one((2,), (3,), (2, 2), (1, 2), (3, 2))
+    neighbours, queries = one(*NEIGHBOURS), None
+    words = one("1-way", "0-way,1-way") if len(sizes) == 1 else one("1-way", "2-way", "a0,a0*a1=2", "0-way,2-way")
+    if rng.random() < 0.25:
+        queries = rng.integers(-1, 3, (rng.integers(1, 4), math.prod(sizes)))
+        queries[:, 0] = 1
+        words, queries = "queries", queries.tolist()
+    rule = {"sanity_bound": one("0.5", 1, 3, 20), "pick": one("average", "worst"), "first_share": one("0.07", "0.5")}
+    rule |= {"caution": one(0, "0.1", "0.9")}
+    rule |= one(
+        {"lambda_factor": one("0.5", "0.8", "0.95"), "start_share": one("0.05", "1/3", "0.9")},
+        {"lambda_max": int(rng.integers(1, 200)), "lambda_factor": one("0.3", "0.9")},
+        {"lambda_max": f"{rng.integers(1, 9999)}/{rng.integers(1, 99)}", "lambda_step": f"{rng.integers(1, 99)}/7"},
+    )
+    if rng.random() < 0.3:
+        rule |= {"relative_error": one("0.05", "0.5", 2), "above": one(1, 10)}
+    if neighbours == "add-remove" and queries is None and rng.random() < 0.3:
+        rule |= {"sanity_bound": "5%", "people_epsilon": f"1/{rng.integers(2, 500)}"}
+    epsilon = one(f"{rng.integers(1, 60)}/{rng.integers(1, 64)}", f"0.{rng.integers(1, 10**6):06d}", 1)
+    privacy = {"epsilon": epsilon, "rows_per_person": one(1, 1, 1, 2, 3), "neighbours": neighbours}
+    return sizes, words, rule, queries, one("uniform", "optimal"), privacy
+
+
+def check_cost(method, seed):
+    rng = np.random.default_rng(seed)
+    sizes, words, rule, queries, budgets, privacy = random_configuration(rng)
+    try:
+        plan = make_plan(sizes, words, method, rule, queries=queries, budgets=budgets, **privacy)
+    except BadInput:  # epsilon is too small to start, or the steps too large: nothing is spent
+        return
+    codes = random_codes(sizes, int(rng.integers(0, 40)), seed)
+    made, measured = draw(plan, counts_of(plan, codes), entropy=SeededEntropy(seed))
+    allowed = Fraction(privacy["epsilon"]) / privacy["rows_per_person"]
+    spent = exact_cost(made)
+    assert 0 <= spent <= allowed
+    told = made.details["adaptive"]
+    assert told["spent"] == pytest.approx(float(spent * privacy["rows_per_person"]))
+    assert told["left"] == pytest.approx(float(Fraction(privacy["epsilon"])) - told["spent"], abs=1e-12)
+    assert (made.budgets > 0).all()
+    owners = np.array(made.sample_of if isinstance(made, RepeatedPlan) else range(len(made.budgets)))
+    assert np.isinf(made.budgets).tolist() == np.array(is_public(made))[owners].tolist()
+    assert [value.shape for value in measured.values] == made.shapes
+    if method == "ireduct" and "people_epsilon" not in rule:
+        assert (made.budgets >= plan.budgets).all()
+    if method == "iresamp":
+        again = np.flatnonzero(np.diff(owners) == 0)
+        assert (made.budgets[again + 1] == 2 * made.budgets[again]).all()
+    if "people_epsilon" in rule:
+        total = [sum(rate for rate, owner in zip(made.budgets, owners, strict=True) if owner == 0)]
+        paid = Fraction(rule["people_epsilon"]) / privacy["rows_per_person"]  # of epsilon, for the rows of one person
+        assert total == pytest.approx([float(paid)])  # the empty set comes first
+        assert spent >= paid * (1 - Fraction(1, 2**40))
+
+
+every_kind = settings(deadline=None, suppress_health_check=list(HealthCheck), derandomize=False)
+
+
+@given(st.integers(0, 2**40))
+@settings(every_kind, max_examples=2500)
+@pytest.mark.parametrize("method", ["ireduct", "iresamp", "twophase"])
+def test_no_run_costs_more_than_epsilon(method, seed):
+    """Of 10,000 random configurations in all, together with those below."""
+    check_cost(method, seed)
+
+
+@given(st.integers(2**40, 2**41))
+@settings(every_kind, max_examples=2500)
+def test_no_run_of_ireduct_costs_more_than_epsilon(seed):
+    check_cost("ireduct", seed)
+
+
+def test_samples_whose_rates_add_up_to_epsilon_but_for_rounding():
+    """r + 2r is no float in general; if it is rounded down and that is epsilon, the second sample does not fit."""
+    fitting = []
+    for scale in range(3, 60):
+        rate = float(Fraction(1, scale)) * BELOW
+        epsilon = Fraction(rate + 2 * rate)
+        plan = make_plan((2,), "1-way", "iresamp", {"sanity_bound": 1, "lambda_max": scale}, epsilon=str(epsilon))
+        made, _ = draw(plan, counts_of(plan, random_codes((2,), 9)), entropy=SeededEntropy(0))
+        assert exact_cost(made) <= epsilon
+        fitting.append(3 * Fraction(rate) <= epsilon)
+        assert len(made.budgets) == (2 if fitting[-1] else 1)
+    assert set(fitting) == {True, False}
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(("words", "queries"), [("0-way", None), ("queries", [[1, 1]])])
+def test_where_nothing_can_change_nothing_is_spent(method, words, queries):
+    """The number of people, under replace-one: published exactly."""
+    rule = {"sanity_bound": 1}
+    plan = make_plan((2,), words, method, rule, queries=queries, neighbours="replace-one", epsilon=1)
+    made, measured = draw(plan, counts_of(plan, random_codes((2,), 9)), entropy=SeededEntropy(0))
+    assert exact_cost(made) == 0
+    assert measured.values[0].ravel().tolist() == [9]
+
+
+# ---------------------------------------------------------------------------------- outcomes of neighbouring tables
+
+RUNS = 40_000
+COUNTS = np.array([[2, 3], [3, 3]])
+"""Counts of two cells, without and with one more person; two queries see that person."""
+
+
+def simulated(subject, grid, truth, seed, *, independent):
+    """How often each outcome is seen: the levels reached, and whether each revealed answer is above its count."""
+    rng, levels = np.random.default_rng(seed), len(grid)
+    answers = []
+    for at, answer in enumerate(truth):
+        if independent:
+            sizes = rng.geometric(-np.expm1(-grid.rates)[:, None], (2, levels, RUNS))
+            answers.append(answer + sizes[0] - sizes[1])
+        else:
+            path = NoisePaths(grid).draw(np.full(RUNS, answer), SeededEntropy(seed + at))
+            answers.append(np.stack([path.at(level) for level in range(levels)]))
+    values = np.stack(answers)  # (queries, levels, runs)
+    # a decision sees max(y, delta) at all levels but the last: equal ones need not be made again
+    clipped = np.maximum(values, int(subject.sanity_bound))
+    clipped[:, -1] = clipped[:, -2]
+    kinds, kind = np.unique(clipped.reshape(-1, RUNS), axis=1, return_inverse=True)
+    decided = []
+    for dense in kinds.T.reshape(-1, len(truth), levels):
+        paths = []
+        for line in dense:
+            at = np.flatnonzero(line[1:] != line[:-1])
+            paths.append(Path(line[:1], at + 1, np.zeros_like(at), line[at], line[at + 1]))
+        decided.append(ireduct.choose_levels(subject, [grid] * len(truth), paths)[0])
+    reached = np.array(decided)[kind.ravel()].T
+    above = values > np.array([5, 2])[:, None, None]
+    hidden = np.arange(levels)[:, None] > reached[:, None]
+    outcome = np.where(hidden, 2, above).reshape(-1, RUNS)
+    codes = 3 ** np.arange(len(outcome)) @ outcome
+    return np.bincount(codes, minlength=3 ** len(outcome))
+
+
+def losses(*, independent):
+    """The log-ratios of outcomes on neighbouring tables, less five standard deviations, with the budget."""
+    rule = {"sanity_bound": 6, "lambda_max": 3, "lambda_factor": "0.5"}
+    plan = make_plan((2,), "queries", "ireduct", rule, queries=[[1, 1], [1, 0]], epsilon=2)
+    subject = prepared(plan, counts_of(plan, random_codes((2,), 5)), SeededEntropy(0))
+    grid = subject.grids()[0]
+    seen = [
+        simulated(subject, grid, (int(cells.sum()), int(cells[0])), 10 * at, independent=independent)
+        for at, cells in enumerate(COUNTS)
+    ]
+    one, two = (counts[(seen[0] > 30) & (seen[1] > 30)] for counts in seen)
+    return np.abs(np.log(one / two)), 5 * np.sqrt(1 / one + 1 / two)
+
+
+def test_outcomes_of_neighbours_are_alike_within_epsilon():
+    """Full runs of two queries, three scales each, on both tables: every outcome's loss is within epsilon = 2.
+
+    Five standard deviations for fewer than 200 outcomes: a false alarm has probability below 1e-4. Fresh noise for each
+    revealed answer, at the same scales, is caught.
+    """
+    loss, slack = losses(independent=False)
+    assert len(loss) > 10
+    assert (loss <= 2 + slack).all()
+    assert loss.max() > 1.5  # the budget is used: a loss far below would show nothing
+    broken, slack = losses(independent=True)
+    assert (broken > 2 + slack).any()

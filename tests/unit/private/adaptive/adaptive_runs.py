@@ -1,0 +1,62 @@
+"""What the tests of adaptive methods share: subjects on small tables, paths from dense values, and exact costs."""
+
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+
+from helpers import Counts, make_schema, random_codes
+from hushcube.api import plan
+from hushcube.plan.adaptive.rule import Rule
+from hushcube.plan.kinds import MatrixPlan
+from hushcube.plan.options import Options
+from hushcube.private.adaptive.paths import Path
+from hushcube.private.adaptive.run import prepared
+from hushcube.private.noise import SeededEntropy
+
+
+def make_plan(sizes, words, rule, *, strategy="ireduct", epsilon=1, neighbours="add-remove", queries=None):
+    return plan(
+        make_schema(sizes),
+        words,
+        queries=None if queries is None else (None, queries),
+        epsilon=epsilon,
+        neighbours=neighbours,
+        strategy=strategy,
+        recovery="none",
+        options=Options(rule=Rule.of(**rule)),
+    )
+
+
+def make_subject(sizes, words, rule, *, rows=60, seed=0, **rest):
+    made = make_plan(sizes, words, rule, **rest)
+    return prepared(made, Counts(made.schema, random_codes(sizes, rows, seed)), SeededEntropy(seed))
+
+
+def path_of(dense):
+    """The path with the given answers (levels, cells)."""
+    dense = np.asarray(dense, np.int64)
+    levels, cells = np.nonzero(dense[1:] != dense[:-1])
+    return Path(dense[0], levels + 1, cells, dense[levels, cells], dense[levels + 1, cells])
+
+
+def garbled(path, level, levels, seed):
+    """The same path up to a level, and other answers beyond."""
+    rng = np.random.default_rng(seed)
+    dense = np.stack([path.at(at) for at in range(levels)])
+    dense[level + 1 :] = rng.integers(-1000, 10_000, dense[level + 1 :].shape)
+    return path_of(dense)
+
+
+def exact_cost(start, rates):
+    """What rates cost a row of data, from the definition: the largest change in L1, weighted by rates."""
+    if not isinstance(start, MatrixPlan):
+        factor = 2 if start.privacy.neighbours == "replace-one" else 1
+        return factor * sum((Fraction(rate) for rate in rates.tolist() if np.isfinite(rate)), Fraction(0))
+    S = start.rows.dense().astype(int).tolist()
+    rows = [(row, Fraction(rate)) for row, rate in zip(S, rates.tolist(), strict=True) if np.isfinite(rate)]
+    cells = range(start.rows.width)
+    if start.privacy.neighbours == "add-remove":
+        return max(sum((rate * abs(row[c]) for row, rate in rows), Fraction(0)) for c in cells)
+    pairs = combinations(cells, 2)
+    return max((sum((rate * abs(row[a] - row[b]) for row, rate in rows), Fraction(0)) for a, b in pairs), default=0)

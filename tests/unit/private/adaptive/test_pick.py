@@ -1,0 +1,145 @@
+"""Priorities and targets, all levels at once, against what a look at each level gives."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from adaptive_runs import path_of
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hushcube.plan.adaptive.amount import Amount
+from hushcube.plan.adaptive.grid import Grid, mean_size
+from hushcube.plan.adaptive.rule import RelativeTarget
+from hushcube.private.adaptive.paths import NoisePaths
+from hushcube.private.adaptive.pick import is_met, mean_inverse, met_at, priorities, smallest, stretches
+from hushcube.private.noise import SeededEntropy
+
+
+def falling(bound, levels):
+    """A bound for each level, from many times the last one down to it."""
+    return bound * np.linspace(8.0, 1.0, levels)
+
+
+bounds = st.tuples(st.sampled_from([0.5, 1.0, 7.25, 100.0]), st.booleans())
+"""The least bound, and whether bounds fall from level to level."""
+
+
+@st.composite
+def dense_values(draw):
+    """Answers (levels, cells) in which cells keep their values for a while, or for one level, or for all."""
+    levels, cells = draw(st.integers(1, 20)), draw(st.integers(1, 6))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    change = rng.random((levels, cells)) < draw(st.sampled_from([0.0, 0.1, 0.5, 1.0]))
+    values = rng.integers(-20, 200, (levels, cells))
+    for level in range(1, levels):
+        values[level] = np.where(change[level], values[level], values[level - 1])
+    return values
+
+
+@st.composite
+def grids(draw, levels):
+    rates = np.cumsum(draw(st.lists(st.floats(0.001, 0.3), min_size=levels, max_size=levels)))
+    return Grid(rates)
+
+
+def given_bound(bound, levels):
+    """What is given to the functions, and the bound of each level."""
+    least, falls = bound
+    each = falling(least, levels) if falls else np.full(levels, least)
+    return (each if falls else least), each.tolist()
+
+
+@given(dense_values())
+def test_a_path_of_values_has_these_values(values):
+    path = path_of(values)
+    assert [path.at(level).tolist() for level in range(len(values))] == values.tolist()
+
+
+@given(dense_values(), bounds)
+def test_mean_inverse_is_that_of_each_level(values, bound):
+    given_, each = given_bound(bound, len(values))
+    expected = [
+        float(sum(1 / Fraction(max(y, delta)) for y in line) / len(line))
+        for line, delta in zip(values.tolist(), each, strict=True)
+    ]
+    assert mean_inverse(path_of(values), len(values), given_) == pytest.approx(expected, rel=1e-11)
+
+
+@given(dense_values(), bounds)
+def test_smallest_is_that_of_each_level(values, bound):
+    given_, each = given_bound(bound, len(values))
+    expected = [max(min(line), delta) for line, delta in zip(values.tolist(), each, strict=True)]
+    assert smallest(path_of(values), len(values), given_).tolist() == expected
+
+
+@given(dense_values())
+def test_stretches_cover_every_cell_and_level_once(values):
+    begin, end, value = stretches(path_of(values), len(values))
+    assert (begin < end).all()
+    for level, line in enumerate(values.tolist()):
+        assert sorted(value[(begin <= level) & (level < end)].tolist()) == sorted(line)
+    cell_changes = (values[1:] != values[:-1]).sum() + values.shape[1]
+    assert len(begin) == cell_changes
+
+
+@given(
+    st.data(), dense_values(), st.sampled_from(["0.01", "0.1", "0.5", "3"]), st.sampled_from(["0.7", "20.1", "150.3"])
+)
+def test_the_target_is_met_where_the_first_level_meets_it(data, values, error, above):
+    """The paper's words, cell by cell: in view and too noisy."""
+    grid = data.draw(grids(len(values)))
+    target = RelativeTarget(Fraction(error), Amount(Fraction(above)))
+
+    def meets(level):
+        scale = float(mean_size(grid.rates[level]))
+        counted = [y for y in values[level].tolist() if y + 3 * scale >= float(above)]
+        return all(scale <= float(error) * max(y, float(above)) for y in counted)
+
+    found = [level for level in range(len(values)) if meets(level)]
+    assert met_at(path_of(values), grid, target) == (found[0] if found else len(values) - 1)
+    for level in range(len(values)):
+        assert is_met(values[level], float(grid.scales[level]), target) == meets(level)
+
+
+@given(st.data(), dense_values(), bounds, st.floats(0.1, 5))
+def test_priorities_are_gain_for_each_unit_of_privacy(data, values, bound, worth):
+    grid = data.draw(grids(len(values)))
+    given_, each = given_bound(bound, len(values))
+    found = priorities(path_of(values), grid, "average", given_, worth)
+    assert len(found) == len(values) - 1
+    for k, priority in enumerate(found.tolist()):
+        now, then = (float(mean_size(grid.rates[at])) for at in (k, k + 1))
+        error = float(np.mean([1 / max(y, each[k]) for y in values[k].tolist()]))
+        expected = worth * error * (now - then) / (grid.rates[k + 1] - grid.rates[k])
+        assert priority == pytest.approx(expected, rel=1e-9)
+
+
+@given(st.data(), dense_values(), bounds)
+def test_priorities_for_the_worst_cell(data, values, bound):
+    grid = data.draw(grids(len(values)))
+    given_, each = given_bound(bound, len(values))
+    found = priorities(path_of(values), grid, "worst", given_, 2.0)
+    lines = zip(grid.rates, values.tolist(), each, strict=True)
+    expected = [float(mean_size(rate)) / max(min(line), delta) for rate, line, delta in lines]
+    assert found == pytest.approx(expected[:-1], rel=1e-12)
+
+
+def test_on_drawn_paths():
+    grid = Grid(np.geomspace(0.01, 1.0, 700))
+    path = NoisePaths(grid).draw(np.array([0, 3, 500, 40]), SeededEntropy(2))
+    values = np.stack([path.at(level) for level in range(700)])
+    assert smallest(path, 700, 2.5).tolist() == np.maximum(values.min(axis=1), 2.5).tolist()
+    assert mean_inverse(path, 700, 2.5) == pytest.approx((1 / np.maximum(values, 2.5)).mean(axis=1), rel=1e-12)
+
+
+@given(dense_values(), st.integers(0, 19), bounds)
+def test_what_is_not_revealed_changes_no_bit_of_a_priority(values, level, bound):
+    """Not even by rounding: sums run from coarse to fine."""
+    given_, _ = given_bound(bound, len(values))
+    level = min(level, len(values) - 1)
+    other = values.copy()
+    other[level + 1 :] = other[level + 1 :][:, ::-1] * 7 + 1
+    for seen in (mean_inverse, smallest):
+        one, two = (seen(path_of(v), len(values), given_)[: level + 1].tolist() for v in (values, other))
+        assert one == two
