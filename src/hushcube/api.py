@@ -56,7 +56,7 @@ def compare(
     epsilon: Number | None = None,
     rho: Number | None = None,
     delta: Number | None = None,
-    rows_per_person: int = 1,
+    rows_per_person: int | None = None,
     strategy: str = "all",
     budgets: Budgets | None = None,
     recovery: Recovery | None = None,
@@ -64,7 +64,8 @@ def compare(
     progress: Progress | None = None,
 ) -> Comparison:
     """Every applicable plan with its predicted error, and the best one; no data, no cost."""
-    privacy = Privacy.of(epsilon=epsilon, rho=rho, delta=delta, neighbours=neighbours, rows_per_person=rows_per_person)
+    rows = schema.rows_per_person(rows_per_person)
+    privacy = Privacy.of(epsilon=epsilon, rho=rho, delta=delta, neighbours=neighbours, rows_per_person=rows)
     request = Request(_workload(workload, schema, queries), privacy, options)
     return compare_plans(request, strategy=strategy, budgets=budgets, recovery=recovery, progress=progress)
 
@@ -78,7 +79,7 @@ def plan(
     epsilon: Number | None = None,
     rho: Number | None = None,
     delta: Number | None = None,
-    rows_per_person: int = 1,
+    rows_per_person: int | None = None,
     strategy: str = "auto",
     budgets: Budgets | None = None,
     recovery: Recovery | None = None,
@@ -110,7 +111,7 @@ def find_plan(
     guarantee: Amount = "epsilon",
     neighbours: str,
     delta: Number | None = None,
-    rows_per_person: int = 1,
+    rows_per_person: int | None = None,
     strategy: str = "auto",
     budgets: Budgets | None = None,
     recovery: Recovery | None = None,
@@ -127,7 +128,8 @@ def find_plan(
     """
     if guarantee not in get_args(Amount):
         raise BadInput("guarantee", f"{guarantee!r} is unknown", "choose epsilon or rho")
-    privacy = Privacy.of(**{guarantee: 1}, delta=delta, neighbours=neighbours, rows_per_person=rows_per_person)
+    rows = schema.rows_per_person(rows_per_person)
+    privacy = Privacy.of(**{guarantee: 1}, delta=delta, neighbours=neighbours, rows_per_person=rows)
     request = Request(_workload(workload, schema, queries), privacy, options)
     return find_budget(request, targets, strategy=strategy, budgets=budgets, recovery=recovery, progress=progress)
 
@@ -141,7 +143,7 @@ def what_if(
     epsilon: Sequence[Number] | None = None,
     rho: Sequence[Number] | None = None,
     delta: Number | None = None,
-    rows_per_person: int = 1,
+    rows_per_person: int | None = None,
     strategy: str = "auto",
     budgets: Budgets | None = None,
     recovery: Recovery | None = None,
@@ -150,7 +152,8 @@ def what_if(
 ) -> tuple[Scenario, ...]:
     """The best plan under each of several budgets, epsilon or rho; no data, no cost."""
     kind = {name: 1 for name, values in (("epsilon", epsilon), ("rho", rho)) if values is not None}
-    privacy = Privacy.of(**kind, delta=delta, neighbours=neighbours, rows_per_person=rows_per_person)
+    rows = schema.rows_per_person(rows_per_person)
+    privacy = Privacy.of(**kind, delta=delta, neighbours=neighbours, rows_per_person=rows)
     request = Request(_workload(workload, schema, queries), privacy, options)
     values = list(epsilon if epsilon is not None else rho or ())
     return compare_budgets(request, values, strategy=strategy, budgets=budgets, recovery=recovery, progress=progress)
@@ -166,12 +169,14 @@ def release(
     face: FaceValue | None = None,
     time_limit: float | None = None,
     progress: Progress | None = None,
+    tell_owner: Callable[[str], None] | None = None,
 ) -> Release:
     """Measure a plan on data, once, and publish: in memory, or as a new folder `out`.
 
     `data` is a path (CSV, Parquet, DuckDB), or a pandas, polars or Arrow frame. With a `seed` the noise can be repeated
     by anyone who knows it: the release is stamped NOT PRIVATE. A `face` adds tables at face value; whatever can be
-    refused is refused before anything is measured, and a folder is published before the face is made.
+    refused is refused before anything is measured, and a folder is published before the face is made. `tell_owner` is
+    called with remarks on the data that are for its owner only, such as how many rows were left out.
     """
     from hushcube.private.engines import open_source
     from hushcube.private.measure import carry_out
@@ -189,7 +194,7 @@ def release(
         check_face(plan, face, Clock(time_limit))
     engine = open_source(data, query=query)
     entropy = None if seed is None else SeededEntropy(seed)
-    published = Release.of(*carry_out(plan, engine, entropy=entropy, progress=progress))
+    published = Release.of(*carry_out(plan, engine, entropy=entropy, progress=progress, tell_owner=tell_owner))
     if folder is None:
         return published if face is None else recover(published, face, time_limit=time_limit, progress=progress)
     write(published, folder, progress=progress)

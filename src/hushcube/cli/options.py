@@ -66,9 +66,7 @@ def planning(command: Command) -> Command:
             click.option(
                 "--rows-per-person",
                 type=int,
-                default=1,
-                show_default=True,
-                help="Most rows that one person may have.",
+                help="Most rows that one person may have.  [default: the schema's max_rows, or 1]",
             ),
             click.option("--strategy", metavar="NAME", help=f"{STRATEGIES}.  [default: auto]"),
             click.option("--budgets", metavar="RULE", help="optimal or uniform."),

@@ -70,7 +70,15 @@ def command(
         value = read_face(face, plan.schema) if face else None
         try:
             published = release(
-                plan, data, query=query, out=out, seed=seed, face=value, time_limit=limit, progress=progress
+                plan,
+                data,
+                query=query,
+                out=out,
+                seed=seed,
+                face=value,
+                time_limit=limit,
+                progress=progress,
+                tell_owner=note,
             )
         except (HushcubeError, KeyboardInterrupt):
             if Path(out).exists():

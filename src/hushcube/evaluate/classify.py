@@ -87,7 +87,7 @@ def cross_validate(
     recovery: Recovery = "none",
     folds: int = 10,
     seed: int | None = None,
-    rows_per_person: int = 1,
+    rows_per_person: int | None = None,
     options: Options = _DEFAULT,
     progress: Report | None = None,
 ) -> tuple[Classified, ...]:
@@ -97,7 +97,11 @@ def cross_validate(
     divided by `seed`, and fold i draws its noise from `seed` + i; without one, both are new every time. The result is
     NOT private.
     """
-    privacy = Privacy.of(epsilon=epsilon, neighbours=neighbours, rows_per_person=rows_per_person)
+    if schema.unit is not None:
+        fix = "evaluate its tables with --workload, or use a schema without a unit"
+        raise BadInput("classify", "predicts row by row, but the schema counts people", fix)
+    rows = schema.rows_per_person(rows_per_person)
+    privacy = Privacy.of(epsilon=epsilon, neighbours=neighbours, rows_per_person=rows)
     request = Request(class_workload(schema, class_name), privacy, replace(options, rule=rule))
     if folds < 2:
         raise BadInput("folds", f"{folds} is less than two", "give a whole number from 2, such as 10")

@@ -70,7 +70,7 @@ def evaluate(
     runs: int,
     seed: int | None = None,
     queries: QueryTable | None = None,
-    rows_per_person: int = 1,
+    rows_per_person: int | None = None,
     options: Options = _DEFAULT,
     progress: Report | None = None,
 ) -> tuple[Result, ...]:
@@ -78,7 +78,8 @@ def evaluate(
 
     Run i draws its noise from `seed` + i, or from the operating system. The result is NOT private.
     """
-    privacy = Privacy.of(epsilon=epsilon, neighbours=neighbours, rows_per_person=rows_per_person)
+    rows = schema.rows_per_person(rows_per_person)
+    privacy = Privacy.of(epsilon=epsilon, neighbours=neighbours, rows_per_person=rows)
     request = Request(Workload.parse(workload, schema, queries), privacy, replace(options, rule=rule))
     contenders = prepare(request, methods, budgets, recovery, runs=runs, seed=seed)
     report = progress or silent

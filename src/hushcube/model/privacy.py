@@ -86,6 +86,23 @@ class Privacy:
         """Whether the guarantee is pure epsilon, which needs Laplace noise; the others use Gaussian noise."""
         return self.rho is None and self.delta is None
 
+    @property
+    def total_is_public(self) -> bool:
+        """Whether no neighbour has another number of rows: one row is replaced by one row."""
+        return self.neighbours == "replace-one" and self.rows_per_person == 1
+
+    @property
+    def row_changes(self) -> tuple[Neighbours, ...]:
+        """The changes of single rows whose larger cost, times the rows of a person, covers any change of a person.
+
+        A person of up to k rows who is replaced takes some rows away and brings others, not necessarily as many: the
+        change is a sum of at most k columns less a sum of at most k columns. Norms are convex, so the largest change is
+        k times one column, or k times a difference of two.
+        """
+        if self.neighbours == "replace-one" and self.rows_per_person > 1:
+            return "add-remove", "replace-one"
+        return (self.neighbours,)
+
     def __str__(self) -> str:
         amounts = [f"{n} = {float(v):g}" for n in ("epsilon", "rho", "delta") if (v := getattr(self, n)) is not None]
         unit = "one row per person" if self.rows_per_person == 1 else f"at most {self.rows_per_person} rows per person"

@@ -13,6 +13,7 @@ import yaml
 from hushcube.errors import SchemaError, WorkloadError
 from hushcube.model.attribute import Attribute
 from hushcube.model.marginal import Marginal
+from hushcube.model.unit import KEYS, Unit
 from hushcube.model.yaml_files import read_yaml
 
 MAX_ATTRIBUTES = 2_000
@@ -37,6 +38,8 @@ class Schema:
 
     attributes: tuple[Attribute, ...]
     name: str = "data"
+    unit: Unit | None = None
+    """Whose rows belong together; without it, a row is a person, or a person has no more rows than promised."""
 
     def __post_init__(self) -> None:
         if not self.attributes:
@@ -98,27 +101,35 @@ class Schema:
         """The number of cells of a marginal, as a Python integer that cannot overflow."""
         return math.prod(self.shape(marginal))
 
+    def rows_per_person(self, promised: int | None) -> int:
+        """How many rows of a person count: as promised, or as the unit keeps; one unless told otherwise."""
+        if promised is not None:
+            return promised
+        return 1 if self.unit is None else self.unit.max_rows
+
     def describe(self, marginal: Marginal) -> str:
         """A marginal as a workload word; the total is `total`."""
         return "*".join(self.names[i] for i in marginal) or "total"
 
     def to_dict(self) -> dict[str, Any]:
         """The declaration with the keys of the YAML form."""
-        return {"name": self.name, "attributes": [attribute.to_dict() for attribute in self.attributes]}
+        unit = {} if self.unit is None else self.unit.to_dict()
+        return {"name": self.name, **unit, "attributes": [attribute.to_dict() for attribute in self.attributes]}
 
     @classmethod
     def from_dict(cls, raw: Any) -> Schema:
         """Read the YAML form; the offending key is named."""
         if not isinstance(raw, Mapping):
             raise SchemaError("schema", "must be a mapping", "start it with `name:` and `attributes:`")
-        unknown = sorted(str(key) for key in raw.keys() - {"name", "attributes"})
+        unknown = sorted(str(key) for key in raw.keys() - {"name", "attributes", *KEYS})
         if unknown:
-            raise SchemaError("schema", f"has the unknown key {unknown[0][:40]!r}", "use only name and attributes")
+            fix = f"use only name, attributes, {', '.join(KEYS)}"
+            raise SchemaError("schema", f"has the unknown key {unknown[0][:40]!r}", fix)
         attributes = raw.get("attributes")
         if not isinstance(attributes, list):
             raise SchemaError("attributes", "must be a list", "write `attributes:` and one `- {name: ...}` for each")
         read = tuple(Attribute.from_dict(item, where=f"attribute {i + 1}") for i, item in enumerate(attributes))
-        return cls(read, raw.get("name", "data"))
+        return cls(read, raw.get("name", "data"), Unit.from_dict(raw))
 
     def to_yaml(self) -> str:
         """The YAML form, one attribute a line."""
@@ -126,8 +137,9 @@ class Schema:
             yaml.safe_dump(item, default_flow_style=True, width=math.inf, allow_unicode=True, sort_keys=False).strip()
             for item in self.to_dict()["attributes"]
         )
-        head = yaml.safe_dump({"name": self.name}, allow_unicode=True)
-        return head + "attributes:\n" + "".join(f"  - {item}\n" for item in items)
+        head = {key: value for key, value in self.to_dict().items() if key != "attributes"}
+        lines = "".join(f"  - {item}\n" for item in items)
+        return yaml.safe_dump(head, allow_unicode=True, sort_keys=False) + "attributes:\n" + lines
 
     @classmethod
     def from_yaml(cls, text: str) -> Schema:

@@ -45,11 +45,11 @@ def divide(
         for batch in measured.batches:
             columns[batch.ids] = float(cost.column(basis, batch.shape, pure=privacy.is_pure))
         shape = closed_form(s, columns, pure=privacy.is_pure)
-    if privacy.neighbours == "replace-one":
+    if privacy.total_is_public:
         shape = np.where(cost.unchanged_by_replacing(measured), np.inf, shape)
 
     def spent(values: Floats) -> Fraction:
-        return cost.row_cost(basis, measured, values, pure=privacy.is_pure, neighbours=privacy.neighbours)
+        return cost.person_row_cost(basis, measured, values, privacy)
 
     return fitted(shape, spent, privacy, proof, smoothing(basis, measured, privacy) if proof == "smoothing" else None)
 

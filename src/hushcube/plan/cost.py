@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from hushcube.lattice.basis import Basis
 from hushcube.lattice.family import Family
-from hushcube.model.privacy import Neighbours
+from hushcube.model.privacy import Neighbours, Privacy
 
 Floats = NDArray[np.float64]
 
@@ -39,6 +39,12 @@ _MOST_DIFFERENCES: Final = 2**20
 """How many sets D are tried; beyond that the sum of each set's own maximum bounds the cost."""
 ROUND_UP: Final = Fraction(1) + Fraction(1, 2**40)
 """Float error of the maximisation is below 2^-44 of the sum of all terms."""
+
+
+def person_row_cost(basis: Basis, measured: Family, budgets: Floats, privacy: Privacy) -> Fraction:
+    """What each of a person's rows costs: the largest over the changes that the guarantee must cover."""
+    pure = privacy.is_pure
+    return max(row_cost(basis, measured, budgets, pure=pure, neighbours=change) for change in privacy.row_changes)
 
 
 def row_cost(basis: Basis, measured: Family, budgets: Floats, *, pure: bool, neighbours: Neighbours) -> Fraction:

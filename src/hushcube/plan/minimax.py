@@ -61,7 +61,7 @@ def least_maximum(
     budgets, and is worse than none of them, but for a millionth; a convex problem needs only the first.
     """
     public = np.zeros(len(measured), bool)
-    if request.privacy.neighbours == "replace-one":
+    if request.privacy.total_is_public:
         public = cost.unchanged_by_replacing(measured)
     budgets = np.ones(len(measured))
     if public.all():

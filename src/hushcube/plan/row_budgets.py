@@ -66,7 +66,8 @@ def constraints(rows: SparseRows, privacy: Privacy) -> Floats:
     columns = rows.dense().T
     if _paired(rows, privacy):
         first, second = np.triu_indices(rows.width, 1)
-        columns = columns[first] - columns[second]
+        differences = columns[first] - columns[second]
+        columns = differences if privacy.total_is_public else np.concatenate([differences, columns])
     return convex.distinct(np.abs(columns) if privacy.is_pure else columns**2)
 
 

@@ -22,7 +22,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hushcube.model.privacy import Privacy
+from hushcube.model.privacy import Neighbours, Privacy
 from hushcube.model.rows import SparseRows
 
 Floats = NDArray[np.float64]
@@ -38,8 +38,13 @@ _UNIT: Final = 2.0**-53
 
 def row_cost(rows: SparseRows, group_of: Ints, budgets: Floats, privacy: Privacy) -> Fraction:
     """The cost of one row under budgets of groups of rows, in epsilon (pure) or rho."""
-    beta, pure = budgets[group_of], privacy.is_pure
-    if privacy.neighbours == "add-remove":
+    pure = privacy.is_pure
+    return max(_cost(rows, group_of, budgets, change, pure=pure) for change in privacy.row_changes)
+
+
+def _cost(rows: SparseRows, group_of: Ints, budgets: Floats, change: Neighbours, *, pure: bool) -> Fraction:
+    beta = budgets[group_of]
+    if change == "add-remove":
         if not np.isfinite(beta).all():
             raise OverflowError("exact answers have no finite cost when rows are added or removed")
         return _largest_column(rows, group_of, budgets, np.ones(len(rows), dtype=bool), pure=pure)

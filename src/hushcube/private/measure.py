@@ -7,6 +7,7 @@ counts themselves. An adaptive plan decides the rest as its noisy answers come i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from hushcube.errors import DataError
@@ -23,13 +24,23 @@ MAX_ROWS: Final = 2**34
 
 
 def carry_out(
-    plan: Plan, engine: Engine, *, entropy: Entropy | None = None, progress: Report | None = None
+    plan: Plan,
+    engine: Engine,
+    *,
+    entropy: Entropy | None = None,
+    progress: Report | None = None,
+    tell_owner: Callable[[str], None] | None = None,
 ) -> tuple[Plan, Measurement]:
     """The noisy answers of a plan on the data behind an engine, with noise from the operating system unless given.
 
     With them comes the plan as it was carried out: the plan itself, unless it adapts to its noisy answers.
     """
-    return draw(plan, count(plan, engine, progress=progress), entropy=entropy, progress=progress)
+    counts = count(plan, engine, progress=progress)
+    if tell_owner is not None and counts.dropped:
+        unit = plan.schema.unit
+        most = "" if unit is None else f": more than {unit.max_rows} of one {unit.column!r}"
+        tell_owner(f"{counts.dropped:,} rows were left out{most} (exact, for the owner of the data only)")
+    return draw(plan, counts, entropy=entropy, progress=progress)
 
 
 def measure(

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from hushcube.model.privacy import Privacy
+from hushcube.model.unit import Unit
 from hushcube.plan.plan import Plan
 from hushcube.release.faces import PublishedFace
 
@@ -31,7 +32,7 @@ def privacy_statement(plan: Plan, *, private: bool, faces: Iterable[PublishedFac
         "",
         _neighbours(privacy),
         "",
-        _unit(privacy),
+        _unit(privacy, plan.schema.unit),
         "",
         f"How it is met: strategy `{plan.strategy}` measured {plan.measures} "
         f"with exact discrete {plan.law.title()} noise{_proof(plan)}. "
@@ -99,7 +100,13 @@ def _neighbours(privacy: Privacy) -> str:
     return "Compared are data sets in which one person's data is replaced by any other; the number of people is public."
 
 
-def _unit(privacy: Privacy) -> str:
+def _unit(privacy: Privacy, unit: Unit | None) -> str:
+    if unit is not None:
+        own = " Each row without a value there is a person of its own." if unit.missing == "own" else ""
+        return (
+            f"A person is everything with one value of `{unit.column}`. Of each person at most {unit.max_rows} row(s) "
+            f"were counted, chosen at random, and the noise covers all of them.{own}"
+        )
     if privacy.rows_per_person == 1:
         return "One row is taken as one person. If a person has several rows, the guarantee for that person is weaker."
     return (

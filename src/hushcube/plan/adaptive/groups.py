@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from hushcube.plan import calibrate
 from hushcube.plan.adaptive.grid import Grid, too_many
 from hushcube.plan.adaptive.rule import Rule
+from hushcube.plan.cost import unchanged_by_replacing
 from hushcube.plan.kinds.lattice import LatticePlan
 from hushcube.plan.kinds.matrix import MatrixPlan
 from hushcube.plan.plan import Plan
@@ -33,15 +34,15 @@ def unit_costs(start: Plan) -> Floats:
 
 @unit_costs.register
 def _(start: LatticePlan) -> Floats:
-    return np.full(len(start.measured), 2.0 if start.privacy.neighbours == "replace-one" else 1.0)
+    is_replaced = start.privacy.neighbours == "replace-one"
+    return np.asarray(np.where(is_replaced & ~unchanged_by_replacing(start.measured), 2.0, 1.0))
 
 
 @unit_costs.register
 def _(start: MatrixPlan) -> Floats:
     rows = start.rows.dense()
-    if start.privacy.neighbours == "replace-one":
-        return np.asarray(np.maximum(rows.max(axis=1) - rows.min(axis=1), 1.0))
-    return np.asarray(np.maximum(np.abs(rows).max(axis=1), 1.0))
+    costs = {"add-remove": np.abs(rows).max(axis=1), "replace-one": rows.max(axis=1) - rows.min(axis=1)}
+    return np.asarray(np.maximum(np.max([costs[change] for change in start.privacy.row_changes], axis=0), 1.0))
 
 
 @singledispatch

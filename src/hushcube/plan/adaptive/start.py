@@ -53,7 +53,7 @@ class Measured:
     @classmethod
     def _tables(cls, request: Request, budgets: Budgets, people_epsilon: Fraction | None) -> Measured:
         privacy, measured = request.privacy, request.marginals
-        is_public = privacy.neighbours == "replace-one"
+        is_public = privacy.total_is_public
         if (is_public or people_epsilon is not None) and not len(measured.levels[0]):
             measured = Family(measured.sizes, [np.zeros((1, 0), np.int32), *measured.levels[1:]])
         s = np.ones(len(measured))
@@ -68,14 +68,14 @@ class Measured:
             {"basis": MARGINAL, "measured": measured},
             closed_form(s, np.ones(len(s)), pure=True) if budgets == "optimal" else np.ones(len(s)),
             fixed,
-            partial(cost.row_cost, MARGINAL, measured, pure=True, neighbours=privacy.neighbours),
+            partial(cost.person_row_cost, MARGINAL, measured, privacy=privacy),
         )
 
     @classmethod
     def _queries(cls, request: Request, queries: QueryTable) -> Measured:
         rows = queries.rows
         fixed = np.full(len(rows), np.nan)
-        if request.privacy.neighbours == "replace-one":
+        if request.privacy.total_is_public:
             fixed[row_cost.constant_rows(rows)] = np.inf
         groups = np.arange(len(rows))
         return cls(

@@ -68,7 +68,7 @@ class LatticePlan(Plan, kind="lattice"):
     def row_cost(self, budgets: Floats) -> Fraction:
         """The exact cost of one row."""
         privacy = self.privacy
-        return cost.row_cost(self.basis, self.measured, budgets, pure=privacy.is_pure, neighbours=privacy.neighbours)
+        return cost.person_row_cost(self.basis, self.measured, budgets, privacy)
 
     def proof_variance(self) -> Floats:
         """What the proof by smoothing adds."""

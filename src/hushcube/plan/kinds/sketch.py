@@ -164,6 +164,8 @@ def row_cost(throws: Throws, budgets: Floats, privacy: Privacy) -> Fraction:
     amounts = [Fraction(b) for b in budgets.tolist()]
     patterns = _changes(throws, pure=privacy.is_pure)
     costs = [sum((b * c for b, c in zip(amounts, line, strict=True)), Fraction(0)) for line in patterns]
+    if not privacy.total_is_public:  # rows may also come and go
+        costs.append(exact_sum(budgets))
     return max(costs, default=Fraction(0))
 
 

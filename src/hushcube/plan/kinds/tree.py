@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from hushcube.lattice.trees import Tree
 from hushcube.model.marginal import Marginal
-from hushcube.model.privacy import Privacy
+from hushcube.model.privacy import Neighbours, Privacy
 from hushcube.model.schema import Schema
 from hushcube.plan import calibrate
 from hushcube.plan.cost import ROUND_UP, exact_sum
@@ -191,7 +191,14 @@ def row_cost(
     trees: Sequence[Tree], wavelet: Sequence[bool], levels: Levels, budgets: Floats, privacy: Privacy
 ) -> Fraction:
     """The exact cost of one row, in epsilon or rho; under replace-one rounded up."""
-    if privacy.neighbours == "add-remove":
+    pure = privacy.is_pure
+    return max(_cost(trees, wavelet, levels, budgets, change, pure=pure) for change in privacy.row_changes)
+
+
+def _cost(
+    trees: Sequence[Tree], wavelet: Sequence[bool], levels: Levels, budgets: Floats, change: Neighbours, *, pure: bool
+) -> Fraction:
+    if change == "add-remove":
         if not np.isfinite(budgets).all():
             raise OverflowError("exact answers have no finite cost when rows are added or removed")
         return exact_sum(budgets)
@@ -199,7 +206,7 @@ def row_cost(
     if not np.isfinite(budgets[varying]).all():
         raise OverflowError("exact answers have no finite cost when a row is replaced")
     spent = np.where(varying, budgets, 0.0)
-    return Fraction(_largest_change(trees, wavelet, levels, spent, pure=privacy.is_pure)) * ROUND_UP
+    return Fraction(_largest_change(trees, wavelet, levels, spent, pure=pure)) * ROUND_UP
 
 
 def _largest_change(

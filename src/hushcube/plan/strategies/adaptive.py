@@ -60,7 +60,7 @@ class Adaptive(Strategy):
             return f"the queries are over {workload.queries.rows.width:,} cells, more than {MAX_CELLS:,}"
         if workload.queries is not None and (problem := integer_problem(workload.queries.rows)):
             return f"in the queries, {problem[0]}: {problem[1]}"
-        if rule.people_epsilon is not None and request.privacy.neighbours == "replace-one":
+        if rule.people_epsilon is not None and request.privacy.total_is_public:
             return "under replace-one the number of people is public: give --people, not --people-epsilon"
         if rule.people_epsilon is not None and workload.queries is not None:
             return "a noisy number of people is measured beside marginals only: give --people"

@@ -70,7 +70,9 @@ class Cube:
 
 def cube_of(request: Request) -> Cube:
     """The cuboids of a request; the same for every budget."""
-    any_budget = Privacy.of(epsilon=1, neighbours=request.privacy.neighbours)
+    privacy = request.privacy
+    several = min(privacy.rows_per_person, 2)  # whether a person may have several rows is all that matters
+    any_budget = Privacy.of(epsilon=1, neighbours=privacy.neighbours, rows_per_person=several)
     return _cube(replace(request, privacy=any_budget, options=Options()))
 
 
@@ -83,7 +85,7 @@ def _cube(request: Request) -> Cube:
     masks = [sum(bit.get(i, 0) for i in marginal) for marginal in marginals]
     single = tuple(i for i in used if sizes[i] == 1)
     public: tuple[Marginal, ...] = ()
-    if request.privacy.neighbours == "replace-one":
+    if request.privacy.total_is_public:
         constant = any(marginal and not mask for marginal, mask in zip(marginals, masks, strict=True))
         public = ((), single) if constant else ((),)
     numbers = {mask: number for number, mask in enumerate(sorted({mask for mask in masks if mask or not public}))}

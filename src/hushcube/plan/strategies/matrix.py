@@ -101,11 +101,11 @@ class _Measured:
         """All rows but zeros and, under replace-one, constants, whose place the total takes."""
         kept = np.diff(rows.starts) > 0
         public = np.zeros(len(rows), dtype=bool)
-        if request.privacy.neighbours == "replace-one":
+        if request.privacy.total_is_public:
             kept &= ~constant_rows(rows)
-        if not kept.any() and request.privacy.neighbours == "add-remove":
+        if not kept.any() and not request.privacy.total_is_public:
             raise BadInput("matrix", "all its rows are zero", "give rows that count something")
-        chosen = _chosen(rows, kept, total=request.privacy.neighbours == "replace-one")
+        chosen = _chosen(rows, kept, total=request.privacy.total_is_public)
         public = np.arange(len(chosen)) >= int(kept.sum())
         return cls(request, marginal, chosen, public, energies(request, marginal))
 

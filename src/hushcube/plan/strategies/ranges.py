@@ -199,7 +199,7 @@ def decide(
         solution = optimise(design, pure=request.privacy.is_pure)
         design, shares = solution.design, solution.budgets
     levels = design.levels
-    if request.privacy.neighbours == "replace-one":
+    if request.privacy.total_is_public:
         total = (levels == 0).all(axis=1)
         if not total.any():
             levels, shares = np.insert(levels, 0, 0, axis=0), np.insert(shares, 0, 1.0)

@@ -60,10 +60,10 @@ def decide(
     Optimal budgets are the closed form for s, or the given proportions where a search has found better ones; for the
     objective `max`, those found to have the least largest variance, never a larger one than the `start`, if given.
 
-    Under replace-one the total is public: it is measured too, for nothing.
+    Where one row replaces one row, the total is public: it is measured too, for nothing.
     The details may be a function of the measured sets and their budgets.
     """
-    if request.privacy.neighbours == "replace-one" and not len(measured.levels[0]):
+    if request.privacy.total_is_public and not len(measured.levels[0]):
         measured = Family(measured.sizes, [np.zeros((1, 0), np.int32), *measured.levels[1:]])
         s = np.concatenate([[0.0], s])
         proportions, start = (x if x is None else np.concatenate([[1.0], x]) for x in (proportions, start))

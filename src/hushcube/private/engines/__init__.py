@@ -28,6 +28,9 @@ class ExactCounts(ABC):
     def rows(self) -> int:
         """How many rows were counted."""
 
+    dropped: int = 0
+    """How many rows were left out because a person had more than counts; for the owner of the data only."""
+
     @abstractmethod
     def tables(self, marginals: NDArray[np.int32]) -> NDArray[np.int64]:
         """The tables of (m, k) marginals of one shape, as (m, *shape); k = 0 gives (m, 1), the total."""

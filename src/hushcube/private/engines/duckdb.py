@@ -18,6 +18,7 @@ from hushcube.errors import DataError
 from hushcube.model.attribute import Attribute
 from hushcube.model.schema import Schema
 from hushcube.private.engines import ExactCounts, Progress
+from hushcube.private.engines.bounding import bounded
 from hushcube.private.engines.coding import Codes, coder
 from hushcube.private.engines.counter import Counter
 from hushcube.private.engines.source import Opened, Source
@@ -39,17 +40,21 @@ class DuckDBEngine:
         used = sorted({int(i) for marginals in wanted for i in np.unique(marginals)})
         attributes = [schema.attributes[i] for i in used]
         sizes = [attribute.size for attribute in attributes]
-        with self.source.open([attribute.source_column for attribute in attributes]) as data:
+        unit, dropped = schema.unit, 0
+        columns = [attribute.source_column for attribute in attributes]
+        with self.source.open([*columns, *([unit.column] if unit else [])]) as data:
+            if unit is not None:
+                data, dropped = bounded(data, unit)
             if not used:
-                return _only_total(data, progress)
+                return _only_total(data, dropped, progress)
             counter = Counter(wanted, schema.sizes, data.rows)
             largest = np.zeros(len(used), dtype=np.int64)
             seen = 0
-            for columns in coded(data, attributes):
-                largest = np.maximum(largest, [column.max(initial=0) for column in columns])
+            for codes in coded(data, attributes):
+                largest = np.maximum(largest, [column.max(initial=0) for column in codes])
                 if (largest < sizes).all():
-                    counter.add(dict(zip(used, columns, strict=True)), len(columns[0]))
-                seen += len(columns[0])
+                    counter.add(dict(zip(used, codes, strict=True)), len(codes[0]))
+                seen += len(codes[0])
                 if progress and data.rows:
                     progress(min(1.0, seen / data.rows))
         # Only now, so that which attribute is named does not depend on the order of the rows.
@@ -58,7 +63,9 @@ class DuckDBEngine:
                 raise refused(attribute, missing=top == attribute.size)
         if progress:
             progress(1.0)
-        return counter.finish()
+        counts = counter.finish()
+        counts.dropped = dropped
+        return counts
 
 
 def refused(attribute: Attribute, *, missing: bool) -> DataError:
@@ -92,10 +99,12 @@ def _read_ahead(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
             yield batch
 
 
-def _only_total(data: Opened, progress: Progress | None) -> ExactCounts:
+def _only_total(data: Opened, dropped: int, progress: Progress | None) -> ExactCounts:
     found: Any = data.relation.aggregate("count(*) AS n").fetchall()
     counter = Counter([], (), None)
     counter.add({}, int(found[0][0]))
     if progress:
         progress(1.0)
-    return counter.finish()
+    counts = counter.finish()
+    counts.dropped = dropped
+    return counts

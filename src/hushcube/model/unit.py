@@ -1,0 +1,56 @@
+"""Whose data is protected: the rows of one person, found by a column, of which at most so many count."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal, get_args
+
+from hushcube.errors import SchemaError
+from hushcube.model.attribute import short
+from hushcube.model.privacy import MAX_ROWS_PER_PERSON
+
+Missing = Literal["error", "own"]
+MISSING: Final[tuple[Missing, ...]] = get_args(Missing)
+KEYS: Final = ("unit", "max_rows", "unit_missing")
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A person is all rows with one value in `column`; of more than `max_rows` rows some are left out at random.
+
+    Rows without a value are refused (`error`), or each is a person of its own (`own`).
+
+    >>> Unit.from_dict({"unit": "patient", "max_rows": 4})
+    Unit(column='patient', max_rows=4, missing='error')
+    """
+
+    column: str
+    max_rows: int
+    missing: Missing = "error"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.column, str) or not self.column:
+            raise SchemaError("unit", "must be a column name", "write for example `unit: patient_id`")
+        most = self.max_rows
+        if isinstance(most, bool) or not isinstance(most, int) or not 1 <= most <= MAX_ROWS_PER_PERSON:
+            fix = f"give a whole number from 1 to {MAX_ROWS_PER_PERSON:,}: the noise grows with it"
+            raise SchemaError("max_rows", f"{short(most)} is not a number of rows", fix)
+        if self.missing not in MISSING:
+            raise SchemaError("unit_missing", f"{short(self.missing)} is unknown", "write `error` or `own`")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The keys of the schema's YAML form."""
+        told = {} if self.missing == "error" else {"unit_missing": self.missing}
+        return {"unit": self.column, "max_rows": self.max_rows, **told}
+
+    @classmethod
+    def from_dict(cls, raw: Mapping[str, Any]) -> Unit | None:
+        """Read the keys of a schema; None where it declares no unit."""
+        given = [key for key in KEYS if key in raw]
+        if not given:
+            return None
+        for key, example in (("unit", "unit: patient_id"), ("max_rows", "max_rows: 4")):
+            if key not in raw:
+                raise SchemaError(key, f"is missing beside {given[0]}", f"add it, for example `{example}`")
+        return cls(raw["unit"], raw["max_rows"], raw.get("unit_missing", "error"))
