@@ -174,7 +174,7 @@ def measure_tables(data, task, points, runs, epsilons, deltas, steps):
     counts = exact_counts(data.schema, task, data.people)
     wanted = [(name, METHODS[name], epsilon, DELTA) for epsilon in epsilons for name in METHODS]
     wanted += [(name, METHODS[name], chosen.centre, d) for d in deltas if d != DELTA for name in METHODS]
-    wanted += [(name, method, chosen.centre, DELTA) for name, method in steps.items()]
+    wanted += [(name, method, chosen.centre, d) for d in (DELTA, *deltas[:1]) for name, method in steps.items()]
     orders = [(*order, chosen.first_share) for order in wanted]
     if task == "1-way":
         orders += [("twophase", METHODS["twophase"], chosen.centre, DELTA, share) for share in SHARES]

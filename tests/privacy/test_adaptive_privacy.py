@@ -204,23 +204,25 @@ def exact_cost(made):
     for owner, rate in zip(owners, made.budgets.tolist(), strict=True):
         if math.isfinite(rate):
             totals[owner] += Fraction(rate)
-    is_replace = made.privacy.neighbours == "replace-one"
+    comes_and_goes = made.privacy.neighbours == "add-remove" or made.privacy.rows_per_person > 1
+    is_replaced = made.privacy.neighbours == "replace-one"
     if not isinstance(under, MatrixPlan):
-        return (2 if is_replace else 1) * sum(totals)
+        varying = [any(made.schema.sizes[i] > 1 for i in marginal) for marginal in under.measured]
+        moved = sum((t for t, varies in zip(totals, varying, strict=True) if varies), Fraction(0))
+        return max(sum(totals) if comes_and_goes else Fraction(0), 2 * moved if is_replaced else Fraction(0))
     S = under.rows.dense().astype(int)
     columns = [[int(x) for x in column] for column in S.T]
-    moves = (
-        [[a - b for a, b in zip(one, two, strict=True)] for one, two in combinations(columns, 2)]
-        if is_replace
-        else columns
-    )
+    moves = columns if comes_and_goes else []
+    if is_replaced:
+        pairs = combinations(columns, 2)
+        moves = [*moves, *([a - b for a, b in zip(one, two, strict=True)] for one, two in pairs)]
     return max((sum(t * abs(x) for t, x in zip(totals, move, strict=True)) for move in moves), default=Fraction(0))
 
 
 def is_public(made):
     """Groups that no replacement moves, and that alone may be published exactly."""
     under = made.underlying if isinstance(made, RepeatedPlan) else made
-    if made.privacy.neighbours == "add-remove":
+    if made.privacy.neighbours == "add-remove" or made.privacy.rows_per_person > 1:
         return [False] * under.groups
     if isinstance(under, MatrixPlan):
         return [len(set(row)) == 1 for row in under.rows.dense().tolist()]

@@ -50,13 +50,24 @@ def garbled(path, level, levels, seed):
 
 def exact_cost(start, rates):
     """What rates cost a row of data, from the definition: the largest change in L1, weighted by rates."""
+    return max(_cost(start, rates, change) for change in changes_of(start.privacy))
+
+
+def changes_of(privacy):
+    """A person with several rows may also be replaced by one with fewer."""
+    several = privacy.neighbours == "replace-one" and privacy.rows_per_person > 1
+    return ("add-remove", "replace-one") if several else (privacy.neighbours,)
+
+
+def _cost(start, rates, change):
     if not isinstance(start, MatrixPlan):
-        factor = 2 if start.privacy.neighbours == "replace-one" else 1
-        return factor * sum((Fraction(rate) for rate in rates.tolist() if np.isfinite(rate)), Fraction(0))
+        pairs = zip(start.measured, rates.tolist(), strict=True)
+        moved = [Fraction(r) for A, r in pairs if change == "add-remove" or any(start.schema.sizes[i] > 1 for i in A)]
+        return (2 if change == "replace-one" else 1) * sum(moved, Fraction(0))
     S = start.rows.dense().astype(int).tolist()
     rows = [(row, Fraction(rate)) for row, rate in zip(S, rates.tolist(), strict=True) if np.isfinite(rate)]
     cells = range(start.rows.width)
-    if start.privacy.neighbours == "add-remove":
+    if change == "add-remove":
         return max(sum((rate * abs(row[c]) for row, rate in rows), Fraction(0)) for c in cells)
     pairs = combinations(cells, 2)
     return max((sum((rate * abs(row[a] - row[b]) for row, rate in rows), Fraction(0)) for a, b in pairs), default=0)
