@@ -5,7 +5,7 @@ how many the tables took together. `plain` is the loop of Figure 4 as it stands:
 NoiseDown for its cells (numpy, floats), and renew its priority; a few hundred steps of every table are timed, and
 multiplied by the steps that our run took. `ratio` is its time over ours in the same process. The paper's own program
 took 5 s for the one-way and 15 minutes for the two-way marginals, with 100,000 levels, on a machine of 2011. Each case
-runs in a process of its own; peak memory includes about 0.2 GB of Python and its packages, and the exact tables.
+runs in a process of its own; peak memory includes about 0.08 GB of Python and its packages, and the exact tables.
 """
 
 from __future__ import annotations

@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,10 +67,7 @@ class NoisePaths:
     def __init__(self, grid: Grid) -> None:
         self._rates = grid.rates
         self._S: Floats = 2 * np.sinh(grid.rates / 2) ** 2
-
-    @cached_property
-    def _laws(self) -> Laws:
-        return Laws([Fraction(rate) for rate in self._rates.tolist()])
+        self._laws = Laws(grid.rates)
 
     def draw(self, truth: Ints, entropy: Entropy) -> Path:
         """Noisy versions of exact answers at every level."""

@@ -99,14 +99,34 @@ class Law:
                 return low
 
 
-def constants(rates: list[Fraction], low_bits: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def splits(rates: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return `split` of each rate, for floats: exact, since comparing floats and taking them apart is.
+
+    >>> rates = np.array([2.0**-22, 2.0**-23, 0.75 * 2.0**-30])
+    >>> splits(rates).tolist() == [split(Fraction(rate)) for rate in rates]
+    True
+    """
+    if (rates * MAX_SCALE < 1).any():
+        raise ValueError(f"rates must be at least 2**-52 so that int64 holds the noise, not {rates.min()}")
+    mantissas, exponents = np.frexp(rates)  # 1 / rate lies above 2**-exponent, and reaches twice that for 1/2
+    lengths = 1 - exponents + (mantissas == 0.5)
+    return np.where(rates * SPLIT_SCALE >= 1, 0, lengths - _COARSE_LOG2).astype(np.int64)
+
+
+def constants(
+    near: NDArray[np.float64], low_bits: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the scale of what is inverted, and ln of the factor of p**k in its tail: 0 for a split law."""
     # A rate above 2**10 makes the floor 0 as soon as U has a digit; the estimate says so for 2**10 as well.
-    # Integers, as Fractions would cost more than the draws of a short row.
-    pairs = ((rate.numerator, rate.denominator) for rate in rates)
-    near = np.array([n / d if n < d << 10 else 1024.0 for n, d in pairs])
+    near = np.minimum(near, 1024.0)
     scale = 2.0**-low_bits / near
     return scale, np.where(low_bits, 0.0, -np.log1p(np.expm1(-near) / 2))
+
+
+def nearest(rates: list[Fraction]) -> NDArray[np.float64]:
+    """Return the rates as floats, at most 2**10; from integers, as Fractions would cost more than a short row."""
+    pairs = ((rate.numerator, rate.denominator) for rate in rates)
+    return np.array([n / d if n < d << 10 else 1024.0 for n, d in pairs], np.float64)
 
 
 def estimate(
@@ -140,10 +160,18 @@ def accepted_at_once() -> int:
 class Laws:
     """Laws of several rates, with the filter's constants as arrays; made exact only where that is needed."""
 
-    def __init__(self, rates: list[Fraction]) -> None:
-        self.rates = rates
-        self.low_bits = np.array([split(rate) for rate in rates], np.int64)
-        self.scale, self.log_top = constants(rates, self.low_bits)
+    def __init__(self, rates: list[Fraction] | NDArray[np.float64]) -> None:
+        """Floats stand for themselves: a hundred thousand of them cost little, if few are ever needed exactly."""
+        self._rates = rates
+        if isinstance(rates, np.ndarray):
+            near, self.low_bits = rates, splits(rates)
+        else:
+            near, self.low_bits = nearest(rates), np.array([split(rate) for rate in rates], np.int64)
+        self.scale, self.log_top = constants(near, self.low_bits)
+
+    def law(self, which: int) -> Law:
+        """Return one of them, exactly."""
+        return Law.of(Fraction(self._rates[which]))
 
     def draw(self, index: NDArray[np.intp], columns: int, entropy: Entropy) -> NDArray[np.int64]:
         """Return one block of noise; row r has law index[r]."""
@@ -179,7 +207,7 @@ class Laws:
             finer, sure = estimate(known, SECOND_BITS, scale[row], log_top[row])
             for i in np.flatnonzero(~sure).tolist():
                 uniform = LazyUniform(entropy, int(known[i]), SECOND_BITS)
-                finer[i] = Law.of(self.rates[index[row[i]]]).invert(uniform)
+                finer[i] = self.law(int(index[row[i]])).invert(uniform)
             k.ravel()[open_] = finer
         return k
 
@@ -192,7 +220,7 @@ class Laws:
         low = words.view(np.int64) & ((1 << low_bits) - 1)
         v = words >> np.uint64(64 - TEST_BITS)  # the top digits, none of them shared with L
         for row, column in np.argwhere(v >= accepted_at_once()).tolist():
-            law = Law.of(self.rates[index[row]])
+            law = self.law(int(index[row]))
             uniform = LazyUniform(entropy, int(v[row, column]), TEST_BITS)
             if not uniform.is_below(law.low_weight(int(low[row, column]))):
                 low[row, column] = law.low_digits(entropy)

@@ -17,9 +17,12 @@ from hushcube.private.noise.laplace import (
     SECOND_BITS,
     TEST_BITS,
     Law,
+    Laws,
     constants,
     estimate,
+    nearest,
     split,
+    splits,
 )
 
 RATES = [Fraction(1, 1000), Fraction(0.1), Fraction(1, 3), Fraction(1), Fraction(2.5), Fraction(20)]
@@ -33,7 +36,7 @@ known_bits = st.sampled_from([FIRST_BITS, SECOND_BITS])
 
 
 def filtered(rate, digits, bits):
-    scale, log_top = constants([rate], np.array([split(rate)]))
+    scale, log_top = constants(nearest([rate]), np.array([split(rate)]))
     k, sure = estimate(np.array([digits]), bits, scale, log_top)
     return int(k[0]), bool(sure[0])
 
@@ -108,7 +111,7 @@ def test_the_filter_decides_almost_everything():
     words = SeededEntropy(5).half_words(100_000) >> np.uint32(1)
     for scale, share in [(1, 1e-4), (1000, 1e-3), (10**6, 0.05), (10**12, 0.06)]:
         rate = Fraction(1, scale)
-        constant = constants([rate], np.array([split(rate)]))
+        constant = constants(nearest([rate]), np.array([split(rate)]))
         assert (~estimate(words, FIRST_BITS, *constant)[1]).mean() <= share
 
 
@@ -116,7 +119,7 @@ def test_the_filter_decides_almost_everything():
 def test_the_slow_path_gives_the_same_draws_from_the_same_digits(rate, monkeypatch):
     words = SeededEntropy(11).half_words(1500)
     fast = discrete_laplace([rate], 1500, ScriptedEntropy(words))
-    constant = constants([rate], np.array([0]))
+    constant = constants(nearest([rate]), np.array([0]))
     sure = estimate(words >> np.uint32(1), FIRST_BITS, *constant)[1]
     unsure = lambda *arguments: (estimate(*arguments)[0] * 0 - 7, np.zeros_like(arguments[0], bool))  # noqa: E731
     monkeypatch.setattr(laplace, "estimate", unsure)
@@ -160,3 +163,18 @@ def test_splitting_gives_the_same_law(monkeypatch):
 def test_a_draw_that_does_not_fit_is_refused():
     with pytest.raises(OverflowError, match="int64"):
         Law.of(Fraction(1, MAX_SCALE)).invert(LazyUniform(SeededEntropy(1), 1, 1 << 14))
+
+
+@given(st.lists(st.floats(2.0**-51, 4096.0), min_size=1, max_size=20))
+def test_laws_of_floats_are_those_of_the_fractions_they_are(values):
+    exact = [Fraction(value) for value in values]
+    floats, fractions = Laws(np.array(values)), Laws(exact)
+    assert splits(np.array(values)).tolist() == [split(rate) for rate in exact]
+    for name in ("low_bits", "scale", "log_top"):
+        assert getattr(floats, name).tolist() == getattr(fractions, name).tolist()
+    assert [floats.law(i) for i in range(len(values))] == [fractions.law(i) for i in range(len(values))]
+
+
+def test_rates_that_are_too_small_are_refused_as_floats_too():
+    with pytest.raises(ValueError, match="at least"):
+        Laws(np.array([1.0, 2.0**-53]))
