@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, get_args
@@ -20,10 +20,11 @@ from numpy.typing import NDArray
 
 from hushcube.errors import BadInput
 from hushcube.model.form import QueryTable
-from hushcube.model.privacy import Number, Privacy
+from hushcube.model.privacy import Number, Privacy, exact_number
 from hushcube.model.queries import query_table
 from hushcube.model.schema import Schema
 from hushcube.model.workload import Workload
+from hushcube.plan.cube import COUNT, CubePlan, make_cube, plain
 from hushcube.plan.inverse import Found, find_budget
 from hushcube.plan.options import Options
 from hushcube.plan.plan import Budgets, Plan, Recovery
@@ -36,6 +37,7 @@ from hushcube.plan.what_if import what_if as compare_budgets
 from hushcube.recover.faces.clock import Clock
 from hushcube.recover.faces.value import FaceValue
 from hushcube.release.bundle import add_face, open_bundle, write
+from hushcube.release.cube import CubeRelease
 from hushcube.release.faces import PublishedFace
 from hushcube.release.output import check_output
 from hushcube.release.release import Release
@@ -100,6 +102,61 @@ def plan(
         recovery=recovery,
         options=options,
     ).chosen
+
+
+def plan_cube(
+    schema: Schema,
+    workload: str | Sequence[str],
+    measures: str | Sequence[str],
+    *,
+    neighbours: str,
+    epsilon: Number | None = None,
+    rho: Number | None = None,
+    delta: Number | None = None,
+    rows_per_person: int | None = None,
+    shares: Mapping[str, Number] | None = None,
+    strategy: str = "auto",
+    budgets: Budgets | None = None,
+    recovery: Recovery | None = None,
+    options: Options = _DEFAULT,
+) -> CubePlan:
+    """Plan counts, sums and averages of the same tables under one guarantee; no data, no cost.
+
+    `measures` are words such as `avg(wage)` and `sum(days)`; `shares` divides the guarantee among `count` and the
+    measures, or else it is divided so that averages err least.
+    """
+    rows = schema.rows_per_person(rows_per_person)
+    privacy = Privacy.of(epsilon=epsilon, rho=rho, delta=delta, neighbours=neighbours, rows_per_person=rows)
+    asked = Workload.parse(workload, plain(schema))
+
+    def make(part: Privacy) -> Plan:
+        request = Request(asked, part, options)
+        return compare_plans(request, strategy=strategy, budgets=budgets, recovery=recovery).chosen
+
+    given = None if shares is None else {name: exact_number("shares", share) for name, share in shares.items()}
+    return make_cube(privacy, schema, [measures] if isinstance(measures, str) else measures, given, make)
+
+
+def release_cube(
+    plan: CubePlan,
+    data: object,
+    *,
+    query: str | None = None,
+    seed: int | None = None,
+    progress: Progress | None = None,
+    tell_owner: Callable[[str], None] | None = None,
+) -> CubeRelease:
+    """Measure a cube on data, once: counts, sums and averages of the same rows, in memory."""
+    from hushcube.private.engines import open_source
+    from hushcube.private.measure import carry_out_cube
+    from hushcube.private.noise import SeededEntropy
+
+    _check_seed(seed)
+    entropy = None if seed is None else SeededEntropy(seed)
+    engine = open_source(data, query=query)
+    parts = carry_out_cube(plan, engine, entropy=entropy, progress=progress, tell_owner=tell_owner)
+    releases = {name: Release.of(*part) for name, part in parts.items()}
+    return CubeRelease(plan, releases.pop(COUNT), releases)
 
 
 def find_plan(
@@ -183,10 +240,7 @@ def release(
     from hushcube.private.noise import SeededEntropy
     from hushcube.recover.faces.face import check_face
 
-    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or seed < 0):
-        raise BadInput(
-            "seed", "is not a whole number of at least 0", "give such a number, or none: seeds are for tests"
-        )
+    _check_seed(seed)
     folder = None if out is None else Path(out)
     if folder is not None:
         check_output(folder)
@@ -259,6 +313,13 @@ def synthesize(
     if out is not None:
         write_people(people.codes, opened.schema, Path(out))
     return people
+
+
+def _check_seed(seed: int | None) -> None:
+    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or seed < 0):
+        raise BadInput(
+            "seed", "is not a whole number of at least 0", "give such a number, or none: seeds are for tests"
+        )
 
 
 def _silent(_stage: str, _share: float) -> None:

@@ -58,7 +58,7 @@ class Attribute:
     column: str | None = None
 
     def __post_init__(self) -> None:
-        _check_name(self.name)
+        check_name(self.name, "attribute")
         where = f"attribute {self.name!r}"
         declared = [
             k for k, v in zip(KINDS, (self.values, self.range, self.bins, self.codes), strict=True) if v is not None
@@ -200,18 +200,19 @@ class Attribute:
         )
 
 
-def _check_name(name: Any) -> None:
+def check_name(name: Any, kind: str) -> None:
+    """Refuse what cannot name an attribute or a measure in workload words."""
     if not _is_label(name) or name != name.strip() or len(name) > 200:
-        raise SchemaError("attribute name", f"{short(name)} is not a name", "use a non-empty text without outer blanks")
+        raise SchemaError(f"{kind} name", f"{short(name)} is not a name", "use a non-empty text without outer blanks")
     bad = sorted(set(name) & _RESERVED)
     if bad:
         raise SchemaError(
-            f"attribute {name!r}",
+            f"{kind} {name!r}",
             f"its name holds {bad[0]!r}, which workload words use",
             "rename it, and give `column:`",
         )
     if _WORKLOAD_WORD.fullmatch(name):
-        raise SchemaError(f"attribute {name!r}", "its name is a workload word", "rename it, and give `column:`")
+        raise SchemaError(f"{kind} {name!r}", "its name is a workload word", "rename it, and give `column:`")
 
 
 def _check_values(where: str, values: Any) -> None:

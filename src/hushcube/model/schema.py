@@ -10,10 +10,11 @@ from typing import Any
 
 import yaml
 
-from hushcube.errors import SchemaError, WorkloadError
+from hushcube.errors import PrivacyError, SchemaError, WorkloadError
 from hushcube.model.attribute import Attribute
 from hushcube.model.marginal import Marginal
-from hushcube.model.unit import KEYS, Unit
+from hushcube.model.measure import Measure
+from hushcube.model.unit import KEYS, MAX_ROWS, Unit
 from hushcube.model.yaml_files import read_yaml
 
 MAX_ATTRIBUTES = 2_000
@@ -40,6 +41,8 @@ class Schema:
     name: str = "data"
     unit: Unit | None = None
     """Whose rows belong together; without it, a row is a person, or a person has no more rows than promised."""
+    measures: tuple[Measure, ...] = ()
+    """Numbers that rows carry, to be summed and averaged."""
 
     def __post_init__(self) -> None:
         if not self.attributes:
@@ -53,10 +56,11 @@ class Schema:
                 "attributes", f"together they have more than {MAX_LABELS:,} values", "declare coarser values or bins"
             )
         seen: set[str] = set()
-        for attribute in self.attributes:
-            if attribute.name in seen:
-                raise SchemaError(f"attribute {attribute.name!r}", "is declared twice", "declare each attribute once")
-            seen.add(attribute.name)
+        for kind, declared in (("attribute", self.attributes), ("measure", self.measures)):
+            for one in declared:
+                if one.name in seen:
+                    raise SchemaError(f"{kind} {one.name!r}", "is declared twice", f"declare each {kind} once")
+                seen.add(one.name)
 
     def __len__(self) -> int:
         return len(self.attributes)
@@ -104,8 +108,18 @@ class Schema:
     def rows_per_person(self, promised: int | None) -> int:
         """How many rows of a person count: as promised, or as the unit keeps; one unless told otherwise."""
         if promised is not None:
+            if promised > MAX_ROWS:
+                raise PrivacyError("rows_per_person", f"is above {MAX_ROWS:,}", "bound the rows of a person")
             return promised
         return 1 if self.unit is None else self.unit.max_rows
+
+    def measure(self, name: str) -> Measure:
+        """A measure by its name."""
+        for measure in self.measures:
+            if measure.name == name:
+                return measure
+        known = ", ".join(measure.name for measure in self.measures) or "none; declare it under `measures:`"
+        raise WorkloadError("measure", f"{name!r} is not in the schema", f"use one of: {known}")
 
     def describe(self, marginal: Marginal) -> str:
         """A marginal as a workload word; the total is `total`."""
@@ -114,34 +128,43 @@ class Schema:
     def to_dict(self) -> dict[str, Any]:
         """The declaration with the keys of the YAML form."""
         unit = {} if self.unit is None else self.unit.to_dict()
-        return {"name": self.name, **unit, "attributes": [attribute.to_dict() for attribute in self.attributes]}
+        told = {"name": self.name, **unit, "attributes": [attribute.to_dict() for attribute in self.attributes]}
+        return told if not self.measures else {**told, "measures": [measure.to_dict() for measure in self.measures]}
 
     @classmethod
     def from_dict(cls, raw: Any) -> Schema:
         """Read the YAML form; the offending key is named."""
         if not isinstance(raw, Mapping):
             raise SchemaError("schema", "must be a mapping", "start it with `name:` and `attributes:`")
-        unknown = sorted(str(key) for key in raw.keys() - {"name", "attributes", *KEYS})
+        unknown = sorted(str(key) for key in raw.keys() - {"name", "attributes", "measures", *KEYS})
         if unknown:
-            fix = f"use only name, attributes, {', '.join(KEYS)}"
+            fix = f"use only name, attributes, measures, {', '.join(KEYS)}"
             raise SchemaError("schema", f"has the unknown key {unknown[0][:40]!r}", fix)
         attributes = raw.get("attributes")
         if not isinstance(attributes, list):
             raise SchemaError("attributes", "must be a list", "write `attributes:` and one `- {name: ...}` for each")
         read = tuple(Attribute.from_dict(item, where=f"attribute {i + 1}") for i, item in enumerate(attributes))
-        return cls(read, raw.get("name", "data"), Unit.from_dict(raw))
+        measures = raw.get("measures", [])
+        if not isinstance(measures, list):
+            raise SchemaError("measures", "must be a list", "write `measures:` and one `- {name: ...}` for each")
+        summed = tuple(Measure.from_dict(item, where=f"measure {i + 1}") for i, item in enumerate(measures))
+        return cls(read, raw.get("name", "data"), Unit.from_dict(raw), summed)
 
     def to_yaml(self) -> str:
-        """The YAML form, one attribute a line."""
-        items = (
-            yaml.safe_dump(item, default_flow_style=True, width=math.inf, allow_unicode=True, sort_keys=False).strip()
-            for item in self.to_dict()["attributes"]
-        )
-        head = {key: value for key, value in self.to_dict().items() if key != "attributes"}
-        lines = "".join(f"  - {item}\n" for item in items)
-        return yaml.safe_dump(head, allow_unicode=True, sort_keys=False) + "attributes:\n" + lines
+        """The YAML form, one attribute or measure a line."""
+        told = self.to_dict()
+        lists = [key for key in ("attributes", "measures") if key in told]
+        head = {key: value for key, value in told.items() if key not in lists}
+        text = yaml.safe_dump(head, allow_unicode=True, sort_keys=False)
+        for key in lists:
+            text += f"{key}:\n" + "".join(f"  - {_line(item)}\n" for item in told[key])
+        return text
 
     @classmethod
     def from_yaml(cls, text: str) -> Schema:
         """Read a schema file's text."""
         return cls.from_dict(read_yaml(text, "schema", SchemaError, "write a flat list of attributes"))
+
+
+def _line(item: dict[str, Any]) -> str:
+    return yaml.safe_dump(item, default_flow_style=True, width=math.inf, allow_unicode=True, sort_keys=False).strip()

@@ -8,10 +8,10 @@ from typing import Any, Final, Literal, get_args
 
 from hushcube.errors import SchemaError
 from hushcube.model.attribute import short
-from hushcube.model.privacy import MAX_ROWS_PER_PERSON
 
 Missing = Literal["error", "own"]
 MISSING: Final[tuple[Missing, ...]] = get_args(Missing)
+MAX_ROWS: Final = 1_000_000
 KEYS: Final = ("unit", "max_rows", "unit_missing")
 
 
@@ -33,8 +33,8 @@ class Unit:
         if not isinstance(self.column, str) or not self.column:
             raise SchemaError("unit", "must be a column name", "write for example `unit: patient_id`")
         most = self.max_rows
-        if isinstance(most, bool) or not isinstance(most, int) or not 1 <= most <= MAX_ROWS_PER_PERSON:
-            fix = f"give a whole number from 1 to {MAX_ROWS_PER_PERSON:,}: the noise grows with it"
+        if isinstance(most, bool) or not isinstance(most, int) or not 1 <= most <= MAX_ROWS:
+            fix = f"give a whole number from 1 to {MAX_ROWS:,}: the noise grows with it"
             raise SchemaError("max_rows", f"{short(most)} is not a number of rows", fix)
         if self.missing not in MISSING:
             raise SchemaError("unit_missing", f"{short(self.missing)} is unknown", "write `error` or `own`")

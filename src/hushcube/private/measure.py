@@ -12,6 +12,8 @@ from typing import Final
 
 from hushcube.errors import DataError
 from hushcube.model.measurement import Measurement
+from hushcube.model.schema import Schema
+from hushcube.plan.cube import COUNT, CubePlan
 from hushcube.plan.kinds import AdaptivePlan
 from hushcube.plan.plan import Plan
 from hushcube.private.adaptive.run import run
@@ -36,10 +38,7 @@ def carry_out(
     With them comes the plan as it was carried out: the plan itself, unless it adapts to its noisy answers.
     """
     counts = count(plan, engine, progress=progress)
-    if tell_owner is not None and counts.dropped:
-        unit = plan.schema.unit
-        most = "" if unit is None else f": more than {unit.max_rows} of one {unit.column!r}"
-        tell_owner(f"{counts.dropped:,} rows were left out{most} (exact, for the owner of the data only)")
+    _tell(plan.schema, counts, tell_owner)
     return draw(plan, counts, entropy=entropy, progress=progress)
 
 
@@ -50,13 +49,35 @@ def measure(
     return carry_out(plan, engine, entropy=entropy, progress=progress)[1]
 
 
+def carry_out_cube(
+    plan: CubePlan,
+    engine: Engine,
+    *,
+    entropy: Entropy | None = None,
+    progress: Report | None = None,
+    tell_owner: Callable[[str], None] | None = None,
+) -> dict[str, tuple[Plan, Measurement]]:
+    """The parts of a cube with their noisy answers: one scan, so that counts and sums are of the same rows."""
+    parts = {COUNT: plan.count, **plan.sums}
+    counted = {group.tobytes(): group for part in parts.values() for group in part.counted}
+    measures = [plan.schema.measure(name) for name in plan.sums]
+    report = progress or _silent
+    report("counting", 0.0)
+    counts = engine.count(
+        plan.schema, list(counted.values()), measures=measures, progress=lambda share: report("counting", share)
+    )
+    _check_rows(counts)
+    _tell(plan.schema, counts, tell_owner)
+    exact = {COUNT: counts, **counts.sums}
+    return {name: draw(part, exact[name], entropy=entropy, progress=progress) for name, part in parts.items()}
+
+
 def count(plan: Plan, engine: Engine, *, progress: Report | None = None) -> ExactCounts:
     """The exact counts that a plan needs."""
     report = progress or _silent
     report("counting", 0.0)
     counts = engine.count(plan.schema, plan.counted, progress=lambda share: report("counting", share))
-    if counts.rows > MAX_ROWS:
-        raise DataError("data", "there are more than 2^34 rows", "release parts of the data separately")
+    _check_rows(counts)
     return counts
 
 
@@ -69,6 +90,17 @@ def draw(
     if isinstance(plan, AdaptivePlan):
         return run(plan, counts, entropy, report)
     return plan, Measurement(plan.digest, noisy_values(plan, counts, entropy, report), private=entropy.private)
+
+
+def _check_rows(counts: ExactCounts) -> None:
+    if counts.rows > MAX_ROWS:
+        raise DataError("data", "there are more than 2^34 rows", "release parts of the data separately")
+
+
+def _tell(schema: Schema, counts: ExactCounts, tell_owner: Callable[[str], None] | None) -> None:
+    if tell_owner is not None and counts.dropped:
+        most = "" if schema.unit is None else f": more than {schema.unit.max_rows} of one {schema.unit.column!r}"
+        tell_owner(f"{counts.dropped:,} rows were left out{most} (exact, for the owner of the data only)")
 
 
 def _silent(_stage: str, _share: float) -> None:

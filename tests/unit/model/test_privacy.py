@@ -38,7 +38,7 @@ def test_budgets_mean_the_decimal_that_is_written(tenth):
         ({"rows_per_person": 0}, "rows_per_person"),
         ({"rows_per_person": 1.5}, "rows_per_person"),
         ({"rows_per_person": True}, "rows_per_person"),
-        ({"rows_per_person": 10**9}, "rows_per_person"),
+        ({"rows_per_person": 2**60}, "rows_per_person"),
     ],
     ids=str,
 )

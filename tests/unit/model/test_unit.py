@@ -49,6 +49,8 @@ def test_what_is_wrong_with_a_unit_is_named(old, new, field):
 def test_the_unit_decides_how_many_rows_a_person_has():
     schema = Schema((Attribute(name="a", codes=2),), "x", Unit("id", 3))
     assert schema.rows_per_person(None) == 3
+    with pytest.raises(PrivacyError, match="rows_per_person"):
+        schema.rows_per_person(10**9)
     assert Schema((Attribute(name="a", codes=2),)).rows_per_person(None) == 1
     for rows in (1, 2, 4):
         privacy = Privacy.of(epsilon=1, neighbours="add-remove", rows_per_person=rows)

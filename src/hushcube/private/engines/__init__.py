@@ -6,12 +6,14 @@ This is the contract. What an engine returns is exact, hence secret: it never le
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hushcube.model.measure import Measure
 from hushcube.model.schema import Schema
 
 __all__ = ["Engine", "ExactCounts", "Progress", "open_source"]
@@ -30,6 +32,8 @@ class ExactCounts(ABC):
 
     dropped: int = 0
     """How many rows were left out because a person had more than counts; for the owner of the data only."""
+    sums: Mapping[str, ExactCounts] = MappingProxyType({})
+    """Of each measure asked for: tables of the sums of its integers over the same rows."""
 
     @abstractmethod
     def tables(self, marginals: NDArray[np.int32]) -> NDArray[np.int64]:
@@ -43,7 +47,12 @@ class Engine(Protocol):
     """Whatever can count."""
 
     def count(
-        self, schema: Schema, wanted: Sequence[NDArray[np.int32]], *, progress: Progress | None = None
+        self,
+        schema: Schema,
+        wanted: Sequence[NDArray[np.int32]],
+        *,
+        measures: Sequence[Measure] = (),
+        progress: Progress | None = None,
     ) -> ExactCounts:
         """Read the rows once; `wanted` holds all marginals to be asked for, an (m, k) array for each k."""
         ...

@@ -13,6 +13,8 @@ from hushcube.private.engines import ExactCounts
 from hushcube.private.engines.cover import CoverCounts, choose, row_cost
 from hushcube.private.engines.kernels import Columns, RowCounts
 
+Weights = NDArray[np.int64]
+
 KEPT_BYTES: Final = 1 << 25
 """Rows beyond this are counted as they pass, where the tables can be held."""
 HELD_CELLS: Final = 1 << 27
@@ -30,18 +32,18 @@ class Counter:
         self._wanted = wanted
         self._sizes = sizes
         self._expected = expected_rows
-        self._kept: list[tuple[Columns, int]] = []
+        self._kept: list[tuple[Columns, int, Weights | None]] = []
         self._kept_bytes = 0
         self._cover: CoverCounts | None = None
         self._decided = False
 
-    def add(self, columns: Columns, rows: int) -> None:
-        """Take some more rows."""
+    def add(self, columns: Columns, rows: int, weights: Weights | None = None) -> None:
+        """Take some more rows, to be counted, or their weights to be summed."""
         self.rows += rows
         if self._cover is not None:
-            self._cover.add(columns, rows)
+            self._cover.add(columns, rows, weights)
             return
-        self._kept.append((columns, rows))
+        self._kept.append((columns, rows, weights))
         self._kept_bytes += sum(column.nbytes for column in columns.values())
         if self._kept_bytes > KEPT_BYTES and not self._decided:
             self._decide(max(self._expected or 4 * self.rows, self.rows))
@@ -54,10 +56,11 @@ class Counter:
             return self._cover
         used = list(self._kept[0][0]) if self._kept else sorted({int(i) for m in self._wanted for i in np.unique(m)})
         joined = {
-            i: np.concatenate([columns[i] for columns, _ in self._kept]) if self._kept else np.zeros(0, dtype=np.uint8)
+            i: np.concatenate([columns[i] for columns, *_ in self._kept]) if self._kept else np.zeros(0, dtype=np.uint8)
             for i in used
         }
-        return RowCounts(joined, self.rows, self._sizes)
+        weights = [own for _, _, own in self._kept if own is not None]
+        return RowCounts(joined, self.rows, self._sizes, np.concatenate(weights) if weights else None)
 
     def _decide(self, rows: int) -> None:
         """Cover when that is cheaper than counting each table from kept rows, or when there are many rows."""
@@ -70,6 +73,6 @@ class Counter:
         if self._kept_bytes <= KEPT_BYTES and cost > sum(rows * row_cost(n) + n for n in cells):
             return
         self._cover = CoverCounts(cover, self._sizes)
-        for columns, some in self._kept:
-            self._cover.add(columns, some)
+        for columns, some, weights in self._kept:
+            self._cover.add(columns, some, weights)
         self._kept.clear()

@@ -106,11 +106,11 @@ class CoverCounts(ExactCounts):
         self._sizes = sizes
         self._rows = 0
 
-    def add(self, columns: Columns, rows: int) -> None:
-        """Count some more rows."""
-        self._rows += rows
+    def add(self, columns: Columns, rows: int, weights: NDArray[np.int64] | None = None) -> None:
+        """Count some more rows, or sum their weights."""
+        self._rows += rows if weights is None else int(weights.sum())
         tables = [self._cover[i] for i in self._order]
-        count(columns, rows, self._sizes, tables, [self._totals[i] for i in self._order])
+        count(columns, rows, self._sizes, tables, [self._totals[i] for i in self._order], weights)
 
     @property
     def rows(self) -> int:

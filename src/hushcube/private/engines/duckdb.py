@@ -16,11 +16,13 @@ from numpy.typing import NDArray
 
 from hushcube.errors import DataError
 from hushcube.model.attribute import Attribute
+from hushcube.model.measure import Measure
 from hushcube.model.schema import Schema
 from hushcube.private.engines import ExactCounts, Progress
 from hushcube.private.engines.bounding import bounded
 from hushcube.private.engines.coding import Codes, coder
 from hushcube.private.engines.counter import Counter
+from hushcube.private.engines.measuring import Ints, check_sums, fetched, missing_values, quantised
 from hushcube.private.engines.source import Opened, Source
 
 _BATCH_VALUES: Final = 1 << 23
@@ -34,37 +36,51 @@ class DuckDBEngine:
         self.source = source
 
     def count(
-        self, schema: Schema, wanted: Sequence[NDArray[np.int32]], *, progress: Progress | None = None
+        self,
+        schema: Schema,
+        wanted: Sequence[NDArray[np.int32]],
+        *,
+        measures: Sequence[Measure] = (),
+        progress: Progress | None = None,
     ) -> ExactCounts:
-        """Read the rows once and count them, or keep them coded."""
+        """Read the rows once and count them, or keep them coded; measures are summed over the same rows."""
         used = sorted({int(i) for marginals in wanted for i in np.unique(marginals)})
         attributes = [schema.attributes[i] for i in used]
         sizes = [attribute.size for attribute in attributes]
+        columns = [a.source_column for a in attributes] + [m.source_column for m in measures]
         unit, dropped = schema.unit, 0
-        columns = [attribute.source_column for attribute in attributes]
         with self.source.open([*columns, *([unit.column] if unit else [])]) as data:
             if unit is not None:
                 data, dropped = bounded(data, unit)
-            if not used:
+            if not columns:
                 return _only_total(data, dropped, progress)
-            counter = Counter(wanted, schema.sizes, data.rows)
+            counters = [Counter(wanted, schema.sizes, data.rows) for _ in range(1 + len(measures))]
             largest = np.zeros(len(used), dtype=np.int64)
+            absent = np.zeros(len(measures), dtype=bool)
             seen = 0
-            for codes in coded(data, attributes):
+            for codes, sums, rows in batches(data, attributes, measures):
                 largest = np.maximum(largest, [column.max(initial=0) for column in codes])
+                absent |= np.array([refusal for _, refusal in sums], dtype=bool)
+                seen += rows
+                check_sums(measures, seen)
                 if (largest < sizes).all():
-                    counter.add(dict(zip(used, codes, strict=True)), len(codes[0]))
-                seen += len(codes[0])
+                    batch = dict(zip(used, codes, strict=True))
+                    for counter, weights in zip(counters, [None, *(q for q, _ in sums)], strict=True):
+                        counter.add(batch, rows, weights)
                 if progress and data.rows:
                     progress(min(1.0, seen / data.rows))
         # Only now, so that which attribute is named does not depend on the order of the rows.
         for attribute, top in zip(attributes, largest.tolist(), strict=True):
             if top >= attribute.size:
                 raise refused(attribute, missing=top == attribute.size)
+        for measure, refusal in zip(measures, absent.tolist(), strict=True):
+            if refusal:
+                raise missing_values(measure)
         if progress:
             progress(1.0)
-        counts = counter.finish()
+        counts, *sums_of = [counter.finish() for counter in counters]
         counts.dropped = dropped
+        counts.sums = {measure.name: tables for measure, tables in zip(measures, sums_of, strict=True)}
         return counts
 
 
@@ -80,15 +96,27 @@ def refused(attribute: Attribute, *, missing: bool) -> DataError:
 
 def coded(data: Opened, attributes: Sequence[Attribute]) -> Iterator[list[Codes]]:
     """The positions of some attributes, in batches of rows."""
+    for codes, _, _ in batches(data, attributes, ()):
+        yield codes
+
+
+def batches(
+    data: Opened, attributes: Sequence[Attribute], measures: Sequence[Measure]
+) -> Iterator[tuple[list[Codes], list[tuple[Ints, bool]], int]]:
+    """In batches of rows: positions of attributes, integers of measures, and how many rows there are."""
     types = data.relation.types
     coders = []
     for attribute in attributes:
         place = data.position(attribute.source_column, f"attribute {attribute.name!r}")
         coders.append(coder(attribute, f"#{place + 1}", str(types[place].id)))
-    chosen = data.relation.project(", ".join(f"{each.sql} AS k{i}" for i, each in enumerate(coders)))
-    rows = max(1 << 16, 1 << (_BATCH_VALUES // len(coders)).bit_length() - 1)
-    for batch in _read_ahead(chosen.to_arrow_reader(rows)):
-        yield [each.positions(column) for each, column in zip(coders, batch.columns, strict=True)]
+    fetches = [each.sql for each in coders] + [fetched(data, measure) for measure in measures]
+    chosen = data.relation.project(", ".join(f"{sql} AS k{i}" for i, sql in enumerate(fetches)))
+    size = max(1 << 16, 1 << (_BATCH_VALUES // len(fetches)).bit_length() - 1)
+    for batch in _read_ahead(chosen.to_arrow_reader(size)):
+        texts, numbers = batch.columns[: len(coders)], batch.columns[len(coders) :]
+        codes = [each.positions(column) for each, column in zip(coders, texts, strict=True)]
+        sums = [quantised(column, measure) for column, measure in zip(numbers, measures, strict=True)]
+        yield codes, sums, batch.num_rows
 
 
 def _read_ahead(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:

@@ -25,6 +25,8 @@ Columns = Mapping[int, Codes]
 """Coded columns of equal length, by schema position."""
 
 BLOCK: Final = 1 << 18
+_EXACT: Final = 1 << 53
+"""Integers up to this are exact as doubles."""
 _LADDER: Final = tuple((np.iinfo(kind).max, np.dtype(kind)) for kind in (np.uint8, np.uint16, np.uint32, np.int64))
 
 
@@ -34,17 +36,33 @@ def count(
     sizes: Sequence[int],
     tables: Sequence[Marginal],
     totals: Sequence[NDArray[np.int64]],
+    weights: NDArray[np.int64] | None = None,
 ) -> None:
-    """Add the rows to the flat tables `totals`; consecutive tables should begin alike."""
+    """Add the rows to the flat tables `totals`; consecutive tables should begin alike.
+
+    With weights, those are summed instead, exactly: their absolute values must sum to less than 2^63.
+    """
     for start in range(0, rows, BLOCK):
         stop = min(rows, start + BLOCK)
         indices = _Indices({i: column[start:stop] for i, column in columns.items()}, sizes)
+        times = None if weights is None else weights[start:stop]
         for table, total in zip(tables, totals, strict=True):
             index = indices.of(table)
-            if total.size <= stop - start:
+            if total.size > stop - start:  # a pass over all cells would cost more than the rows
+                np.add.at(total, index.astype(np.intp), 1 if times is None else times)
+            elif times is None:
                 total += np.bincount(index, minlength=total.size)
-            else:  # a pass over all cells would cost more than the rows
-                np.add.at(total, index.astype(np.intp), 1)
+            else:
+                total += _summed(index, times, total.size)
+
+
+def _summed(index: Codes, times: NDArray[np.int64], cells: int) -> NDArray[np.int64]:
+    """Sums of one block of weights; bincount adds doubles, so large ones go through it in two halves of 32 bits."""
+    if max(-int(times.min()), int(times.max())) <= _EXACT // BLOCK:
+        return np.bincount(index, times, minlength=cells).astype(np.int64)
+    high, low = (np.bincount(index, half, minlength=cells) for half in (times >> 32, times & 0xFFFFFFFF))
+    summed: NDArray[np.int64] = (high.astype(np.int64) << 32) + low.astype(np.int64)
+    return summed
 
 
 class _Indices:
@@ -93,12 +111,16 @@ class _Indices:
 
 
 class RowCounts(ExactCounts):
-    """Keeps the coded rows and counts what it is asked for."""
+    """Keeps the coded rows and counts what it is asked for, or sums their weights; `rows` is then their total."""
 
-    def __init__(self, columns: Columns, rows: int, sizes: Sequence[int]) -> None:
+    def __init__(
+        self, columns: Columns, rows: int, sizes: Sequence[int], weights: NDArray[np.int64] | None = None
+    ) -> None:
         self._columns = columns
-        self._rows = rows
+        self.kept = rows
+        self._rows = rows if weights is None else int(weights.sum())
         self._sizes = sizes
+        self._weights = weights
 
     @property
     def rows(self) -> int:
@@ -113,5 +135,6 @@ class RowCounts(ExactCounts):
         shape = tuple(self._sizes[i] for i in listed[0]) if listed else (0,) * marginals.shape[1]
         tables = np.zeros((len(listed), math.prod(shape)), dtype=np.int64)
         order = sorted(range(len(listed)), key=listed.__getitem__)
-        count(self._columns, self._rows, self._sizes, [listed[i] for i in order], [tables[i] for i in order])
+        ordered, totals = [listed[i] for i in order], [tables[i] for i in order]
+        count(self._columns, self.kept, self._sizes, ordered, totals, self._weights)
         return tables.reshape(len(listed), *shape)

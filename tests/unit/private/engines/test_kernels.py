@@ -128,3 +128,27 @@ def test_what_was_not_announced_is_refused_rather_than_guessed():
     counts = CoverCounts([(0, 1)], SIZES)
     with pytest.raises(LookupError):
         counts.tables(np.array([[0, 2]], np.int32))
+
+
+@pytest.mark.parametrize("block", [1 << 18, 17])
+def test_weighted_rows_count_as_often_as_they_weigh(block, monkeypatch):
+    monkeypatch.setattr(kernels, "BLOCK", block)
+    columns, times = coded(300), np.random.default_rng(4).integers(0, 5, 300)
+    repeated = {i: np.repeat(column, times) for i, column in columns.items()}
+    weighted = RowCounts(columns, 300, SIZES, times)
+    assert weighted.rows == times.sum()
+    for marginal in ((), (0,), (2, 6), (0, 2, 4), (3, 5), (2, 3, 5)):  # some have more cells than rows
+        found = weighted.tables(np.array([marginal], np.int32).reshape(1, len(marginal)))
+        assert found.dtype == np.int64
+        assert np.array_equal(found[0], plain(repeated, SIZES, marginal))
+
+
+@pytest.mark.parametrize("bits", [20, 35, 36, 44])
+def test_large_weights_of_both_signs_are_summed_exactly(bits):
+    """2^18 weights of 44 bits sum to 2^62 at most; Python's integers are the judge."""
+    rows = kernels.BLOCK + 5
+    random = np.random.default_rng(bits)
+    column = random.integers(0, 3, rows).astype(np.uint8)
+    weights = random.integers(2**bits - 1_000, 2**bits, rows, endpoint=True) * np.where(column == 1, -1, 1)
+    (found,) = RowCounts({0: column}, rows, (3,), weights).tables(np.array([[0]], np.int32))
+    assert found.tolist() == [sum(weights[column == code].tolist()) for code in range(3)]

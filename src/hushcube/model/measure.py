@@ -1,0 +1,150 @@
+"""A number that rows carry: bounded, rounded to a public resolution, summed as exact integers.
+
+    value -> q = round((clip(value, low, high) - center) / resolution)          an integer, |q| <= largest
+
+Sums of q get integer noise; what is published is resolution * (sum of q) + center * (count). A row that comes
+or goes moves a sum by as much as its value, so a sum costs like counts of rows that may count `largest` times. Values
+in [100, 200] need 200, not their range of 100 [Ding et al. 2011, section 7.3, mended] - but centred on 150, only 50.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Final
+
+from hushcube.errors import PrivacyError, SchemaError
+from hushcube.model.attribute import check_name, short
+from hushcube.model.privacy import exact_number
+
+LARGEST: Final = 2**31
+"""Of q: with 2^22 rows of a person, and 2^34 rows in all, no sum overflows 64 bits by more than can be checked."""
+_KEYS: Final = frozenset({"name", "column", "bounds", "resolution", "center", "missing"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measure:
+    """A bounded number; values beyond the bounds are clipped, a missing value counts as `missing` if that is given.
+
+    >>> days = Measure.of(name="days", bounds=(1, 14))
+    >>> days.low, days.high, days.largest
+    (1, 14, 14)
+    >>> wage = Measure.of(name="wage", bounds=(0, 200_000), resolution=100, center=100_000)
+    >>> wage.low, wage.high, wage.largest
+    (-1000, 1000, 1000)
+    """
+
+    name: str
+    bounds: tuple[Fraction, Fraction]
+    resolution: Fraction = Fraction(1)
+    center: Fraction = Fraction(0)
+    missing: Fraction | None = None
+    column: str | None = None
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        name: str,
+        bounds: Any,
+        resolution: Any = 1,
+        center: Any = 0,
+        missing: Any = None,
+        column: str | None = None,
+    ) -> Measure:
+        """Read numbers with the meaning their decimal digits have."""
+        where = f"measure {short(name)}"
+        if not isinstance(bounds, list | tuple) or len(bounds) != 2:
+            raise SchemaError(f"{where}, bounds", "must be two numbers", "write for example `bounds: [0, 100]`")
+        low, high = (_number(f"{where}, bounds", bound) for bound in bounds)
+        return cls(
+            name=name,
+            bounds=(low, high),
+            resolution=_number(f"{where}, resolution", resolution),
+            center=(low + high) / 2 if center == "middle" else _number(f"{where}, center", center),
+            missing=None if missing is None else _number(f"{where}, missing", missing),
+            column=column,
+        )
+
+    def __post_init__(self) -> None:
+        check_name(self.name, "measure")
+        where = f"measure {self.name!r}"
+        low, high = self.bounds
+        if low >= high:
+            raise SchemaError(f"{where}, bounds", "the lower one is not below the upper one", "write the smaller first")
+        if self.resolution <= 0:
+            raise SchemaError(f"{where}, resolution", "must be above zero", "give a step such as 1 or 0.01")
+        if self.missing is not None and not low <= self.missing <= high:
+            raise SchemaError(f"{where}, missing", "lies outside the bounds", "give a number between them, or none")
+        if self.column is not None and (not isinstance(self.column, str) or not self.column):
+            raise SchemaError(f"{where}, column", "must be a column name", "write the name of the data's column")
+        if self.largest > LARGEST:
+            raise SchemaError(f"{where}, resolution", "is too fine for these bounds", "give a larger step")
+        if self.largest == 0:
+            raise SchemaError(f"{where}, resolution", "is so coarse that every value is zero", "give a smaller step")
+
+    @property
+    def source_column(self) -> str:
+        """The column of the data that holds it."""
+        return self.name if self.column is None else self.column
+
+    @property
+    def low(self) -> int:
+        """The smallest q."""
+        return self.quantised(self.bounds[0])
+
+    @property
+    def high(self) -> int:
+        """The largest q."""
+        return self.quantised(self.bounds[1])
+
+    @cached_property
+    def largest(self) -> int:
+        """The largest |q|: by how much one row may move a sum."""
+        return max(abs(self.low), abs(self.high))
+
+    @property
+    def is_signed(self) -> bool:
+        """Whether values lie on both sides of the center."""
+        return self.low < 0 < self.high
+
+    def quantised(self, value: Fraction) -> int:
+        """q of a value within the bounds; halves go to even."""
+        return round((value - self.center) / self.resolution)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The keys of the YAML form, defaults left out."""
+        told: dict[str, Any] = {"name": self.name, "bounds": [_text(bound) for bound in self.bounds]}
+        for key, usual in (("resolution", 1), ("center", 0), ("missing", None)):
+            if (value := getattr(self, key)) != usual:
+                told[key] = _text(value)
+        return told if self.column is None else {**told, "column": self.column}
+
+    @classmethod
+    def from_dict(cls, raw: Any, *, where: str = "measure") -> Measure:
+        """Read the YAML form; the offending key is named."""
+        if not isinstance(raw, Mapping):
+            raise SchemaError(where, "must be a mapping", "write for example {name: wage, bounds: [0, 200000]}")
+        unknown = sorted(str(key) for key in raw.keys() - _KEYS)
+        if unknown:
+            raise SchemaError(where, f"has the unknown key {short(unknown[0])}", f"use only {', '.join(sorted(_KEYS))}")
+        for key, example in (("name", "name: wage"), ("bounds", "bounds: [0, 200000]")):
+            if key not in raw:
+                raise SchemaError(where, f"has no {key}", f"add it, for example `{example}`")
+        return cls.of(**raw)
+
+
+def _number(field: str, raw: Any) -> Fraction:
+    try:
+        return exact_number(field, raw)
+    except PrivacyError as problem:
+        raise SchemaError(field, problem.problem, problem.fix) from None
+
+
+def _text(value: Fraction) -> int | float | str:
+    """A number as YAML writes it: digits where they are exact."""
+    if value.denominator == 1:
+        return int(value)
+    return float(value) if Fraction(repr(float(value))) == value else str(value)

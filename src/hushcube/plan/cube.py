@@ -1,0 +1,175 @@
+"""Counts, sums and averages of one workload under one guarantee: each part is a plan of its own with a share of it.
+
+A sum over rows of integers q, |q| <= Q, is a count in which a row may count up to Q times. So what is measured, its
+noise and its errors are those of a plan for counts of people who have k Q rows where they had k:   [model/measure.py]
+
+    add-remove                  k Q rows come or go; with both signs no more, since |sum q| <= k Q
+    replace-one, one sign       up to k Q rows go and up to k Q others come; the total is not public
+    replace-one, both signs     +Q may become -Q in one cell: 2 k Q rows come or go
+
+Parts compose: their epsilons (rhos, deltas) add up to the whole. The average of a cell of n people with mean m errs by
+about (Var S + (m - center)² Var C) / n². With |m - center| taken as a quarter of the range, the sum of these errors
+over the measures, each relative to its range, is least for shares in proportion to
+
+    w^(1/3) under Laplace, w^(1/2) under Gaussian noise,      w = (Q resolution / range)²; for the count, 1/16 a measure
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final, Literal
+
+from hushcube.errors import BadInput, BudgetExceeded, PlanError, WorkloadError
+from hushcube.model.measure import Measure
+from hushcube.model.privacy import Privacy
+from hushcube.model.schema import Schema
+from hushcube.model.workload import Workload
+from hushcube.plan.plan import Plan
+
+COUNT: Final = "count"
+_WORD: Final = re.compile(r"(?P<kind>sum|avg)\((?P<name>.+)\)")
+Kind = Literal["count", "sum", "avg"]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A kind of number: how many people, or the sum or the average of a measure."""
+
+    kind: Kind
+    measure: str = ""
+
+    @classmethod
+    def parse(cls, word: str, schema: Schema) -> Asked:
+        """Read `count`, `sum(wage)` or `avg(wage)`."""
+        text = word.strip()
+        if text == COUNT:
+            return cls("count")
+        match = _WORD.fullmatch(text)
+        if match is None:
+            raise WorkloadError("measure", f"{text[:40]!r} cannot be read", "write count, sum(NAME) or avg(NAME)")
+        name = match["name"].strip()
+        schema.measure(name)
+        return cls("sum" if match["kind"] == "sum" else "avg", name)
+
+    def __str__(self) -> str:
+        return self.kind if self.kind == "count" else f"{self.kind}({self.measure})"
+
+
+@dataclass(frozen=True, eq=False)
+class CubePlan:
+    """The plan of the counts, and one for the sums of each measure; together they keep the guarantee."""
+
+    schema: Schema
+    privacy: Privacy
+    asked: tuple[Asked, ...]
+    count: Plan
+    sums: Mapping[str, Plan]
+
+    def __post_init__(self) -> None:
+        unit = self.schema.unit
+        if unit is not None and unit.max_rows != self.privacy.rows_per_person:
+            raise PlanError("plan, privacy", "is for another number of rows than the schema's unit", "plan again")
+        parts = {COUNT: self.count, **self.sums}
+        for name in ("epsilon", "rho", "delta"):
+            whole = getattr(self.privacy, name)
+            given = sum((getattr(plan.privacy, name) or Fraction(0) for plan in parts.values()), Fraction(0))
+            if given > (whole or 0):
+                raise BudgetExceeded(given, whole or 0, f"{name} for all parts")
+        for name, plan in parts.items():
+            if plan.schema != plain(self.schema) or plan.workload.words != self.workload.words:
+                raise PlanError(f"plan, {name}", "is for other tables than the count", "plan again")
+            share = next(Fraction(getattr(plan.privacy, n)) for n in ("epsilon", "rho") if getattr(plan.privacy, n))
+            whole = next(Fraction(getattr(self.privacy, n)) for n in ("epsilon", "rho") if getattr(self.privacy, n))
+            expected = part_privacy(self.privacy, share / whole, None if name == COUNT else self.schema.measure(name))
+            if plan.privacy != expected:
+                raise PlanError(f"plan, {name}", "protects people with another number of rows", "plan again")
+
+    @property
+    def workload(self) -> Workload:
+        """The tables asked for."""
+        return self.count.workload
+
+    def to_json(self) -> str:
+        """The file's text."""
+        parts = {COUNT: self.count, **self.sums}
+        told = {
+            "format": 1,
+            "cube": [str(asked) for asked in self.asked],
+            "schema": self.schema.to_dict(),
+            "privacy": self.privacy.to_dict(),
+            "parts": {name: json.loads(plan.to_json()) for name, plan in parts.items()},
+        }
+        return json.dumps(told, ensure_ascii=False, allow_nan=False)
+
+    @staticmethod
+    def from_json(text: str) -> CubePlan:
+        """Read a plan file of a cube: every part and their sum are checked."""
+        again = "plan again with `hushcube plan --out`"
+        try:
+            raw = json.loads(text)
+            parts = {name: Plan.from_json(json.dumps(part)) for name, part in raw["parts"].items()}
+            schema = Schema.from_dict(raw["schema"])
+            asked = tuple(Asked.parse(word, schema) for word in raw["cube"])
+            return CubePlan(schema, Privacy.from_dict(raw["privacy"]), asked, parts.pop(COUNT), parts)
+        except BadInput:
+            raise
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
+            raise PlanError("plan", "a field is missing or damaged", again) from None
+
+
+def part_privacy(privacy: Privacy, share: Fraction, measure: Measure | None) -> Privacy:
+    """What a part must keep: its share of the guarantee, for people whose rows may count as often as a sum says."""
+    amounts = {name: value * share for name in ("epsilon", "rho", "delta") if (value := getattr(privacy, name))}
+    neighbours, rows = privacy.neighbours, privacy.rows_per_person
+    if measure is not None:
+        rows *= measure.largest
+        if neighbours == "replace-one" and measure.is_signed:
+            neighbours, rows = "add-remove", 2 * rows
+        elif neighbours == "replace-one" and rows == 1:  # 0 may become 1 in its cell, so the total is not public
+            neighbours, rows = "add-remove", 2
+    return Privacy.of(**amounts, neighbours=neighbours, rows_per_person=rows)
+
+
+def shares_of(privacy: Privacy, measures: Sequence[Measure]) -> dict[str, Fraction]:
+    """The shares that make the asked averages' errors least; they sum to one, exactly."""
+    power = 1 / 3 if privacy.is_pure else 1 / 2
+    weights = {COUNT: (len(measures) / 16) ** power}
+    for measure in measures:
+        low, high = measure.bounds
+        weights[measure.name] = float(measure.largest * measure.resolution / (high - low)) ** (2 * power)
+    total = sum(weights.values())
+    shares = {m.name: Fraction(round(10_000 * weights[m.name] / total), 10_000) for m in measures}
+    return {COUNT: 1 - sum(shares.values(), Fraction(0)), **shares}
+
+
+def make_cube(
+    privacy: Privacy,
+    schema: Schema,
+    words: Sequence[str],
+    shares: Mapping[str, Fraction] | None,
+    make: Callable[[Privacy], Plan],
+) -> CubePlan:
+    """Plan every part with its share; `make` plans the workload for a guarantee."""
+    asked = tuple(dict.fromkeys(Asked.parse(word, schema) for text in words for word in text.split(",")))
+    names = tuple(dict.fromkeys(one.measure for one in asked if one.measure))
+    if not names:
+        raise BadInput("measure", "no measure is asked for", "write for example `--measure avg(wage)`")
+    measures = [schema.measure(name) for name in names]
+    parts = dict(shares_of(privacy, measures) if shares is None else shares)
+    if parts.keys() != {COUNT, *names}:
+        fix = f"name {COUNT}, {', '.join(names)}"
+        raise BadInput("shares", "do not name the count and every measure asked for", fix)
+    if any(share <= 0 for share in parts.values()) or sum(parts.values()) > 1:
+        raise BadInput("shares", "must be positive and sum to at most 1", "give for example count=0.3, wage=0.7")
+    count = make(part_privacy(privacy, parts[COUNT], None))
+    sums = {m.name: make(part_privacy(privacy, parts[m.name], m)) for m in measures}
+    return CubePlan(schema, privacy, asked, count, sums)
+
+
+def plain(schema: Schema) -> Schema:
+    """The attributes alone: whose rows count, and what is summed, is the cube's concern."""
+    return Schema(schema.attributes, schema.name)

@@ -1,0 +1,56 @@
+"""From a column of numbers to bounded integers: null, NaN and texts first, then clipping, then rounding.
+
+Whatever a row holds, its integer lies within the measure's bounds: that alone is what the noise relies on. A value
+that is missing, or is no number, counts as the measure says, or is refused. Infinities are clipped like large numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from hushcube.errors import DataError
+from hushcube.model.measure import Measure
+from hushcube.private.engines.coding import NUMBERS
+from hushcube.private.engines.source import Opened
+
+Ints = NDArray[np.int64]
+MOST: Final = 2**62
+"""Sums of absolute integers that 64 bits hold with room to spare."""
+
+
+def fetched(data: Opened, measure: Measure) -> str:
+    """The SQL that fetches a measure as a double; NaN where it is missing or no number."""
+    place = data.position(measure.source_column, f"measure {measure.name!r}")
+    column, kind = f"#{place + 1}", str(data.relation.types[place].id)
+    parsed = f"CAST({column} AS DOUBLE)" if kind in NUMBERS else f"TRY_CAST(CAST({column} AS VARCHAR) AS DOUBLE)"
+    return f"COALESCE({parsed}, CAST('nan' AS DOUBLE))"
+
+
+def quantised(array: pa.Array, measure: Measure) -> tuple[Ints, bool]:
+    """The integers of some rows, and whether some were missing that must not be."""
+    values = array.to_numpy(zero_copy_only=False).astype(np.float64, copy=True)
+    missing = np.isnan(values)
+    refused = bool(missing.any()) and measure.missing is None
+    values[missing] = float(measure.center if measure.missing is None else measure.missing)
+    low, high = (float(bound) for bound in measure.bounds)
+    scaled = (np.clip(values, low, high) - float(measure.center)) / float(measure.resolution)
+    return np.clip(np.rint(scaled), measure.low, measure.high).astype(np.int64), refused
+
+
+def check_sums(measures: Sequence[Measure], rows: int) -> None:
+    """Refuse sums that might not fit 64 bits."""
+    for measure in measures:
+        if rows * measure.largest >= MOST:
+            raise DataError(f"measure {measure.name!r}", "its sums might not fit 64-bit integers", "give a larger step")
+
+
+def missing_values(measure: Measure) -> DataError:
+    """Why the data does not fit: which measure, never which value."""
+    where = f"measure {measure.name!r}, column {measure.source_column!r}"
+    fix = "mend the data, or say what they count as, for example `missing: 0`"
+    return DataError(where, "holds missing values, or texts that are no numbers", fix)

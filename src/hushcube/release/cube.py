@@ -1,0 +1,81 @@
+"""A released cube: counts, sums and averages of the same cells, each with its error."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushcube.model.measure import Measure
+from hushcube.model.noise import standard_margin
+from hushcube.model.schema import Schema
+from hushcube.model.table import NoisyTable
+from hushcube.plan.cube import Asked, CubePlan
+from hushcube.plan.margins import COVERAGE
+from hushcube.release.ratio import ratio_interval
+from hushcube.release.release import Release, Where
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class AverageTable:
+    """Averages of the cells of a marginal with 95% intervals; NaN where the count is no more than noise."""
+
+    schema: Schema
+    attributes: tuple[str, ...]
+    labels: tuple[Sequence[str], ...]
+    values: Floats
+    low: Floats
+    high: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class CubeRelease:
+    """The releases of the counts and of each measure's integers; what people read is made of them."""
+
+    plan: CubePlan
+    count: Release
+    sums: Mapping[str, Release]
+
+    @property
+    def schema(self) -> Schema:
+        """The declared domain."""
+        return self.plan.schema
+
+    @property
+    def private(self) -> bool:
+        """Whether the noise was real."""
+        return self.count.private
+
+    def table(
+        self, marginal: str | Sequence[str], what: str = "count", where: Where | None = None
+    ) -> NoisyTable | AverageTable:
+        """The cells of a marginal: how many people, or the sum or the average of a measure."""
+        asked = Asked.parse(what, self.schema)
+        if asked.kind == "count":
+            return self.count.table(marginal, where)
+        measure = self.schema.measure(asked.measure)
+        counts, sums = self.count.table(marginal, where), self.sums[measure.name].table(marginal, where)
+        return _summed(measure, counts, sums) if asked.kind == "sum" else self._averaged(measure, counts, sums)
+
+    def _averaged(self, measure: Measure, counts: NoisyTable, sums: NoisyTable) -> AverageTable:
+        """The ratio of two tables; means lie within the bounds, so that intervals end there too."""
+        law = self.count.plan.law
+        z = np.full(counts.values.shape, standard_margin(3.0 if law == "laplace" else 0.0, COVERAGE))
+        deviations = counts.std_errors**2, sums.std_errors**2
+        ratio, low, high = ratio_interval(sums.values, counts.values, deviations[1], deviations[0], z)
+        step, center = float(measure.resolution), float(measure.center)
+        least, most = (float(bound) for bound in measure.bounds)
+        value, bottom, top = (np.clip(center + step * t, least, most) for t in (ratio, low, high))
+        return AverageTable(self.schema, counts.attributes, counts.labels, value, bottom, top)
+
+
+def _summed(measure: Measure, counts: NoisyTable, sums: NoisyTable) -> NoisyTable:
+    """Sums in the measure's own unit: what was taken off each value is added again, with the count's error."""
+    step, center = float(measure.resolution), float(measure.center)
+    errors = np.hypot(step * sums.std_errors, center * counts.std_errors)
+    margins = np.hypot(step * sums.margins, center * counts.margins)
+    return replace(sums, values=step * sums.values + center * counts.values, std_errors=errors, margins=margins)
