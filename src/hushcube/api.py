@@ -142,6 +142,7 @@ def release_cube(
     data: object,
     *,
     query: str | None = None,
+    engine: str | None = None,
     seed: int | None = None,
     progress: Progress | None = None,
     tell_owner: Callable[[str], None] | None = None,
@@ -153,8 +154,8 @@ def release_cube(
 
     _check_seed(seed)
     entropy = None if seed is None else SeededEntropy(seed)
-    engine = open_source(data, query=query)
-    parts = carry_out_cube(plan, engine, entropy=entropy, progress=progress, tell_owner=tell_owner)
+    source = open_source(data, query=query, engine=engine)
+    parts = carry_out_cube(plan, source, entropy=entropy, progress=progress, tell_owner=tell_owner)
     releases = {name: Release.of(*part) for name, part in parts.items()}
     return CubeRelease(plan, releases.pop(COUNT), releases)
 
@@ -222,6 +223,7 @@ def release(
     *,
     out: str | Path | None = None,
     query: str | None = None,
+    engine: str | None = None,
     seed: int | None = None,
     face: FaceValue | None = None,
     time_limit: float | None = None,
@@ -230,10 +232,11 @@ def release(
 ) -> Release:
     """Measure a plan on data, once, and publish: in memory, or as a new folder `out`.
 
-    `data` is a path (CSV, Parquet, DuckDB), or a pandas, polars or Arrow frame. With a `seed` the noise can be repeated
-    by anyone who knows it: the release is stamped NOT PRIVATE. A `face` adds tables at face value; whatever can be
-    refused is refused before anything is measured, and a folder is published before the face is made. `tell_owner` is
-    called with remarks on the data that are for its owner only, such as how many rows were left out.
+    `data` is a path (CSV, Parquet, DuckDB), a table of Postgres (`postgresql://HOST/DATABASE#TABLE`) or Spark, or a
+    pandas, polars or Arrow frame; `engine="spark"` reads Parquet files with Spark. With a `seed` the noise can be
+    repeated by anyone who knows it: the release is stamped NOT PRIVATE. A `face` adds tables at face value; whatever
+    can be refused is refused before anything is measured, and a folder is published before the face is made.
+    `tell_owner` is called with remarks on the data that are for its owner only, such as how many rows were left out.
     """
     from hushcube.private.engines import open_source
     from hushcube.private.measure import carry_out
@@ -246,9 +249,9 @@ def release(
         check_output(folder)
     if face is not None:
         check_face(plan, face, Clock(time_limit))
-    engine = open_source(data, query=query)
+    source = open_source(data, query=query, engine=engine)
     entropy = None if seed is None else SeededEntropy(seed)
-    published = Release.of(*carry_out(plan, engine, entropy=entropy, progress=progress, tell_owner=tell_owner))
+    published = Release.of(*carry_out(plan, source, entropy=entropy, progress=progress, tell_owner=tell_owner))
     if folder is None:
         return published if face is None else recover(published, face, time_limit=time_limit, progress=progress)
     write(published, folder, progress=progress)

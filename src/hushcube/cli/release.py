@@ -18,12 +18,17 @@ from hushcube.errors import BadInput, HushcubeError, PlanError
 @click.command("release")
 @click.argument("plan_file", metavar="[PLAN.json]", required=False)
 @planning
-@click.option("--data", metavar="SOURCE", help="CSV or Parquet path or glob, or DATABASE.duckdb#TABLE.")
+@click.option(
+    "--data",
+    metavar="SOURCE",
+    help="CSV or Parquet path or glob, DATABASE.duckdb#TABLE, postgresql://HOST/DATABASE#TABLE, spark://HOST#TABLE.",
+)
 @click.option(
     "--query",
     metavar="SQL",
     help="A query whose rows are the data, run by DuckDB (on --data's database, if given).",
 )
+@click.option("--engine", metavar="NAME", help="spark: read Parquet files with Spark.  [default: duckdb]")
 @click.option("--out", metavar="FOLDER", help="The folder to publish; it must not exist yet.")
 @face_options
 @click.option("--seed", type=int, help="Repeatable noise for experiments: the release is stamped NOT PRIVATE.")
@@ -32,6 +37,7 @@ def command(
     plan_file: str | None,
     data: str | None,
     query: str | None,
+    engine: str | None,
     out: str | None,
     seed: int | None,
     as_json: bool,
@@ -73,6 +79,7 @@ def command(
                 plan,
                 data,
                 query=query,
+                engine=engine,
                 out=out,
                 seed=seed,
                 face=value,

@@ -13,6 +13,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from hushcube.errors import DataError
 from hushcube.model.measure import Measure
 from hushcube.model.schema import Schema
 
@@ -58,12 +59,32 @@ class Engine(Protocol):
         ...
 
 
-def open_source(source: object, *, query: str | None = None) -> Engine:
-    """The engine for what a user calls the data: a path, a database table, a query or a data frame.
+def open_source(source: object, *, query: str | None = None, engine: str | None = None) -> Engine:
+    """The engine for what a user calls the data: a path, a table of a database, a query or a data frame.
 
-    Nothing is read yet except what is needed to recognise the source.
+    DuckDB reads files and frames, unless `engine` is `spark`; the addresses of Postgres and Spark, and tables of Ibis,
+    name their own engines. Nothing is read yet except what is needed to recognise the source.
     """
+    if engine not in (None, "duckdb", "spark"):
+        raise DataError("engine", f"{str(engine)[:40]!r} is unknown", "choose duckdb or spark")
+    if engine != "duckdb" and (remote := _remote(source, engine)) is not None:
+        if query is not None:
+            raise DataError("query", "is run by DuckDB, not by a remote engine", "name a table or view instead")
+        return remote
+    if engine == "spark":
+        raise DataError("engine", "Spark reads Parquet files and tables of its own", "leave the engine out")
     from hushcube.private.engines.duckdb import DuckDBEngine
     from hushcube.private.engines.source import recognise
 
     return DuckDBEngine(recognise(source, query=query))
+
+
+def _remote(source: object, engine: str | None) -> Engine | None:
+    """The engine of a source that is not DuckDB's; drivers are imported only where they are needed."""
+    from hushcube.private.engines.ibis import recognise_ibis
+    from hushcube.private.engines.postgres import recognise_postgres
+    from hushcube.private.engines.spark import recognise_spark
+
+    if isinstance(source, str) and (found := recognise_postgres(source)) is not None:
+        return found
+    return recognise_spark(source, engine) or recognise_ibis(source)

@@ -100,7 +100,7 @@ def _find_texts(attribute: Attribute, places: dict[str, int]) -> Callable[[pa.Ar
 
 def _find_numbers(attribute: Attribute, kind: str) -> Callable[[pa.Array], Codes]:
     """In a column of numbers, a label that is a number stands for it: "1", "1.0" and "01" are all 1."""
-    places = _number_labels(attribute)
+    places = number_labels(attribute)
     if kind in _SMALL:
         places = {x: i for x, i in places.items() if x == x.to_integral_value() and abs(x) < 2**63}
         numbers: NDArray[Any] = np.array([int(x) for x in places], dtype=np.int64)
@@ -217,22 +217,23 @@ def _with_categories(attribute: Attribute, column: str, fetched: str, kind: str)
         return fetched
     if kind not in NUMBERS:
         return f"CASE WHEN {_text(column, kind)} <> {literal(label)} THEN {fetched} END"
-    if (number := _number(label)) is None:
+    if (number := number_of(label)) is None:
         return fetched
     whole = number == number.to_integral_value() and abs(number) < 2**63
     return f"NULLIF({fetched}, {int(number) if whole else f'CAST({literal(str(number))} AS DOUBLE)'})"
 
 
-def _number(label: str) -> Decimal | None:
+def number_of(label: str) -> Decimal | None:
     """The number that a label is, where it is one that a double can come near."""
     number = Decimal(label) if _NUMBER.fullmatch(label) else None
     return None if number is None or abs(number.adjusted()) > 300 else number
 
 
-def _number_labels(attribute: Attribute) -> dict[Decimal, int]:
+def number_labels(attribute: Attribute) -> dict[Decimal, int]:
+    """The labels that are numbers, and where they stand."""
     places: dict[Decimal, int] = {}
     for position, label in enumerate(attribute.labels):
-        if (number := _number(label)) is None:
+        if (number := number_of(label)) is None:
             continue
         twin = places.setdefault(number, position)
         if twin != position:
@@ -245,4 +246,4 @@ def _number_labels(attribute: Attribute) -> dict[Decimal, int]:
 
 
 def _integer_labels(attribute: Attribute) -> dict[str, int]:
-    return {str(int(x)): i for x, i in _number_labels(attribute).items() if x == x.to_integral_value()}
+    return {str(int(x)): i for x, i in number_labels(attribute).items() if x == x.to_integral_value()}

@@ -38,7 +38,7 @@ def choose(
     """
     if sum(map(len, wanted)) * len(sizes) * _SEARCH_ROWS > rows:
         return None
-    members = _members(wanted, len(sizes))
+    members = members_of(wanted, len(sizes))
     found: list[tuple[float, list[Marginal]]] = []
     for limit in LIMITS:
         tables, used = greedy(members, sizes, limit)
@@ -85,7 +85,8 @@ def greedy(members: NDArray[np.bool_], sizes: Sequence[int], limit: int) -> tupl
     return tables, used
 
 
-def _members(wanted: Sequence[NDArray[np.int32]], attributes: int) -> NDArray[np.bool_]:
+def members_of(wanted: Sequence[NDArray[np.int32]], attributes: int) -> NDArray[np.bool_]:
+    """Which attributes each wanted marginal has: (marginals, attributes)."""
     parts = []
     for marginals in wanted:
         part = np.zeros((len(marginals), attributes), dtype=bool)

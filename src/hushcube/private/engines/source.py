@@ -28,6 +28,7 @@ import pyarrow as pa
 
 from hushcube.errors import DataError
 from hushcube.private.engines.coding import literal, quote
+from hushcube.private.engines.names import position
 
 _CSV: Final = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 _PARQUET: Final = (".parquet", ".pq")
@@ -50,16 +51,7 @@ class Opened:
 
     def position(self, column: str, field: str) -> int:
         """Where a column stands; the name must match exactly and once."""
-        found = [i for i, name in enumerate(self.names) if name == column]
-        if len(found) == 1:
-            return found[0]
-        if found:
-            raise DataError(field, f"the data has several columns {column!r}", "give each column its own name")
-        if any(name.casefold() == column.casefold() for name in self.names):
-            fix = "upper and lower case differ: write it as the data does, or give the data's name as `column:`"
-        else:
-            fix = "correct the name, or name the data's column with `column:`"
-        raise DataError(field, f"the data has no column {column!r}", fix)
+        return position(self.names, column, field)
 
 
 class Source(ABC):

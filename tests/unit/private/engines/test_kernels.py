@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hushcube.private.engines import counter as counter_module
 from hushcube.private.engines import kernels
 from hushcube.private.engines.counter import Counter
-from hushcube.private.engines.cover import LIMITS, CoverCounts, _members, choose, greedy
+from hushcube.private.engines.cover import LIMITS, CoverCounts, choose, greedy, members_of
 from hushcube.private.engines.kernels import RowCounts
 
 SIZES = (3, 1, 10, 300, 2, 256, 7)
@@ -106,7 +106,7 @@ def test_order_of_rows_does_not_matter(finish):
 def test_a_cover_contains_every_wanted_marginal_and_keeps_its_limit(sizes, limit, data):
     places = st.lists(st.integers(0, len(sizes) - 1), unique=True).map(sorted).map(tuple)
     wanted = data.draw(st.lists(places, min_size=1, max_size=12))
-    members = _members([np.array([m], np.int32).reshape(1, len(m)) for m in wanted], len(sizes))
+    members = members_of([np.array([m], np.int32).reshape(1, len(m)) for m in wanted], len(sizes))
     tables, used = greedy(members, sizes, limit)
     assert sum(used) == len(set(wanted))
     for marginal in wanted:

@@ -1,0 +1,108 @@
+"""What Postgres is asked to group by, and Arrow columns of what it answers.
+
+A number becomes the nearest double, as DuckDB casts it. `width_bucket` finds a bin by halving; a text is compared
+with all labels at once through a hash table of the server.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, LiteralString
+
+import numpy as np
+import pyarrow as pa
+
+from hushcube.private.engines.warehouse import MISSING, OUTSIDE, Binned, Column, Kind, Known, Whole
+
+if TYPE_CHECKING:
+    from psycopg import sql
+
+# Numbers of types in pg_type, which never change.
+_BOOL, _BYTEA, _NUMERIC = 16, 17, 1700
+_INTEGERS: Final = {21: pa.int16(), 23: pa.int32(), 20: pa.int64()}
+_FLOATS: Final = {700: pa.float32(), 701: pa.float64()}
+_RAW: Final = {_BOOL: pa.bool_(), _BYTEA: pa.binary(), **_INTEGERS, **_FLOATS}
+
+
+def kind_of(oid: int) -> Kind:
+    """What a type is to an engine."""
+    if oid in _INTEGERS:
+        return "integer"
+    if oid in _FLOATS or oid == _NUMERIC:
+        return "number"
+    return "other" if oid in _RAW else "text"
+
+
+_TEXT: Final = '({name}::text COLLATE "C")'
+_KNOWN: Final = (
+    f"CASE WHEN {_TEXT} = ANY ({{labels}}::text[]) THEN {_TEXT} WHEN {_TEXT} IS NOT NULL THEN {{outside}} END"
+)
+# Postgres refuses to cast a numeric that no double comes near; NaN is above all numbers there.
+_NUMERIC_DOUBLE: Final = (
+    "CASE WHEN {name} = 'NaN' THEN 'NaN'::float8 WHEN {name} > 1e300 THEN 'inf'::float8 "
+    "WHEN {name} < -1e300 THEN '-inf'::float8 WHEN abs({name}) < 1e-300 THEN 0::float8 ELSE {name}::float8 END"
+)
+# NaN and the number for missing values become null; comparing with a bound null changes nothing.
+_DOUBLE: Final = "NULLIF(NULLIF({double}, 'NaN'::float8), {missing}::float8)"
+# Null; 0 below the first edge; i from the i-th edge on.
+_BINNED: Final = f"width_bucket({_DOUBLE}, {{edges}}::float8[])"
+_INTEGER: Final = "NULLIF({name}::int8, {missing}::int8)"
+_WHOLE_INTEGER: Final = (
+    f"CASE WHEN {_INTEGER} BETWEEN {{low}}::int8 AND {{high}}::int8 THEN {_INTEGER} - {{low}}::int8 "
+    f"WHEN {_INTEGER} IS NULL THEN {MISSING} ELSE {OUTSIDE} END"
+)
+_WHOLE_NUMBER: Final = (
+    f"CASE WHEN {_DOUBLE} BETWEEN {{low}}::float8 AND {{high}}::float8 AND {_DOUBLE} = trunc({_DOUBLE}) "
+    f"THEN {_DOUBLE}::int8 - {{low}}::int8 WHEN {_DOUBLE} IS NULL THEN {MISSING} ELSE {OUTSIDE} END"
+)
+
+
+def key_of(column: Column, oid: int, bound: list[Any]) -> sql.Composable:
+    """What to group by; the values in it join those already bound."""
+    from psycopg import sql
+
+    name = sql.Identifier(column.name)
+    double = sql.SQL(_NUMERIC_DOUBLE if oid == _NUMERIC else "{name}::float8").format(name=name)
+    template, values = _template(column, oid)
+    places = {what: sql.SQL(f"${len(bound) + i}") for i, what in enumerate(values, 1)}
+    bound.extend(values.values())
+    return sql.SQL(template).format(name=name, double=double, **places)
+
+
+def _template(column: Column, oid: int) -> tuple[LiteralString, dict[str, Any]]:
+    if isinstance(column, Known):
+        # No text of Postgres holds a zero character, and none can be sent.
+        labels = [label for label in column.labels if "\0" not in label]
+        return _KNOWN, {"labels": labels, "outside": column.outside}
+    if isinstance(column, Binned):
+        # The last edge is moved by one double, so that the last bin is closed.
+        edges = [*column.edges[:-1], math.nextafter(column.edges[-1], math.inf)]
+        return _BINNED, {"missing": column.missing, "edges": edges}
+    if isinstance(column, Whole):
+        template = _WHOLE_INTEGER if oid in _INTEGERS else _WHOLE_NUMBER
+        return template, {"missing": column.missing, "low": column.low, "high": column.high}
+    if oid == _NUMERIC:
+        return "{double}", {}
+    return "{name}" if oid in _RAW else _TEXT, {}
+
+
+def arrow_of(columns: Sequence[Column], types: Sequence[int], rows: Sequence[tuple[Any, ...]]) -> pa.Table:
+    """Some rows of an answer."""
+    fetched = list(zip(*rows, strict=True)) or [()] * (len(columns) + 1)
+    arrays = [_arrow(*each) for each in zip(columns, types, fetched[:-1], strict=True)]
+    names = [*(f"k{i}" for i in range(len(columns))), "n"]
+    return pa.table([*arrays, pa.array(fetched[-1], pa.int64())], names=names)
+
+
+def _arrow(column: Column, oid: int, values: Sequence[Any]) -> pa.Array:
+    if isinstance(column, Binned):
+        buckets = np.array([0 if value is None else value for value in values], dtype=np.int64) - 1
+        buckets[(buckets < 0) | (buckets > len(column.edges) - 2)] = OUTSIDE
+        buckets[[value is None for value in values]] = MISSING
+        return pa.array(buckets)
+    if isinstance(column, Whole):
+        return pa.array(values, pa.int64())
+    if isinstance(column, Known):
+        return pa.array(values, pa.string())
+    return pa.array(values, pa.float64() if oid == _NUMERIC else _RAW.get(oid, pa.string()))

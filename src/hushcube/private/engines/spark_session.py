@@ -1,0 +1,182 @@
+"""Spark sessions: in this process, on a cluster, or on a Spark Connect server.
+
+    local[*]                 Java on this machine, with all its cores
+    spark://host:7077        a cluster's master; the driver runs here
+    sc://host:15002          Spark Connect: nothing runs here, and no Java is needed
+
+A session that the program has already is used and left alone; one of ours is stopped at the end. What Java
+prints is thrown away, because the logs of failed tasks quote data. Whatever the owner's spark-defaults.conf or
+environment says goes before the settings here.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import socket
+import subprocess
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from hushcube.errors import DataError, HushcubeError, MissingDependency
+
+LOCAL: Final = "local[*]"
+_PORTS: Final = {"spark": 7077, "sc": 15002}
+_REACH_SECONDS: Final = 10
+_RETRIES: Final = 4
+"""Spark's own 15 mean ten minutes of silence when a server is gone; these mean seconds."""
+_SETTINGS: Final = {
+    "spark.app.name": "hushcube",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.maxResultSize": "0",
+    "spark.log.level": "OFF",
+}
+_LOCAL_SETTINGS: Final = {
+    # Nothing listens beyond this machine, and a group-by of few rows does not make 200 tasks.
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.sql.shuffle.partitions": "8",
+}
+
+
+@contextmanager
+def session(address: str) -> Iterator[Any]:
+    """A session at `local[*]`, `spark://...` or `sc://...`."""
+    scheme = address.partition("://")[0]
+    if scheme in _PORTS:
+        _reach(address, scheme)
+    with _connect(address) if scheme == "sc" else _classic(address) as spark:
+        yield spark
+
+
+@contextmanager
+def spoken(problem: str, fix: str) -> Iterator[None]:
+    """Turn what Spark raises into an error without any of its text; `problem` is that it refuses.
+
+    Only calls of Spark belong inside, so that every exception is Spark's, Java's or the network's.
+    """
+    try:
+        with _silence():
+            yield
+    except HushcubeError:
+        raise
+    except Exception as error:
+        if _gone(error):
+            problem, fix = "Spark stopped answering", "see its own logs, and start again: nothing was written"
+        raise DataError("data", problem, fix) from None
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """No logs, which repeat what the server says, and no warnings about versions of pandas, which is not used here."""
+    before = logging.root.manager.disable
+    logging.disable()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)
+
+
+def _gone(error: Exception) -> bool:
+    """Whether the other side is no longer there, rather than there and refusing."""
+    kinds = {base.__name__ for base in type(error).__mro__}
+    if "Py4JJavaError" in kinds:
+        return False
+    if kinds & {"OSError", "EOFError", "Py4JError", "RetriesExceeded", "RpcError"}:
+        return True
+    code = getattr(error, "getGrpcStatusCode", None)
+    return callable(code) and getattr(code(), "name", "") in ("UNAVAILABLE", "DEADLINE_EXCEEDED", "CANCELLED")
+
+
+def _reach(address: str, scheme: str) -> None:
+    """Fail at once where nobody listens: Spark itself would try for one minute, Spark Connect for ten."""
+    hosts = address.partition("://")[2].partition("/")[0]
+    for part in hosts.split(","):
+        try:
+            url = urlsplit(f"//{part}")
+            host, port = url.hostname, url.port or _PORTS[scheme]
+        except ValueError:
+            host = None
+        if not host:
+            raise DataError("data", f"{address!r} is no address", f"write {scheme}://HOST:{_PORTS[scheme]}#TABLE")
+        with suppress(OSError), socket.create_connection((host, port), _REACH_SECONDS):
+            return
+    raise DataError("data", f"nobody answers at {address!r}", "check host and port, and that the server is running")
+
+
+@contextmanager
+def _connect(address: str) -> Iterator[Any]:
+    try:
+        with _silence():
+            from pyspark.sql.connect.client.retries import DefaultPolicy
+            from pyspark.sql.connect.session import SparkSession
+    except ImportError:  # pyspark's own, where grpc or pandas is missing, is one too
+        raise MissingDependency("pyspark[connect]", "Spark Connect", "spark") from None
+    fix = "check the server's version, and the token in SPARK_CONNECT_AUTHENTICATE_TOKEN"
+    with spoken("the Spark Connect server refuses", fix):
+        spark: Any = SparkSession(connection=address)
+        spark.client.set_retry_policies([DefaultPolicy(max_retries=_RETRIES)])
+        _ = spark.version  # the first call
+    try:
+        yield spark
+    finally:
+        with _silence(), suppress(Exception):  # a server that is gone has no session left to end
+            spark.stop()
+
+
+@contextmanager
+def _classic(master: str) -> Iterator[Any]:
+    try:
+        with _silence():
+            from pyspark import SparkContext
+            from pyspark.sql import SparkSession
+    except ImportError:
+        raise MissingDependency("pyspark", "Spark", "spark") from None
+    context: Any = SparkContext._active_spark_context
+    if context is not None:
+        if context.master != master and not (master == LOCAL and context.master.startswith("local")):
+            fix = "stop it first, or give one of its data frames as the data"
+            raise DataError("data", f"this program has a Spark session already, and not at {master}", fix)
+        with spoken("the Spark session of this program cannot be used", "start another one"):
+            spark: Any = SparkSession(context).newSession()
+        yield spark
+        return
+    folder = tempfile.mkdtemp(prefix="hushcube-spark-")
+    try:
+        started = context = _start(master, folder)
+        try:
+            with spoken("Spark cannot start a session", "check the settings in spark-defaults.conf"):
+                started = spark = SparkSession(context)
+            yield spark
+        finally:
+            with _silence(), suppress(Exception):  # Java may be gone already
+                started.stop()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _start(master: str, folder: str) -> Any:
+    from pyspark import SparkConf, SparkContext, java_gateway
+
+    launch: Any = java_gateway.launch_gateway
+    with spoken("Java cannot be started for Spark", "install Java 17 or later, or set JAVA_HOME; or use sc://"):
+        gateway: Any = SparkContext._gateway
+        if gateway is None:  # Java stays when a session ends, for the next one
+            nowhere = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+            gateway = launch(popen_kwargs=nowhere)
+        conf = SparkConf(_jvm=gateway.jvm)
+    settings = _SETTINGS | {"spark.sql.warehouse.dir": f"file://{folder}"}
+    if master == LOCAL:
+        settings |= _LOCAL_SETTINGS
+    conf.setMaster(master)
+    for key, value in settings.items():
+        conf.setIfMissing(key, value)
+    with spoken(f"Spark cannot start at {master}", "check the master, its version, and the settings for Spark"):
+        return SparkContext(gateway=gateway, conf=conf)
