@@ -82,9 +82,7 @@ def loss(law, laws, change):
 
 
 def claimed(plan):
-    return cost.row_cost(
-        plan.basis, plan.measured, plan.budgets, pure=plan.privacy.is_pure, neighbours=plan.privacy.neighbours
-    )
+    return plan.row_cost(plan.budgets)
 
 
 @pytest.mark.parametrize("neighbours", NEIGHBOURS)

@@ -11,7 +11,9 @@ from collections.abc import Callable
 from typing import Final
 
 from hushcube.errors import DataError
+from hushcube.model.measure import Measure
 from hushcube.model.measurement import Measurement
+from hushcube.model.queries import LARGEST_ENTRY
 from hushcube.model.schema import Schema
 from hushcube.plan.cube import COUNT, CubePlan
 from hushcube.plan.kinds import AdaptivePlan
@@ -67,6 +69,8 @@ def carry_out_cube(
         plan.schema, list(counted.values()), measures=measures, progress=lambda share: report("counting", share)
     )
     _check_rows(counts)
+    for name, part in plan.sums.items():
+        _check_sums(part, plan.schema.measure(name), counts.rows)
     _tell(plan.schema, counts, tell_owner)
     exact = {COUNT: counts, **counts.sums}
     return {name: draw(part, exact[name], entropy=entropy, progress=progress) for name, part in parts.items()}
@@ -95,6 +99,14 @@ def draw(
 def _check_rows(counts: ExactCounts) -> None:
     if counts.rows > MAX_ROWS:
         raise DataError("data", "there are more than 2^34 rows", "release parts of the data separately")
+
+
+def _check_sums(part: Plan, measure: Measure, rows: int) -> None:
+    """Transforms multiply a sum by at most the cells of its table, or by the entries of a matrix."""
+    cells = max(part.schema.cells(tuple(m)) for group in part.counted for m in group.tolist())
+    if rows * measure.largest * max(cells, LARGEST_ENTRY) >= 2**63:
+        fix = "give the measure a larger resolution, or ask for smaller tables"
+        raise DataError(f"measure {measure.name!r}", "its sums might not fit 64-bit integers", fix)
 
 
 def _tell(schema: Schema, counts: ExactCounts, tell_owner: Callable[[str], None] | None) -> None:

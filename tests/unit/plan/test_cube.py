@@ -79,6 +79,19 @@ def test_missing_values_are_refused_or_count_as_declared(values):
     assert release_cube(made, table(values), seed=1).table("total", "sum(v)").values == pytest.approx(5)
 
 
+def test_sums_that_might_not_fit_64_bits_are_refused():
+    schema = Schema(
+        (Attribute(name="a", codes=1_000), Attribute(name="b", codes=1_000)),
+        "x",
+        measures=(Measure.of(name="v", bounds=(0, 2**31)),),
+    )
+    made = plan_cube(schema, "2-way", "sum(v)", epsilon=1, neighbours="add-remove", strategy="workload")
+    few = pa.table({"a": [0] * 4_000, "b": [0] * 4_000, "v": [1] * 4_000})
+    release_cube(made, few, seed=1)
+    with pytest.raises(DataError, match="might not fit"):
+        release_cube(made, pa.concat_tables([few, few]), seed=1)
+
+
 def test_sums_are_of_the_rows_that_count():
     schema = Schema(SCHEMA.attributes, "x", Unit("id", 3), (Measure.of(name="v", bounds=(0, 10)),))
     made = plan_cube(schema, "1-way", "avg(v)", epsilon=500, neighbours="add-remove")
