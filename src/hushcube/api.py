@@ -38,6 +38,7 @@ from hushcube.recover.faces.clock import Clock
 from hushcube.recover.faces.value import FaceValue
 from hushcube.release.bundle import add_face, open_bundle, write
 from hushcube.release.cube import CubeRelease
+from hushcube.release.cube_bundle import open_cube, write_cube
 from hushcube.release.faces import PublishedFace
 from hushcube.release.output import check_output
 from hushcube.release.release import Release
@@ -141,23 +142,31 @@ def release_cube(
     plan: CubePlan,
     data: object,
     *,
+    out: str | Path | None = None,
     query: str | None = None,
     engine: str | None = None,
     seed: int | None = None,
     progress: Progress | None = None,
     tell_owner: Callable[[str], None] | None = None,
 ) -> CubeRelease:
-    """Measure a cube on data, once: counts, sums and averages of the same rows, in memory."""
+    """Measure a cube on data, once: counts, sums and averages of the same rows, in memory or as a new folder `out`."""
     from hushcube.private.engines import open_source
     from hushcube.private.measure import carry_out_cube
     from hushcube.private.noise import SeededEntropy
 
     _check_seed(seed)
+    folder = None if out is None else Path(out)
+    if folder is not None:
+        check_output(folder)
     entropy = None if seed is None else SeededEntropy(seed)
     source = open_source(data, query=query, engine=engine)
     parts = carry_out_cube(plan, source, entropy=entropy, progress=progress, tell_owner=tell_owner)
     releases = {name: Release.of(*part) for name, part in parts.items()}
-    return CubeRelease(plan, releases.pop(COUNT), releases)
+    published = CubeRelease(plan, releases.pop(COUNT), releases)
+    if folder is None:
+        return published
+    write_cube(published, folder, progress=progress)
+    return open_cube(folder, verify=False)
 
 
 def find_plan(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,6 +14,7 @@ from hushcube.errors import BadInput, OutputError, SchemaError
 
 if TYPE_CHECKING:
     from hushcube.model.schema import Schema
+    from hushcube.plan.cube import CubePlan
     from hushcube.plan.options import Options
     from hushcube.plan.planner import Comparison
 
@@ -40,6 +41,26 @@ RULE = {
     "above": ("COUNT", "The counts for which --relative-error is wanted."),
 }
 """The options of methods for small relative errors: what they take, and what they say."""
+
+
+def measuring(command: Command) -> Command:
+    """The options of cubes: what is summed and averaged beside the counts."""
+    for option in (
+        click.option(
+            "--shares",
+            metavar="NAME=SHARE,...",
+            help="Parts of the budget for count and each measure.  [default: so that averages err least]",
+        ),
+        click.option(
+            "--measure",
+            "measures",
+            multiple=True,
+            metavar="WORDS",
+            help="Publish sum(NAME) or avg(NAME) of the schema's measures beside the counts; repeatable.",
+        ),
+    ):
+        command = option(command)
+    return command
 
 
 def planning(command: Command) -> Command:
@@ -105,6 +126,26 @@ def make_comparison(options: dict[str, Any], progress: Progress | None = None) -
     return compare(
         **asked(options), epsilon=options["epsilon"], rho=options["rho"], delta=options["delta"], progress=progress
     )
+
+
+def make_cube(options: dict[str, Any], measures: Sequence[str], shares: str | None) -> CubePlan:
+    """Plan counts and measures as the shared options say."""
+    from hushcube.api import plan_cube
+
+    if options["queries"] is not None:
+        raise BadInput("--queries", "stands beside --measure", "ask for tables with --workload")
+    given = asked(options)
+    del given["queries"]
+    parts = None if shares is None else dict(_share(part) for part in shares.split(","))
+    amounts = {name: options[name] for name in ("epsilon", "rho", "delta")}
+    return plan_cube(measures=measures, shares=parts, **given, **amounts)
+
+
+def _share(text: str) -> tuple[str, str]:
+    name, equals, share = text.partition("=")
+    if not equals:
+        raise BadInput("--shares", f"{text[:40]!r} has no =", "write for example `--shares count=0.3,wage=0.7`")
+    return name.strip(), share.strip()
 
 
 def asked(options: dict[str, Any]) -> dict[str, Any]:

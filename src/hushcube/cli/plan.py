@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hushcube.cli.chart import new_picture, render
-from hushcube.cli.options import as_json, make_comparison, new_file, planning, write_file
+from hushcube.cli.options import as_json, make_comparison, make_cube, measuring, new_file, planning, write_file
 from hushcube.cli.output import console, note, number, print_json, progress_bar, visible
 from hushcube.cli.targets import check_find, find_plan, found_document, show_found
 from hushcube.cli.what_if import other_budgets, read_budgets, scenario_list, show_scenarios
-from hushcube.errors import OutputError
+from hushcube.errors import BadInput, OutputError
 
 if TYPE_CHECKING:
     from hushcube.plan.plan import Plan
@@ -26,6 +26,7 @@ _SHOWN = 40
 
 @click.command("plan")
 @planning
+@measuring
 @click.option(
     "--target",
     "targets",
@@ -44,6 +45,8 @@ def command(
     targets: tuple[str, ...],
     what_if: str | None,
     charts: tuple[str, ...],
+    measures: tuple[str, ...],
+    shares: str | None,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -56,6 +59,18 @@ def command(
         --neighbours add-remove
     """
     target, pictures = new_outputs(out, charts)
+    if measures or shares is not None:
+        if targets or what_if is not None or charts:
+            option = "--target" if targets else "--chart" if charts else "--what-if"
+            raise BadInput(option, "stands beside --measure", "plan the counts alone for that")
+        from hushcube.cli.cubes import show_plan
+
+        cube = make_cube(options, measures, shares)
+        show_plan(cube, as_json=as_json)
+        if target is not None:
+            write_file(cube.to_json(), target)
+            note(f"saved the plan to {target}")
+        return
     find = check_find(options, targets)
     budgets = None if what_if is None else read_budgets(what_if)
     with progress_bar() as progress:

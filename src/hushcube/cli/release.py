@@ -9,7 +9,7 @@ import click
 from click.core import ParameterSource
 
 from hushcube.cli.face_options import face_options, read_face, refuse_without_face, take, time_limit
-from hushcube.cli.options import as_json, make_comparison, planning, read_text
+from hushcube.cli.options import as_json, make_comparison, make_cube, measuring, planning, read_text
 from hushcube.cli.output import note, number, print_json, progress_bar
 from hushcube.cli.recover import describe
 from hushcube.errors import BadInput, HushcubeError, PlanError
@@ -18,6 +18,7 @@ from hushcube.errors import BadInput, HushcubeError, PlanError
 @click.command("release")
 @click.argument("plan_file", metavar="[PLAN.json]", required=False)
 @planning
+@measuring
 @click.option(
     "--data",
     metavar="SOURCE",
@@ -40,6 +41,8 @@ def command(
     engine: str | None,
     out: str | None,
     seed: int | None,
+    measures: tuple[str, ...],
+    shares: str | None,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -52,7 +55,8 @@ def command(
     hushcube release --schema people.yaml --workload 2-way --epsilon 1 --neighbours add-remove \\
         --data people.csv --out published --face-value
     """
-    from hushcube.api import release
+    from hushcube.api import release, release_cube
+    from hushcube.plan.cube import CubePlan, is_cube_plan
     from hushcube.plan.plan import Plan
     from hushcube.release.output import check_output
 
@@ -68,11 +72,25 @@ def command(
     if plan_file is not None and given:
         raise BadInput(f"--{given[0].replace('_', '-')}", "stands beside a plan file", "leave it out: the plan decides")
     check_output(Path(out))
+    text = None if plan_file is None else read_text(plan_file, PlanError, "plan")
+    if measures or shares is not None or (text is not None and is_cube_plan(text)):
+        if face:
+            raise BadInput("--face-value", "is for counts only", "leave it out, or leave --measure out")
+        if text is not None and (measures or shares is not None):
+            raise BadInput("--measure", "stands beside a plan file", "leave it out: the plan decides")
+        cube = make_cube(options, measures, shares) if text is None else CubePlan.from_json(text)
+        with progress_bar() as progress:
+            made = release_cube(
+                cube, data, out=out, query=query, engine=engine, seed=seed, progress=progress, tell_owner=note
+            )
+        if not made.private:
+            note("NOT PRIVATE: the noise came from --seed. Do not publish this release.")
+        from hushcube.cli.cubes import report
+
+        report(made, out, as_json=as_json)
+        return
     with progress_bar() as progress:
-        if plan_file is not None:
-            plan = Plan.from_json(read_text(plan_file, PlanError, "plan"))
-        else:
-            plan = make_comparison(options, progress).chosen
+        plan = make_comparison(options, progress).chosen if text is None else Plan.from_json(text)
         value = read_face(face, plan.schema) if face else None
         try:
             published = release(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import product
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -52,7 +53,14 @@ def command(
     hushcube show published age*sex --face face-valid
     """
     from hushcube.api import open_release
+    from hushcube.cli.cubes import show_cube
+    from hushcube.release.cube_bundle import is_cube, open_cube
 
+    if is_cube(Path(folder)):
+        if face is not None or as_sum:
+            raise QueryError("--face" if face else "--sum", "is for releases of counts", "look into parts/count")
+        show_cube(open_cube(Path(folder), verify=not no_verify), marginal, _conditions(where), rows, as_json=as_json)
+        return
     release = open_release(folder, verify=not no_verify)
     if not release.private:
         note("NOT PRIVATE: the noise of this release came from a seed.")

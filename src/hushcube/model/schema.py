@@ -110,6 +110,7 @@ class Schema:
         if promised is not None:
             if promised > MAX_ROWS:
                 raise PrivacyError("rows_per_person", f"is above {MAX_ROWS:,}", "bound the rows of a person")
+            self.check_unit(promised)
             return promised
         return 1 if self.unit is None else self.unit.max_rows
 
@@ -120,6 +121,15 @@ class Schema:
                 return measure
         known = ", ".join(measure.name for measure in self.measures) or "none; declare it under `measures:`"
         raise WorkloadError("measure", f"{name!r} is not in the schema", f"use one of: {known}")
+
+    def check_unit(self, promised: int) -> None:
+        """Refuse a guarantee for another number of rows than the unit lets count of a person."""
+        if self.unit is not None and self.unit.max_rows != promised:
+            raise PrivacyError(
+                "rows_per_person",
+                f"is {promised}, but the schema keeps {self.unit.max_rows} rows of each {self.unit.column!r}",
+                "leave it out: the schema decides",
+            )
 
     def describe(self, marginal: Marginal) -> str:
         """A marginal as a workload word; the total is `total`."""

@@ -70,10 +70,8 @@ class CubePlan:
     sums: Mapping[str, Plan]
 
     def __post_init__(self) -> None:
-        unit = self.schema.unit
-        if unit is not None and unit.max_rows != self.privacy.rows_per_person:
-            raise PlanError("plan, privacy", "is for another number of rows than the schema's unit", "plan again")
-        parts = {COUNT: self.count, **self.sums}
+        self.schema.check_unit(self.privacy.rows_per_person)
+        parts = self.parts
         for name in ("epsilon", "rho", "delta"):
             whole = getattr(self.privacy, name)
             given = sum((getattr(plan.privacy, name) or Fraction(0) for plan in parts.values()), Fraction(0))
@@ -93,9 +91,19 @@ class CubePlan:
         """The tables asked for."""
         return self.count.workload
 
+    @property
+    def parts(self) -> dict[str, Plan]:
+        """The plan of the counts, and those of the sums."""
+        return {COUNT: self.count, **self.sums}
+
+    @property
+    def digests(self) -> dict[str, str]:
+        """What each part decided."""
+        return {name: plan.digest for name, plan in self.parts.items()}
+
     def to_json(self) -> str:
         """The file's text."""
-        parts = {COUNT: self.count, **self.sums}
+        parts = self.parts
         told = {
             "format": 1,
             "cube": [str(asked) for asked in self.asked],
@@ -119,6 +127,15 @@ class CubePlan:
             raise
         except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
             raise PlanError("plan", "a field is missing or damaged", again) from None
+
+
+def is_cube_plan(text: str) -> bool:
+    """Whether a plan file is one of a cube."""
+    try:
+        raw = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(raw, dict) and "cube" in raw
 
 
 def part_privacy(privacy: Privacy, share: Fraction, measure: Measure | None) -> Privacy:

@@ -68,7 +68,7 @@ class Plan(ABC):
             cls.kinds[kind] = cls
 
     def __post_init__(self) -> None:
-        self.request.check_unit()
+        self.schema.check_unit(self.privacy.rows_per_person)
         self._check_cost()
         if not self.is_drawable():
             raise NotApplicable(self.strategy, "the budget is so small that the noise would not fit 64-bit integers")

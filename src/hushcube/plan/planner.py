@@ -73,7 +73,7 @@ def variants(
     request: Request, *, strategy: str, budgets: Budgets | None, recovery: Recovery | None
 ) -> tuple[list[Variant], dict[str, str]]:
     """What `compare` tries, fast strategies first, and the strategies that do not apply, with the reason."""
-    request.check_unit()
+    request.schema.check_unit(request.privacy.rows_per_person)
     _check("budgets", budgets, BUDGETS)
     _check("recovery", recovery, RECOVERIES)
     several = strategy in ("auto", "all")

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hushcube.errors import PrivacyError, TooLarge
+from hushcube.errors import TooLarge
 from hushcube.lattice.family import Family
 from hushcube.lattice.variances import dimensions
 from hushcube.model.form import Form
@@ -44,16 +44,6 @@ class Request:
                 raise TooLarge(f"workload, {form.word}", form.cells, MAX_TABLE_CELLS)
         if self.marginals.cells.sum() + sum(form.cells for form in self.workload.forms) > MAX_WORKLOAD_CELLS:
             raise TooLarge("workload", self.workload.cells, MAX_WORKLOAD_CELLS)
-
-    def check_unit(self) -> None:
-        """Refuse a guarantee for another number of rows than the schema lets count of a person."""
-        unit, promised = self.schema.unit, self.privacy.rows_per_person
-        if unit is not None and unit.max_rows != promised:
-            raise PrivacyError(
-                "rows_per_person",
-                f"is {promised}, but the schema keeps {unit.max_rows} rows of each {unit.column!r}",
-                "leave it out: the schema decides",
-            )
 
     @property
     def schema(self) -> Schema:

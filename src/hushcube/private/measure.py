@@ -60,7 +60,7 @@ def carry_out_cube(
     tell_owner: Callable[[str], None] | None = None,
 ) -> dict[str, tuple[Plan, Measurement]]:
     """The parts of a cube with their noisy answers: one scan, so that counts and sums are of the same rows."""
-    parts = {COUNT: plan.count, **plan.sums}
+    parts = plan.parts
     counted = {group.tobytes(): group for part in parts.values() for group in part.counted}
     measures = [plan.schema.measure(name) for name in plan.sums]
     report = progress or _silent

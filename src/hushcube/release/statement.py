@@ -7,6 +7,7 @@ from typing import Final
 
 from hushcube.model.privacy import Privacy
 from hushcube.model.unit import Unit
+from hushcube.plan.cube import CubePlan
 from hushcube.plan.plan import Plan
 from hushcube.release.faces import PublishedFace
 
@@ -44,6 +45,33 @@ def privacy_statement(plan: Plan, *, private: bool, faces: Iterable[PublishedFac
         "The attributes and their values (`schema.yaml`) were declared as public; they are not protected.",
         "",
         *(line for face in faces for line in _face(face, plan)),
+    ]
+    return "\n".join(lines)
+
+
+def cube_statement(plan: CubePlan, *, private: bool) -> str:
+    """The text of PRIVACY.md of a cube."""
+    privacy = plan.privacy
+    shares = ", ".join(f"{name}: {part.privacy}" for name, part in plan.parts.items())
+    lines = [f"# Privacy of the cube `{plan.schema.name}`", ""]
+    if not private:
+        lines += [f"**{NOT_PRIVATE}**", ""]
+    lines += [
+        f"Guarantee: **{privacy}**.",
+        "",
+        _meaning(privacy),
+        "",
+        _neighbours(privacy),
+        "",
+        _unit(privacy, plan.schema.unit),
+        "",
+        "How it is met: counts and sums are measured apart, each with a part of the guarantee, and the parts add up to "
+        f"the whole. A sum is protected like a count of rows that may count as often as their value says ({shares}). "
+        "Averages and all else in this folder are computed from the noisy counts and sums and cost nothing more.",
+        "",
+        "The attributes, their values, and the bounds and resolutions of the measures (`schema.yaml`) were declared as "
+        "public; they are not protected. Values beyond the bounds were clipped before anything was summed.",
+        "",
     ]
     return "\n".join(lines)
 

@@ -12,6 +12,7 @@ Only published files are read. This is no signature: whoever rewrites a whole re
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -22,8 +23,10 @@ from hushcube.release.bundle import BundleTables, Progress
 from hushcube.release.checks.face import FaceChecks
 from hushcube.release.checks.files import Opened, check_checksums, open_release
 from hushcube.release.checks.verdict import Check, Findings, Verdict
-from hushcube.release.manifest import MEASUREMENTS, read_manifest
+from hushcube.release.cube_bundle import cube_table, is_cube, open_cube
+from hushcube.release.manifest import MEASUREMENTS, inside, read_manifest
 from hushcube.release.release import RecoveredTables
+from hushcube.release.statement import cube_statement
 
 __all__ = ["Check", "Verdict", "verify"]
 
@@ -31,6 +34,8 @@ __all__ = ["Check", "Verdict", "verify"]
 def verify(folder: Path, progress: Progress | None = None) -> Verdict:
     """Check everything that can be checked; raises BundleError where there is no manifest, so no release at all."""
     tell = progress or (lambda _stage, _share: None)
+    if _is_cube(folder):
+        return _verify_cube(folder, tell)
     files = Findings("files", "the files are those of the manifest, and the manifest fits the plan")
     privacy = Findings("privacy", "the plan's cost is within its guarantee, and PRIVACY.md says so")
     try:
@@ -71,3 +76,44 @@ def _recovered(opened: Opened, measurements: Findings) -> RecoveredTables | None
         if MEASUREMENTS not in opened.broken:
             measurements.add(f"{MEASUREMENTS}: cannot be read")
     return None
+
+
+def _is_cube(folder: Path) -> bool:
+    try:
+        return is_cube(folder)
+    except BundleError:
+        return False
+
+
+def _verify_cube(folder: Path, tell: Progress) -> Verdict:
+    """The parts like any release, and what is made of them."""
+    files = Findings("cube files", "the files are those of the manifest, and the parts are those of the cube")
+    tables = Findings("cube tables", "counts, sums and averages are those of the parts")
+    manifest = read_manifest(folder)
+    broken = check_checksums(folder, manifest, files, tell, ("cube.json", "schema.yaml", "PRIVACY.md"))
+    try:
+        cube = open_cube(folder, verify=False)
+    except BundleError as problem:
+        files.add(f"{problem.field}: {problem.problem}")
+        return Verdict((files.check(),))
+    if (folder / "PRIVACY.md").read_text(encoding="utf-8") != cube_statement(cube.plan, private=cube.private):
+        files.add("PRIVACY.md: is not the statement that the cube gives")
+    listed = {tuple(entry.get("attributes", ())): entry for entry in manifest["tables"] if isinstance(entry, dict)}
+    for marginal in cube.plan.workload.published:
+        names = tuple(cube.schema.names[i] for i in marginal)
+        tables.checked += 1
+        file = listed.get(names, {}).get("file", "")
+        expected = cube_table(cube, marginal)
+        try:
+            found = pq.read_table(inside(folder, file))
+        except (OSError, pa.ArrowException, BundleError):
+            if file not in broken:
+                tables.add(f"{'*'.join(names) or 'total'}: its table cannot be read")
+            continue
+        if not found.equals(expected):
+            tables.add(f"{file}: does not hold the numbers of the parts")
+    checks = [files.check(), tables.check()]
+    for name, place in manifest["parts"].items():
+        part = verify(inside(folder, place), tell)
+        checks += [replace(check, name=f"{name}: {check.name}") for check in part.checks]
+    return Verdict(tuple(checks))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -20,7 +21,7 @@ from hushcube.release.statement import privacy_statement
 
 Entry = dict[str, Any]
 Entries = dict[Marginal | str, Entry]
-_NEEDED: Final = ("plan.json", "schema.yaml", "PRIVACY.md", MEASUREMENTS)
+NEEDED: Final = ("plan.json", "schema.yaml", "PRIVACY.md", MEASUREMENTS)
 
 
 @dataclass(frozen=True)
@@ -37,14 +38,16 @@ class Opened:
     """Files that are missing or were changed, which is told already."""
 
 
-def check_checksums(folder: Path, manifest: Entry, files: Findings, progress: Progress) -> frozenset[str]:
+def check_checksums(
+    folder: Path, manifest: Entry, files: Findings, progress: Progress, needed: Sequence[str] = NEEDED
+) -> frozenset[str]:
     """Every file with its checksum, and no others; returns those that are missing or changed."""
     checksums = manifest.get("checksums")
     if not isinstance(checksums, dict):
         checksums = manifest["checksums"] = {}
         files.add("manifest.json: lists no checksums")
-    broken = set(_NEEDED) - checksums.keys()
-    for name in _NEEDED:
+    broken = set(needed) - checksums.keys()
+    for name in needed:
         if name in broken and checksums:
             files.add(f"manifest.json: has no checksum of {name}")
     for number, (name, expected) in enumerate(checksums.items()):

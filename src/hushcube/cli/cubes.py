@@ -1,0 +1,109 @@
+"""The parts of `plan`, `release` and `show` that concern cubes: counts, sums and averages."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hushcube.cli.output import console, note, number, print_json, visible
+
+if TYPE_CHECKING:
+    from hushcube.plan.cube import CubePlan
+    from hushcube.release.cube import CubeRelease
+
+
+def show_plan(cube: CubePlan, *, as_json: bool) -> None:
+    """Each part with its share and its error, before any data is touched."""
+    from rich.table import Table
+
+    from hushcube.plan.error import total_variance
+
+    parts: list[dict[str, Any]] = []
+    for name, plan in cube.parts.items():
+        step = 1.0 if name == "count" else float(cube.schema.measure(name).resolution)
+        deviation = step * math.sqrt(total_variance(plan, exact=True) / plan.workload.cells)
+        parts.append({"part": name, "privacy": plan.privacy.to_dict(), "strategy": plan.strategy, "rmse": deviation})
+    if as_json:
+        asked = [str(asked) for asked in cube.asked]
+        print_json({"cube": asked, "privacy": cube.privacy.to_dict(), "parts": parts})
+        return
+    title = f"{visible(cube.schema.name)}: {len(cube.workload):,} tables, {cube.privacy}"
+    grid = Table(title=title, title_justify="left")
+    for name in ("part", "share of the guarantee", "strategy"):
+        grid.add_column(name)
+    grid.add_column("typical error of a cell's count or sum", justify="right")
+    for part, plan in zip(parts, cube.parts.values(), strict=True):
+        share = ", ".join(f"{n} = {float(v):g}" for n in ("epsilon", "rho", "delta") if (v := getattr(plan.privacy, n)))
+        grid.add_row(visible(part["part"]), share, part["strategy"], f"± {number(part['rmse'])}")
+    console().print(grid)
+    note("an average's error is about that of its sum over the count; `release` gives an interval for each")
+
+
+def report(cube: CubeRelease, out: str, *, as_json: bool) -> None:
+    """What was published."""
+    words = [str(asked) for asked in cube.plan.asked]
+    if as_json:
+        document = {"out": out, "cube": words, "tables": len(cube.count), "privacy": cube.plan.privacy.to_dict()}
+        print_json({**document, "private": cube.private})
+        return
+    told = f"published {len(cube.count):,} tables with count, {', '.join(words)} in {out}: {cube.plan.privacy}"
+    click.echo(told)
+    click.echo(f"look at them with: hushcube show {out}")
+
+
+def show_cube(
+    cube: CubeRelease, marginal: str | None, conditions: dict[str, list[str]], rows: int, *, as_json: bool
+) -> None:
+    """All numbers of a table's cells; without a table, what there is."""
+    from rich.table import Table
+
+    words = [str(asked) for asked in cube.plan.asked]
+    if marginal is None:
+        tables = list(cube.count)
+        if as_json:
+            print_json({"cube": words, "privacy": cube.plan.privacy.to_dict(), "tables": tables})
+        else:
+            click.echo(f"{visible(cube.schema.name)}: {cube.plan.privacy}; count, {', '.join(words)} of the tables")
+            click.echo(visible(", ".join(tables)))
+        return
+    where = conditions or None
+    shown = {word: cube.table(marginal, word, where) for word in ("count", *words)}
+    count = cube.count.table(marginal, where)
+    cells: list[dict[str, Any]] = []
+    for at, labels in enumerate(product(*count.labels)):
+        numbers = {word: _number(table, at) for word, table in shown.items()}
+        cells.append({**dict(zip(count.attributes, labels, strict=True)), **numbers})
+    if as_json:
+        print_json({"attributes": list(count.attributes), "private": cube.private, "cells": cells})
+        return
+    grid = Table(title=f"{visible(cube.schema.name)}: {visible(marginal)}, with 95% intervals", title_justify="left")
+    for attribute in count.attributes:
+        grid.add_column(visible(attribute))
+    for word in shown:
+        grid.add_column(visible(word), justify="right")
+    for cell in cells[:rows]:
+        grid.add_row(*(visible(cell[a]) for a in count.attributes), *(_text(cell[word]) for word in shown))
+    console().print(grid)
+    if len(cells) > rows:
+        note(f"... and {len(cells) - rows:,} more cells: --rows shows more, --json all")
+
+
+def _number(table: Any, at: int) -> dict[str, float | None]:
+    from hushcube.model.table import NoisyTable
+
+    value = float(table.values.reshape(-1)[at])
+    if isinstance(table, NoisyTable):
+        margin = float(table.margins.reshape(-1)[at])
+        return {"value": value, "low_95": value - margin, "high_95": value + margin}
+    low, high = float(table.low.reshape(-1)[at]), float(table.high.reshape(-1)[at])
+    known = value == value  # not a number where the count is no more than noise
+    return {"value": value if known else None, "low_95": low if known else None, "high_95": high if known else None}
+
+
+def _text(cell: dict[str, float | None]) -> str:
+    if cell["value"] is None or cell["low_95"] is None or cell["high_95"] is None:
+        return "unknown"
+    return f"{number(cell['value'])} ({number(cell['low_95'])} to {number(cell['high_95'])})"

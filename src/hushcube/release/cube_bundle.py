@@ -1,0 +1,123 @@
+"""A cube on disk: what people read, and beside it an ordinary release of each part.
+
+    manifest.json          `cube`: what was asked for; the guarantee; the parts; checksums; the list of tables
+    tables/*.parquet       one row per cell: the attributes, then `count`, `sum(x)` and their standard errors, `avg(x)`
+                           with the ends of its 95% interval (null where the count is no more than noise)
+    parts/count, parts/01  releases of the counts, and of each measure's whole numbers, as any other release
+    cube.json, schema.yaml, PRIVACY.md
+
+Everything is written to a temporary folder beside the target and renamed at the end.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hushcube.errors import BadInput
+from hushcube.model.marginal import Marginal
+from hushcube.model.table import NoisyTable
+from hushcube.plan.cube import COUNT, CubePlan
+from hushcube.release.bundle import open_bundle, write
+from hushcube.release.cube import AverageTable, CubeRelease
+from hushcube.release.manifest import damaged, inside, read_manifest, sha256
+from hushcube.release.output import all_or_nothing, check_output
+from hushcube.release.statement import cube_statement
+
+Progress = Callable[[str, float], None]
+FORMAT: Final = 2
+
+
+def write_cube(release: CubeRelease, folder: Path, *, progress: Progress | None = None) -> None:
+    """Write a cube to a new folder; an interruption leaves nothing behind."""
+    check_output(folder)
+    plan = release.plan
+    with all_or_nothing(folder) as work:
+        (work / "parts").mkdir()
+        write(release.count, work / "parts" / COUNT, progress=progress)
+        for number, part in enumerate(release.sums.values(), 1):
+            write(part, work / "parts" / f"{number:02}", progress=progress)
+        (work / "tables").mkdir()
+        entries = [_write_table(release, m, work, at) for at, m in enumerate(plan.workload.published)]
+        (work / "cube.json").write_text(plan.to_json(), encoding="utf-8")
+        (work / "schema.yaml").write_text(plan.schema.to_yaml(), encoding="utf-8")
+        (work / "PRIVACY.md").write_text(cube_statement(plan, private=release.private), encoding="utf-8")
+        files = sorted(path for path in work.rglob("*") if path.is_file())
+        manifest = {
+            "format": FORMAT,
+            "cube": [str(asked) for asked in plan.asked],
+            "private": release.private,
+            "privacy": plan.privacy.to_dict(),
+            "parts": {COUNT: f"parts/{COUNT}", **{name: f"parts/{i:02}" for i, name in enumerate(plan.sums, 1)}},
+            "checksums": {path.relative_to(work).as_posix(): sha256(path) for path in files},
+            "tables": entries,
+        }
+        (work / "manifest.json").write_text(json.dumps(manifest, ensure_ascii=False, indent=1), encoding="utf-8")
+
+
+def cube_table(release: CubeRelease, marginal: Marginal) -> pa.Table:
+    """All numbers of the cells of a marginal, one row per cell."""
+    names = [release.schema.names[i] for i in marginal]
+    count = release.count.table(names)
+    grid = np.indices(count.values.shape).reshape(len(names), -1) if names else np.zeros((0, 1), int)
+    columns: dict[str, Any] = {
+        name: pa.array(np.array(labels, dtype=object)[at], pa.string())
+        for name, labels, at in zip(names, count.labels, grid, strict=True)
+    }
+    columns |= _numbers(COUNT, count)
+    for asked in release.plan.asked:
+        if asked.kind != "count":
+            columns |= _numbers(str(asked), release.table(names, str(asked)))
+    return pa.table(columns)
+
+
+def _numbers(word: str, table: NoisyTable | AverageTable) -> dict[str, Any]:
+    if isinstance(table, NoisyTable):
+        return {word: table.values.reshape(-1), f"{word} std_error": table.std_errors.reshape(-1)}
+    ends = {word: table.values, f"{word} low_95": table.low, f"{word} high_95": table.high}
+    return {name: pa.array(values.reshape(-1), from_pandas=True) for name, values in ends.items()}
+
+
+def _write_table(release: CubeRelease, marginal: Marginal, work: Path, number: int) -> dict[str, Any]:
+    names = [release.schema.names[i] for i in marginal]
+    safe = re.sub(r"[^A-Za-z0-9_-]+", "_", "-".join(names))[:60] or "total"
+    file = f"tables/{number:04}-{safe}.parquet"
+    table = cube_table(release, marginal)
+    pq.write_table(table, work / file, compression="zstd")
+    return {"attributes": names, "file": file, "cells": table.num_rows}
+
+
+def is_cube(folder: Path) -> bool:
+    """Whether a folder holds a cube rather than a release of counts."""
+    return "cube" in read_manifest(folder)
+
+
+def open_cube(folder: Path, *, verify: bool = True) -> CubeRelease:
+    """Open a cube; unless told not to, every file's checksum is verified."""
+    manifest = read_manifest(folder)
+    try:
+        if verify:
+            for name, expected in manifest["checksums"].items():
+                path = inside(folder, name)
+                if not path.is_file() or sha256(path) != expected:
+                    raise damaged(name, "is missing, or was changed after the release")
+        plan = CubePlan.from_json((folder / "cube.json").read_text(encoding="utf-8"))
+        parts = {name: open_bundle(inside(folder, place), verify=False) for name, place in manifest["parts"].items()}
+        count = parts.pop(COUNT)
+        told = [str(asked) for asked in plan.asked], plan.privacy.to_dict(), list(plan.sums)
+        if (manifest["cube"], manifest["privacy"], list(parts)) != told:
+            raise ValueError
+        if {COUNT: count.plan.digest, **{n: r.plan.digest for n, r in parts.items()}} != plan.digests:
+            raise ValueError
+    except (OSError, KeyError, TypeError, ValueError, AttributeError, RecursionError):
+        raise damaged("manifest.json", "does not fit the cube and its parts") from None
+    except BadInput as problem:
+        raise damaged(problem.field, problem.problem) from None
+    return CubeRelease(plan, count, parts)

@@ -1,0 +1,105 @@
+import json
+
+import pyarrow.parquet as pq
+import pytest
+
+from hushcube.cli import run
+
+SCHEMA = """
+name: stays
+unit: patient
+max_rows: 2
+attributes:
+  - {name: ward, values: [surgery, medicine]}
+  - {name: sex, values: [F, M]}
+measures:
+  - {name: days, bounds: [1, 14], center: middle, resolution: 0.5}
+  - {name: cost, bounds: [0, 2000], resolution: 10}
+"""
+ASKED = ["--workload", "<=2-way", "--epsilon", "4", "--neighbours", "add-remove", "--measure", "avg(days),sum(cost)"]
+
+
+class Result:
+    """What a command printed, and its exit code."""
+
+    def __init__(self, code, captured):
+        self.code, self.out, self.err = code, captured.out, captured.err
+
+
+@pytest.fixture
+def stays(tmp_path, monkeypatch, capsys):
+    """A folder with the data, in which commands are run."""
+    monkeypatch.chdir(tmp_path)
+    wards = ("medicine", "surgery", "surgery", "surgery", "surgery")
+    rows = [f"{i // 3},{wards[i % 5]},{'FM'[i % 2]},{1 + i % 9},{10 * (i % 90)}" for i in range(900)]
+    (tmp_path / "stays.csv").write_text("patient,ward,sex,days,cost\n" + "\n".join(rows) + "\n")
+    (tmp_path / "stays.yaml").write_text(SCHEMA)
+
+    def command(*arguments):
+        capsys.readouterr()
+        return Result(run(list(arguments)), capsys.readouterr())
+
+    command.folder = tmp_path
+    return command
+
+
+def test_a_cube_is_planned_released_shown_and_verified(stays):
+    planned = stays("plan", "--schema", "stays.yaml", *ASKED, "--out", "cube.json")
+    assert planned.code == 0 and "days" in planned.out and "cost" in planned.out
+    released = stays("release", "cube.json", "--data", "stays.csv", "--out", "cube")
+    assert released.code == 0 and "avg(days)" in released.out
+    assert "300 rows were left out: more than 2 of one 'patient'" in released.err
+    assert stays("verify", "cube").code == 0
+    shown = json.loads(stays("show", "cube", "ward*sex", "--json").out)
+    assert len(shown["cells"]) == 4 and set(shown["cells"][0]) == {"ward", "sex", "count", "avg(days)", "sum(cost)"}
+    average = shown["cells"][0]["avg(days)"]
+    assert 1 <= average["low_95"] <= average["value"] <= average["high_95"] <= 14
+    assert "surgery" in stays("show", "cube", "ward").out and "ward*sex" in stays("show", "cube").out
+    [file] = (stays.folder / "cube" / "tables").glob("*ward-sex*")
+    assert pq.read_table(file).column_names[:4] == ["ward", "sex", "count", "count std_error"]
+    assert "Privacy of the cube" in (stays.folder / "cube" / "PRIVACY.md").read_text()
+
+
+def test_a_cube_that_was_changed_does_not_verify(stays):
+    stays("release", "--schema", "stays.yaml", *ASKED, "--data", "stays.csv", "--out", "cube")
+    manifest = stays.folder / "cube" / "manifest.json"
+    for name in ("PRIVACY.md", "cube.json", "tables/0000-total.parquet", "parts/count/PRIVACY.md"):
+        path = stays.folder / "cube" / name
+        before = path.read_bytes()
+        path.write_bytes(before + b" ")
+        assert stays("verify", "cube").code == 1
+        assert stays("show", "cube").code == 2
+        path.write_bytes(before)
+    assert stays("verify", "cube").code == 0
+    told = json.loads(manifest.read_text())
+    manifest.write_text(json.dumps({**told, "cube": ["sum(cost)"]}))
+    assert stays("verify", "cube").code == 1 and stays("show", "cube").code == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        (["--measure", "avg(wage)"], "measure"),
+        (["--measure", "median(days)"], "measure"),
+        (["--shares", "count=0.5"], "shares"),
+        (["--shares", "count"], "--shares"),
+        (["--face-value"], "--face-value"),
+        (["--rows-per-person", "7"], "rows_per_person"),
+    ],
+)
+def test_bad_cubes_are_refused_and_nothing_is_written(stays, change, field):
+    found = stays("release", "--schema", "stays.yaml", *ASKED, *change, "--data", "stays.csv", "--out", "cube")
+    assert found.code == 2 and f"hushcube: {field}" in found.err
+    assert not (stays.folder / "cube").exists()
+
+
+def test_a_plan_file_decides_alone(stays):
+    stays("plan", "--schema", "stays.yaml", *ASKED, "--out", "cube.json")
+    found = stays("release", "cube.json", "--measure", "avg(days)", "--data", "stays.csv", "--out", "cube")
+    assert found.code == 2 and "stands beside a plan file" in found.err
+    path = stays.folder / "cube.json"
+    raw = json.loads(path.read_text())
+    raw["parts"]["days"], raw["parts"]["cost"] = raw["parts"]["cost"], raw["parts"]["days"]
+    path.write_text(json.dumps(raw))
+    found = stays("release", "cube.json", "--data", "stays.csv", "--out", "cube")
+    assert found.code == 2 and "plan, days" in found.err and not (stays.folder / "cube").exists()
