@@ -63,15 +63,25 @@ def test_a_cube_is_planned_released_shown_and_verified(stays):
 def test_a_cube_that_was_changed_does_not_verify(stays):
     stays("release", "--schema", "stays.yaml", *ASKED, "--data", "stays.csv", "--out", "cube")
     manifest = stays.folder / "cube" / "manifest.json"
-    for name in ("PRIVACY.md", "cube.json", "tables/0000-total.parquet", "parts/count/PRIVACY.md"):
+    part = next((stays.folder / "cube" / "parts" / "01" / "tables").iterdir()).relative_to(stays.folder / "cube")
+    for name in ("PRIVACY.md", "cube.json", "tables/0000-total.parquet", "parts/count/PRIVACY.md", part):
         path = stays.folder / "cube" / name
         before = path.read_bytes()
-        path.write_bytes(before + b" ")
+        path.write_bytes(before[:-9])
         assert stays("verify", "cube").code == 1
         assert stays("show", "cube").code == 2
         path.write_bytes(before)
     assert stays("verify", "cube").code == 0
+    for name in ("PRIVACY.md", "cube.json", "tables/0000-total.parquet"):
+        path = stays.folder / "cube" / name
+        before = path.read_bytes()
+        path.unlink()
+        found = stays("verify", "cube")
+        assert found.code == 1 and f"{name}: is missing" in found.out
+        path.write_bytes(before)
     told = json.loads(manifest.read_text())
+    manifest.write_text(json.dumps({**told, "tables": None}))
+    assert stays("verify", "cube").code == 1
     manifest.write_text(json.dumps({**told, "cube": ["sum(cost)"]}))
     assert stays("verify", "cube").code == 1 and stays("show", "cube").code == 2
 
@@ -85,6 +95,8 @@ def test_a_cube_that_was_changed_does_not_verify(stays):
         (["--shares", "count"], "--shares"),
         (["--face-value"], "--face-value"),
         (["--rows-per-person", "7"], "rows_per_person"),
+        (["--strategy", "ireduct", "--sanity-bound", "5"], "strategy: ireduct cannot be used here: it adapts"),
+        (["--relative-error", "0.1", "--above", "50"], "strategy: ireduct cannot be used here: it adapts"),
     ],
 )
 def test_bad_cubes_are_refused_and_nothing_is_written(stays, change, field):
@@ -103,3 +115,10 @@ def test_a_plan_file_decides_alone(stays):
     path.write_text(json.dumps(raw))
     found = stays("release", "cube.json", "--data", "stays.csv", "--out", "cube")
     assert found.code == 2 and "plan, days" in found.err and not (stays.folder / "cube").exists()
+
+
+def test_verbs_for_counts_point_to_the_parts_of_a_cube(stays):
+    stays("release", "--schema", "stays.yaml", *ASKED, "--data", "stays.csv", "--out", "cube")
+    found = stays("recover", "cube")
+    assert found.code == 2 and "is a cube. Fix: name one of its parts, such as parts/count" in found.err
+    assert stays("show", "cube/parts/count", "ward").code == 0 and stays("verify", "cube/parts/01").code == 0

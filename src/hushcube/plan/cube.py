@@ -23,11 +23,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, Literal
 
-from hushcube.errors import BadInput, BudgetExceeded, PlanError, WorkloadError
+from hushcube.errors import BadInput, BudgetExceeded, NotApplicable, PlanError, WorkloadError
 from hushcube.model.measure import Measure
 from hushcube.model.privacy import Privacy
 from hushcube.model.schema import Schema
 from hushcube.model.workload import Workload
+from hushcube.plan.kinds import AdaptivePlan
 from hushcube.plan.plan import Plan
 
 COUNT: Final = "count"
@@ -78,6 +79,8 @@ class CubePlan:
             if given > (whole or 0):
                 raise BudgetExceeded(given, whole or 0, f"{name} for all parts")
         for name, plan in parts.items():
+            if isinstance(plan, AdaptivePlan):
+                raise NotApplicable(plan.strategy, "it adapts to noisy counts, and cubes also hold sums")
             if plan.schema != plain(self.schema) or plan.workload.words != self.workload.words:
                 raise PlanError(f"plan, {name}", "is for other tables than the count", "plan again")
             share = next(Fraction(getattr(plan.privacy, n)) for n in ("epsilon", "rho") if getattr(plan.privacy, n))

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushcube.errors import BadInput
+from hushcube.errors import BadInput, BundleError
 from hushcube.model.form import Form
 from hushcube.model.marginal import Marginal
 from hushcube.model.measurement import Measurement
@@ -112,6 +112,8 @@ def _seal(release: Release, tables: list[dict[str, Any]], work: Path) -> None:
 def open_bundle(folder: Path, *, verify: bool = True) -> Release:
     """Open a release; unless told not to, every file's checksum is verified."""
     manifest = read_manifest(folder)
+    if "cube" in manifest:
+        raise BundleError(f"{str(folder)[:200]!r}", "is a cube", "name one of its parts, such as parts/count")
     if verify:
         check_files(folder, manifest)
     try:

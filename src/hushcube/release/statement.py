@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from hushcube.model.privacy import Privacy
+from hushcube.model.schema import Schema
 from hushcube.model.unit import Unit
 from hushcube.plan.cube import CubePlan
 from hushcube.plan.plan import Plan
@@ -22,19 +23,8 @@ NOT_PRIVATE = "NOT PRIVATE: the noise came from a seed. This release is for expe
 
 def privacy_statement(plan: Plan, *, private: bool, faces: Iterable[PublishedFace] = ()) -> str:
     """The text of PRIVACY.md."""
-    privacy = plan.privacy
-    lines = [f"# Privacy of the release `{plan.schema.name}`", ""]
-    if not private:
-        lines += [f"**{NOT_PRIVATE}**", ""]
-    lines += [
-        f"Guarantee: **{privacy}**.",
-        "",
-        _meaning(privacy),
-        "",
-        _neighbours(privacy),
-        "",
-        _unit(privacy, plan.schema.unit),
-        "",
+    lines = [
+        *_guarantee("release", plan.schema, plan.privacy, private=private),
         f"How it is met: strategy `{plan.strategy}` measured {plan.measures} "
         f"with exact discrete {plan.law.title()} noise{_proof(plan)}. "
         "Everything else in this folder is computed from those noisy numbers and costs nothing more. "
@@ -49,22 +39,28 @@ def privacy_statement(plan: Plan, *, private: bool, faces: Iterable[PublishedFac
     return "\n".join(lines)
 
 
-def cube_statement(plan: CubePlan, *, private: bool) -> str:
-    """The text of PRIVACY.md of a cube."""
-    privacy = plan.privacy
-    shares = ", ".join(f"{name}: {part.privacy}" for name, part in plan.parts.items())
-    lines = [f"# Privacy of the cube `{plan.schema.name}`", ""]
-    if not private:
-        lines += [f"**{NOT_PRIVATE}**", ""]
-    lines += [
+def _guarantee(kind: str, schema: Schema, privacy: Privacy, *, private: bool) -> list[str]:
+    """The title and the promise: how much, between which neighbours, for whom."""
+    return [
+        f"# Privacy of the {kind} `{schema.name}`",
+        "",
+        *([] if private else [f"**{NOT_PRIVATE}**", ""]),
         f"Guarantee: **{privacy}**.",
         "",
         _meaning(privacy),
         "",
         _neighbours(privacy),
         "",
-        _unit(privacy, plan.schema.unit),
+        _unit(privacy, schema.unit),
         "",
+    ]
+
+
+def cube_statement(plan: CubePlan, *, private: bool) -> str:
+    """The text of PRIVACY.md of a cube."""
+    shares = ", ".join(f"{name}: {part.privacy}" for name, part in plan.parts.items())
+    lines = [
+        *_guarantee("cube", plan.schema, plan.privacy, private=private),
         "How it is met: counts and sums are measured apart, each with a part of the guarantee, and the parts add up to "
         f"the whole. A sum is protected like a count of rows that may count as often as their value says ({shares}). "
         "Averages and all else in this folder are computed from the noisy counts and sums and cost nothing more.",
