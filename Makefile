@@ -8,34 +8,42 @@ WORKERS ?= $(shell nproc 2>/dev/null || echo 2)
 demo: .venv/ready
 	$(BIN)/hushcube demo
 
-test: .venv/ready
+test: .venv/dev .venv/engines
 	$(BIN)/python -m pytest -n $(WORKERS)
 
-check: .venv/ready
+check: .venv/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: .venv/ready
+bench: .venv/dev
 	$(BIN)/python -m benchmarks
 
-pictures: .venv/ready
+pictures: .venv/dev
 	$(BIN)/python docs/pictures/draw.py
 
-tables: .venv/ready
+tables: .venv/dev
 	$(BIN)/python -m benchmarks.tables
 
-faces: .venv/ready
+faces: .venv/dev
 	$(BIN)/python -m benchmarks.face_values
 
-relative: .venv/ready
+relative: .venv/dev
 	$(BIN)/python -m benchmarks.relative
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -m venv .venv || { [ "$$(id -u)" = 0 ] && apt-get update && apt-get install -y python3-venv && $(PYTHON) -m venv .venv; } \
 	  || { echo "python3 cannot create a virtual environment: install the package python3-venv, then run make again" >&2; exit 1; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	touch $@
+
+.venv/dev: .venv/ready
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $@
+
+.venv/engines: .venv/dev tests/install_engines.sh
+	sh tests/install_engines.sh
 	touch $@
 
 clean:

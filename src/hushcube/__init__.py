@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hushcube.api import open_release
+    from hushcube.files import read_schema
     from hushcube.model.attribute import Attribute
     from hushcube.model.facts import Facts
     from hushcube.model.privacy import Privacy
@@ -39,6 +40,7 @@ __all__ = [
     "Schema",
     "Workload",
     "open_release",
+    "read_schema",
 ]
 
 _HOMES = {
@@ -55,6 +57,7 @@ _HOMES = {
     "Schema": "model.schema",
     "Workload": "model.workload",
     "open_release": "api",
+    "read_schema": "files",
 }
 
 

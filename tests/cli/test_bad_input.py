@@ -297,7 +297,7 @@ def test_what_is_too_large_is_refused_at_once(refused, desk, kind):
     asked = ["--schema", "large.yaml", *(part for word in words for part in ("--workload", word))]
     start = time.perf_counter()
     refused(planned(*BUDGET, *options, asked=asked), field)
-    assert time.perf_counter() - start < 2
+    assert time.perf_counter() - start < 20  # it would take hours
     tracemalloc.start()
     try:
         refused(planned(*BUDGET, *options, asked=asked), field)

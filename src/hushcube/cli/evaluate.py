@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from hushcube.cli.options import Progress, as_json, asked, planning, read_options, read_schema
+from hushcube.cli.options import Progress, as_json, asked, planning, read_options
 from hushcube.cli.output import console, note, number, print_json, progress_bar, visible
 from hushcube.errors import BadInput
 
@@ -152,6 +152,7 @@ def _classified(
 ) -> tuple[Classified, ...]:
     from hushcube.evaluate.classify import cross_validate
     from hushcube.evaluate.rows import coded_rows
+    from hushcube.files import read_schema
 
     if options["schema"] is None:
         raise BadInput("--schema", "is not given", "name a schema file; `hushcube schema draft` drafts one")

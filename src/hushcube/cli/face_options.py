@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from hushcube.cli.options import Command, read_text
+from hushcube.cli.options import Command
 from hushcube.errors import BadInput, FactsError
 
 if TYPE_CHECKING:
@@ -70,6 +70,7 @@ def refuse_without_face(given: dict[str, Any]) -> None:
 
 def read_face(given: dict[str, Any], schema: Schema, **fixed: Any) -> FaceValue:
     """The face that the options ask for."""
+    from hushcube.files import read_text
     from hushcube.model.facts import Facts
     from hushcube.recover.faces.value import FaceValue
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from hushcube.cli.matrices import read_matrix
-from hushcube.errors import BadInput, OutputError, SchemaError
+from hushcube.errors import BadInput, OutputError
 
 if TYPE_CHECKING:
     from hushcube.model.schema import Schema
@@ -150,6 +150,8 @@ def _share(text: str) -> tuple[str, str]:
 
 def asked(options: dict[str, Any]) -> dict[str, Any]:
     """What the shared options say besides the budget, as the functions of `hushcube.api` take it."""
+    from hushcube.files import read_schema
+
     if options["schema"] is None:
         raise BadInput("--schema", "is not given", "name a schema file; `hushcube schema draft` drafts one")
     if not options["workload"] and options["queries"] is None:
@@ -181,13 +183,6 @@ def read_options(options: dict[str, Any], schema: Schema) -> Options:
     return Options(**given, threshold=threshold, matrix=matrix, rule=rule)
 
 
-def read_schema(path: str) -> Schema:
-    """The schema in a file."""
-    from hushcube.model.schema import Schema
-
-    return Schema.from_yaml(read_text(path, SchemaError, "schema"))
-
-
 def new_file(path: str, option: str = "--out") -> Path:
     """A file that can be written and is not there yet, before any work is done for it."""
     target = Path(path)
@@ -216,13 +211,3 @@ def write_file(content: str | bytes, target: Path, option: str = "--out") -> Non
         raise OutputError(
             option, "the file cannot be written", "choose another place, or mend its permissions"
         ) from None
-
-
-def read_text(path: str, kind: type[BadInput], field: str) -> str:
-    """A file's text; a missing, unreadable or non-UTF-8 file is the caller's to mend."""
-    try:
-        return Path(path).read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise kind(field, f"the file {path!r} is not UTF-8 text", "save it as UTF-8") from None
-    except (OSError, ValueError):
-        raise kind(field, f"the file {path!r} cannot be read", "give the path of an existing file") from None

@@ -9,7 +9,7 @@ import click
 from click.core import ParameterSource
 
 from hushcube.cli.face_options import face_options, read_face, refuse_without_face, take, time_limit
-from hushcube.cli.options import as_json, make_comparison, make_cube, measuring, planning, read_text
+from hushcube.cli.options import as_json, make_comparison, make_cube, measuring, planning
 from hushcube.cli.output import note, number, print_json, progress_bar
 from hushcube.cli.recover import describe
 from hushcube.errors import BadInput, HushcubeError, PlanError
@@ -56,6 +56,7 @@ def command(
         --data people.csv --out published --face-value
     """
     from hushcube.api import release, release_cube
+    from hushcube.files import read_text
     from hushcube.plan.cube import CubePlan, is_cube_plan
     from hushcube.plan.plan import Plan
     from hushcube.release.output import check_output

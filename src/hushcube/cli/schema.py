@@ -6,7 +6,7 @@ import math
 
 import click
 
-from hushcube.cli.options import as_json, new_file, read_schema, write_file
+from hushcube.cli.options import as_json, new_file, write_file
 from hushcube.cli.output import console, note, number, print_json, visible
 from hushcube.errors import BadInput, DataError
 
@@ -29,6 +29,8 @@ def check(schema_file: str, data: str | None, query: str | None, as_json: bool) 
     from dataclasses import asdict
 
     from rich.table import Table
+
+    from hushcube.files import read_schema
 
     schema = read_schema(schema_file)
     findings = []

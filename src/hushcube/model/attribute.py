@@ -1,37 +1,40 @@
 """One public dimension: its values, declared and never inferred from data.
 
-Four ways to declare the values, each excluding the others:
+Five ways to declare the values, each excluding the others:
 
-    values: [Female, Male]     explicit labels
-    range: [0, 99]             integers, both ends included
-    bins: [0, 10, 50]          half-open [0, 10) and closed [10, 50]; numbers fall into them
-    size: 10                   the codes 0..9
+    values: [Female, Male]                explicit labels
+    range: [0, 99]                        integers, both ends included
+    bins: [0, 10, 50]                     half-open [0, 10) and closed [10, 50]; numbers fall into them
+    size: 10                              the codes 0..9
+    dates: [2020-01-01, 2024-12-31]       days, or `by: month`, `quarter` or `year`
+
+and any number of levels above them [model/level.py]; dates have those of the calendar.
 """
 
 from __future__ import annotations
 
-import math
 import re
-import reprlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, Final, Literal
 
 from hushcube.errors import SchemaError
+from hushcube.model.dates import STEPS, Step, calendar_levels, day_groups, read_dates
+from hushcube.model.domain import CHECKS
+from hushcube.model.label import check_name, is_label, label_of, number_text, short
+from hushcube.model.level import Level, read_levels, read_mapping
 
-Kind = Literal["values", "range", "bins", "size"]
+Kind = Literal["values", "range", "bins", "size", "dates"]
 
-KINDS: Final[tuple[Kind, ...]] = ("values", "range", "bins", "size")
+KINDS: Final[tuple[Kind, ...]] = ("values", "range", "bins", "size", "dates")
 ERROR: Final = "error"
 """The policy word: refuse the data instead of folding the value into a category."""
 
-MAX_VALUES: Final = 1_000_000
-MAX_LABEL: Final = 10_000
-_KEYS: Final = frozenset({"name", "column", "ordered", "missing", "other", *KINDS})
-_WORKLOAD_WORD: Final = re.compile(r"cube|queries|(prefix|ranges)\(.*\)|(<=|\d+\.\.)?\d+-way|(star|anchored):.*")
-_RESERVED: Final = frozenset("*,:=@\"'\\\x7f") | {chr(code) for code in range(32)}
+ReadFile = Callable[[str], str]
+"""Reads a mapping file that a schema names."""
+_KEYS: Final = frozenset({"name", "column", "ordered", "missing", "other", "by", "before", "levels", "mapping", *KINDS})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,40 +55,76 @@ class Attribute:
     range: tuple[int, int] | None = None
     bins: tuple[float, ...] | None = None
     codes: int | None = None
+    dates: tuple[str, str] | None = None
+    by: Step = "day"
+    """The step of dates."""
     ordered: bool | None = None
     missing: str = ERROR
     other: str = ERROR
     column: str | None = None
+    before: str | None = None
+    """Only the text before this mark counts: `.` makes 250 of 250.83."""
+    levels: Sequence[Level | Mapping[str, Any]] = ()
+    """Groups of the values, and groups of those, from fine to coarse; as declared, or read already."""
 
     def __post_init__(self) -> None:
-        check_name(self.name, "attribute")
+        self._check_name()
         where = f"attribute {self.name!r}"
-        declared = [
-            k for k, v in zip(KINDS, (self.values, self.range, self.bins, self.codes), strict=True) if v is not None
-        ]
+        given = (self.values, self.range, self.bins, self.codes, self.dates)
+        declared = {kind: value for kind, value in zip(KINDS, given, strict=True) if value is not None}
         if len(declared) != 1:
             found = " and ".join(declared) if declared else "none of them"
-            raise SchemaError(where, f"declares {found}", "declare exactly one of values, range, bins, size")
-        _CHECKS[declared[0]](where, getattr(self, "codes" if declared[0] == "size" else declared[0]))
+            raise SchemaError(where, f"declares {found}", f"declare exactly one of {', '.join(KINDS)}")
+        self._check_dates(where)
+        for kind, value in declared.items():
+            if kind != "dates":
+                CHECKS[kind](where, value)
         for policy in ("missing", "other"):
-            if not _is_label(getattr(self, policy)):
+            if not is_label(getattr(self, policy)):
                 raise SchemaError(
                     f"{where}, {policy}", "must be a label", f"write `{policy}: error` or `{policy}: unknown`"
                 )
+        if self.before is not None and (not is_label(self.before) or self.values is None):
+            fix = "write for example `before: .`, with values"
+            raise SchemaError(f"{where}, before", "must be a mark in texts", fix)
+        self._read_levels(where)
+
+    def _check_name(self) -> None:
+        check_name(self.name, "attribute")
+
+    def _check_dates(self, where: str) -> None:
+        if self.dates is not None:
+            object.__setattr__(self, "dates", read_dates(where, self.dates))
+        if self.by not in STEPS or (self.dates is None and self.by != "day"):
+            raise SchemaError(f"{where}, by", "is a step of dates", f"write one of {', '.join(STEPS)}, with `dates:`")
+        if self.dates is not None and any(not isinstance(level, Level) for level in self.levels):
+            fix = "leave them out; month, quarter and year are there already"
+            raise SchemaError(f"{where}, levels", "dates have the levels of the calendar", fix)
+
+    def _read_levels(self, where: str) -> None:
+        if self.dates is not None:
+            levels = calendar_levels(self.dates, self.by)
+        elif all(isinstance(level, Level) for level in self.levels):
+            levels = tuple(level for level in self.levels if isinstance(level, Level))
+        else:
+            levels = read_levels(where, self.levels, self.ground, self._number_label)
+        object.__setattr__(self, "levels", levels)
 
     @property
     def kind(self) -> Kind:
-        """Which of the four declarations was used."""
+        """Which of the declarations was used."""
         if self.values is not None:
             return "values"
         if self.range is not None:
             return "range"
+        if self.dates is not None:
+            return "dates"
         return "bins" if self.bins is not None else "size"
 
     @property
     def is_ordered(self) -> bool:
-        """Whether the values have an order; ranges and bins do unless declared otherwise."""
-        return self.kind in ("range", "bins") if self.ordered is None else self.ordered
+        """Whether the values have an order; ranges, bins and dates do unless declared otherwise."""
+        return self.kind in ("range", "bins", "dates") if self.ordered is None else self.ordered
 
     @property
     def source_column(self) -> str:
@@ -101,9 +140,9 @@ class Attribute:
             low, high = self.range
             return tuple(map(str, range(low, high + 1)))
         if self.bins is not None:
-            edges = [_number_text(edge) for edge in self.bins]
-            closing = [")"] * (len(edges) - 2) + ["]"]
-            return tuple(f"[{a}, {b}{c}" for a, b, c in zip(edges, edges[1:], closing, strict=False))
+            return tuple(self._number_label(a, b) for a, b in zip(self.bins, (*self.bins[1:-1], None), strict=False))
+        if self.dates is not None:
+            return day_groups(self.dates, self.by)[0]
         return tuple(map(str, range(self.codes or 0)))
 
     @cached_property
@@ -115,6 +154,27 @@ class Attribute:
     def size(self) -> int:
         """How many values a cell of this attribute can take; counted without writing a million labels."""
         return self.domain_size + len(self._categories)
+
+    @property
+    def ground(self) -> Level:
+        """The values themselves as the finest level; with numbers where they begin, if they are such."""
+        starts: tuple[float, ...] | None = None
+        if self.kind in ("range", "size"):
+            low = self.range[0] if self.range is not None else 0
+            starts = tuple(range(low, low + self.domain_size))
+        elif self.bins is not None:
+            starts = self.bins[:-1]
+        return Level(self.name, self.domain, tuple(range(self.domain_size)), starts)
+
+    def _number_label(self, low: float, beyond: float | None) -> str:
+        """The numbers from one up to before another, or up to the end: `[0, 10)` of bins, `0-17` of integers."""
+        if self.bins is not None:
+            end = f"{number_text(self.bins[-1])}]" if beyond is None else f"{number_text(beyond)})"
+            return f"[{number_text(low)}, {end}"
+        last = (self.range[1] if self.range is not None else self.domain_size - 1) if beyond is None else beyond - 1
+        if last == low:
+            return number_text(low)
+        return f"{number_text(low)}-{number_text(last)}" if low >= 0 else f"{number_text(low)} to {number_text(last)}"
 
     def position(self, label: str) -> int | None:
         """The position of a label in cell order, or None where there is no such label."""
@@ -137,6 +197,8 @@ class Attribute:
             return self.range[1] - self.range[0] + 1
         if self.bins is not None:
             return len(self.bins) - 1
+        if self.dates is not None:
+            return len(self.domain)
         return len(self.values) if self.values is not None else self.codes or 0
 
     @cached_property
@@ -146,7 +208,7 @@ class Attribute:
         return tuple(label for label in extra if not self._declares(label))
 
     def _declares(self, label: str) -> bool:
-        if self.values is not None or self.bins is not None:
+        if self.range is None and self.codes is None:
             return label in self.domain
         low, high = self.range if self.range is not None else (0, (self.codes or 0) - 1)
         return re.fullmatch(r"0|-?[1-9][0-9]{0,18}", label) is not None and low <= int(label) <= high
@@ -169,11 +231,22 @@ class Attribute:
                 fields[policy] = getattr(self, policy)
         if self.column is not None:
             fields["column"] = self.column
+        if self.before is not None:
+            fields["before"] = self.before
+        if self.dates is not None:
+            return fields if self.by == "day" else {**fields, "by": self.by}
+        if self.levels:
+            fields["levels"] = [level.to_dict(below) for below, level in pairwise((self.ground, *self.grouped))]
         return fields
 
+    @property
+    def grouped(self) -> tuple[Level, ...]:
+        """The levels above the values, from fine to coarse."""
+        return tuple(level for level in self.levels if isinstance(level, Level))
+
     @classmethod
-    def from_dict(cls, raw: Any, *, where: str = "attribute") -> Attribute:
-        """Read the YAML form; every key is checked and the offending one is named."""
+    def from_dict(cls, raw: Any, *, where: str = "attribute", read: ReadFile | None = None) -> Attribute:
+        """Read the YAML form; every key is checked and the offending one is named. `read` reads mapping files."""
         if not isinstance(raw, Mapping):
             raise SchemaError(where, "must be a mapping", "write for example {name: sex, values: [Female, Male]}")
         unknown = sorted(str(key) for key in raw.keys() - _KEYS)
@@ -187,6 +260,11 @@ class Attribute:
                 raise SchemaError(f"{where}, {key}", "must be true or false", f"write `{key}: true`")
         if "column" in raw and (not isinstance(raw["column"], str) or not raw["column"]):
             raise SchemaError(f"{where}, column", "must be a column name", "write the name of the data's column")
+        if "mapping" in raw:
+            raw = _mapped(where, raw, read)
+        if "levels" in raw and not isinstance(raw["levels"], list | tuple):
+            fix = "write `levels:` and one `- {name: ...}` for each"
+            raise SchemaError(f"{where}, levels", "must be a list", fix)
         return cls(
             name=raw["name"],
             values=_labels(where, raw["values"]) if "values" in raw else None,
@@ -197,80 +275,11 @@ class Attribute:
             missing=label_of(f"{where}, missing", raw["missing"]) if "missing" in raw else ERROR,
             other=label_of(f"{where}, other", raw["other"]) if "other" in raw else ERROR,
             column=raw.get("column"),
+            dates=raw.get("dates"),
+            by=raw.get("by", "day"),
+            before=None if "before" not in raw else label_of(f"{where}, before", raw["before"]),
+            levels=tuple(raw.get("levels", ())),
         )
-
-
-def check_name(name: Any, kind: str) -> None:
-    """Refuse what cannot name an attribute or a measure in workload words."""
-    if not _is_label(name) or name != name.strip() or len(name) > 200:
-        raise SchemaError(f"{kind} name", f"{short(name)} is not a name", "use a non-empty text without outer blanks")
-    bad = sorted(set(name) & _RESERVED)
-    if bad:
-        raise SchemaError(
-            f"{kind} {name!r}",
-            f"its name holds {bad[0]!r}, which workload words use",
-            "rename it, and give `column:`",
-        )
-    if _WORKLOAD_WORD.fullmatch(name):
-        raise SchemaError(f"{kind} {name!r}", "its name is a workload word", "rename it, and give `column:`")
-
-
-def _check_values(where: str, values: Any) -> None:
-    if not values:
-        raise SchemaError(f"{where}, values", "the domain is empty", "list at least one value")
-    _check_count(f"{where}, values", len(values))
-    seen: set[str] = set()
-    for value in values:
-        if not _is_label(value):
-            raise SchemaError(f"{where}, values", f"{short(value)} is not a label", "use non-empty texts or numbers")
-        if value in seen:
-            raise SchemaError(f"{where}, values", f"{value[:40]!r} stands there twice", "list each value once")
-        seen.add(value)
-
-
-def _check_range(where: str, ends: Any) -> None:
-    if len(ends) != 2 or not all(_is_int(end) for end in ends):
-        raise SchemaError(f"{where}, range", "must be two integers", "write for example `range: [0, 99]`")
-    low, high = ends
-    if low > high:
-        raise SchemaError(
-            f"{where}, range", f"the domain is empty: {low} is above {high}", "write the smaller end first"
-        )
-    if max(abs(low), abs(high)) >= 2**62:
-        raise SchemaError(f"{where}, range", "its ends do not fit 64-bit integers", "use smaller numbers")
-    _check_count(f"{where}, range", high - low + 1)
-
-
-def _check_bins(where: str, edges: Any) -> None:
-    if len(edges) < 2:
-        raise SchemaError(f"{where}, bins", "the domain is empty", "give at least two edges")
-    _check_count(f"{where}, bins", len(edges))
-    if not all(_is_int(edge) or (isinstance(edge, float) and math.isfinite(edge)) for edge in edges):
-        raise SchemaError(f"{where}, bins", "edges must be finite numbers", "write for example `bins: [0, 10, 50]`")
-    if max(map(abs, edges)) >= 2**53:
-        raise SchemaError(f"{where}, bins", "edges beyond 2^53 are not exact", "use smaller numbers")
-    if any(a >= b for a, b in pairwise(edges)):
-        raise SchemaError(f"{where}, bins", "edges must increase", "sort them and drop repeated ones")
-
-
-def _check_size(where: str, codes: Any) -> None:
-    if not _is_int(codes):
-        raise SchemaError(f"{where}, size", "must be an integer", "write for example `size: 10`")
-    if codes < 1:
-        raise SchemaError(f"{where}, size", "the domain is empty", "give a size of at least 1")
-    _check_count(f"{where}, size", codes)
-
-
-_CHECKS: Final = {"values": _check_values, "range": _check_range, "bins": _check_bins, "size": _check_size}
-
-
-def _check_count(field: str, count: int) -> None:
-    if count > MAX_VALUES:
-        raise SchemaError(field, f"{count:,} values are more than {MAX_VALUES:,}", "declare coarser values or bins")
-
-
-def _is_int(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _sequence(where: str, key: str, raw: Any) -> tuple[Any, ...]:
@@ -283,28 +292,15 @@ def _labels(where: str, raw: Any) -> tuple[str, ...]:
     return tuple(label_of(f"{where}, values", value) for value in _sequence(where, "values", raw))
 
 
-def label_of(field: str, raw: Any) -> str:
-    """Labels are texts; a number or a truth value in YAML stands for its usual text."""
-    if isinstance(raw, bool):
-        return str(raw).lower()
-    if isinstance(raw, str):
-        return raw
-    if isinstance(raw, int) or (isinstance(raw, float) and math.isfinite(raw)):
-        return _number_text(raw)
-    raise SchemaError(field, f"{short(raw)} is not a label", "use texts or numbers (null is declared by `missing:`)")
-
-
-def _is_label(raw: Any) -> bool:
-    """A text that can be written: not empty, not endless, and without half characters (lone surrogates)."""
-    if not isinstance(raw, str) or not 0 < len(raw) <= MAX_LABEL:
-        return False
-    return raw.isascii() or not any("\ud800" <= c <= "\udfff" for c in raw)
-
-
-def short(raw: Any) -> str:
-    """A few characters of what was written, for a message; YAML's anchors can make a small text a huge list."""
-    return repr(raw[:40]) if isinstance(raw, str) else reprlib.repr(raw)[:40]
-
-
-def _number_text(number: float) -> str:
-    return str(int(number)) if number == int(number) else repr(number)
+def _mapped(where: str, raw: Mapping[str, Any], read: ReadFile | None) -> dict[str, Any]:
+    """The declaration with what its mapping file says: levels, and values where none are declared."""
+    at = f"{where}, mapping"
+    if "levels" in raw:
+        raise SchemaError(at, "stands beside levels", "declare the levels here or in the file")
+    if not isinstance(raw["mapping"], str) or not raw["mapping"]:
+        raise SchemaError(at, "must be the name of a file", "write for example `mapping: codes.csv`")
+    if read is None:
+        raise SchemaError(at, "names a file, and none can be read here", "read the schema from its own file")
+    values, levels = read_mapping(at, read(raw["mapping"]))
+    own = {} if any(kind in raw for kind in KINDS) else {"values": list(values)}
+    return {**{key: value for key, value in raw.items() if key != "mapping"}, **own, "levels": levels}

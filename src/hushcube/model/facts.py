@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.errors import FactsError, SchemaError, readable
-from hushcube.model.attribute import label_of, short
+from hushcube.model.label import label_of, short
 from hushcube.model.marginal import Marginal
 from hushcube.model.schema import Schema
 from hushcube.model.yaml_files import read_yaml

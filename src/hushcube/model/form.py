@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import Final, Literal, get_args
 
@@ -21,6 +21,7 @@ from hushcube.errors import WorkloadError
 from hushcube.model.attribute import Attribute
 from hushcube.model.marginal import Marginal
 from hushcube.model.rows import SparseRows
+from hushcube.model.schema import Schema
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -224,6 +225,11 @@ class QueryTable(Form):
                 f"its rows have {self.rows.width:,} numbers, the table {names} has {cells:,} cells",
                 "give one number for each cell, in row-major order",
             )
+
+    def within(self, schema: Schema) -> QueryTable:
+        """The same over the places of its attributes in a schema: asked levels move attributes."""
+        marginal = schema.marginal([attribute.name for attribute in self.attributes])
+        return self if marginal == self.marginal else replace(self, marginal=marginal)
 
     @property
     def word(self) -> str:

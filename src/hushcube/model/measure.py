@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from hushcube.errors import PrivacyError, SchemaError
-from hushcube.model.attribute import check_name, short
+from hushcube.model.label import check_name, short
 from hushcube.model.privacy import exact_number
 
 LARGEST: Final = 2**31

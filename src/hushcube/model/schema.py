@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import yaml
+from numpy.typing import NDArray
 
 from hushcube.errors import PrivacyError, SchemaError, WorkloadError
-from hushcube.model.attribute import Attribute
+from hushcube.model.at_level import MARK, at_level, base_of, coarsening
+from hushcube.model.attribute import Attribute, ReadFile
 from hushcube.model.marginal import Marginal
 from hushcube.model.measure import Measure
 from hushcube.model.unit import KEYS, MAX_ROWS, Unit
@@ -43,6 +46,8 @@ class Schema:
     """Whose rows belong together; without it, a row is a person, or a person has no more rows than promised."""
     measures: tuple[Measure, ...] = ()
     """Numbers that rows carry, to be summed and averaged."""
+    whole: Schema | None = field(default=None, repr=False)
+    """The declared schema, where this one is how a workload sees it: at some levels.  [`at_levels`]"""
 
     def __post_init__(self) -> None:
         if not self.attributes:
@@ -61,6 +66,59 @@ class Schema:
                 if one.name in seen:
                     raise SchemaError(f"{kind} {one.name!r}", "is declared twice", f"declare each {kind} once")
                 seen.add(one.name)
+
+    @property
+    def declared(self) -> Schema:
+        """The schema as its file declares it."""
+        return self if self.whole is None else self.whole
+
+    def at_levels(self, asked: Mapping[str, Collection[str | None]]) -> Schema:
+        """The schema as a workload sees it: every asked level of an attribute is an attribute of its own.
+
+        `asked` names levels for some attributes, None for the declared values; from coarse to fine, the levels stand in
+        the attribute's place. An attribute that is not named stays as it is.
+
+        >>> age = Attribute(name="age", range=(0, 99), levels=({"name": "band", "starts": [0, 18, 65]},))
+        >>> Schema((age, Attribute(name="sex", values=("F", "M")))).at_levels({"age": {"band", None}}).names
+        ('age@band', 'age', 'sex')
+        """
+        declared = self.declared
+        seen: list[Attribute] = []
+        for attribute in declared.attributes:
+            wanted = asked.get(attribute.name) or {None}
+            for level in wanted:
+                if level is not None:
+                    at_level(attribute, level)  # names a level that there is not
+            seen.extend(at_level(attribute, level.name) for level in attribute.grouped[::-1] if level.name in wanted)
+            seen.extend([attribute] if None in wanted else [])
+        return (
+            declared
+            if tuple(seen) == declared.attributes
+            else replace(declared, attributes=tuple(seen), whole=declared)
+        )
+
+    @cached_property
+    def chains(self) -> tuple[tuple[int, ...], ...]:
+        """For each declared attribute, where its asked levels stand, from coarse to fine."""
+        found: dict[str, list[int]] = {}
+        for position, attribute in enumerate(self.attributes):
+            found.setdefault(base_of(attribute).name, []).append(position)
+        return tuple(map(tuple, found.values()))
+
+    @property
+    def is_nested(self) -> bool:
+        """Whether some attribute is seen at several levels."""
+        return any(len(chain) > 1 for chain in self.chains)
+
+    def coarsening(self, fine: int, coarse: int) -> NDArray[np.int64]:
+        """For every value of one position, its group at another position of the same attribute."""
+        return coarsening(self.attributes[fine], self.attributes[coarse])
+
+    def seen(self, name: str) -> Attribute:
+        """A declared attribute by its name, or one of its levels, such as `state@region`, whether asked for or not."""
+        attribute, mark, level = (part.strip() for part in name.partition(MARK))
+        found = self.declared[attribute]
+        return at_level(found, level) if mark else found
 
     def __len__(self) -> int:
         return len(self.attributes)
@@ -93,7 +151,7 @@ class Schema:
     def marginal(self, names: Sequence[str]) -> Marginal:
         """The marginal of some attributes, brought into schema order."""
         positions = tuple(sorted(self.position(name) for name in names))
-        if len(set(positions)) != len(positions):
+        if len({base_of(self.attributes[i]).name for i in positions}) != len(positions):
             raise WorkloadError("marginal", f"{'*'.join(names)} names an attribute twice", "name each attribute once")
         return positions
 
@@ -137,13 +195,15 @@ class Schema:
 
     def to_dict(self) -> dict[str, Any]:
         """The declaration with the keys of the YAML form."""
+        if self.whole is not None:
+            return self.whole.to_dict()
         unit = {} if self.unit is None else self.unit.to_dict()
         told = {"name": self.name, **unit, "attributes": [attribute.to_dict() for attribute in self.attributes]}
         return told if not self.measures else {**told, "measures": [measure.to_dict() for measure in self.measures]}
 
     @classmethod
-    def from_dict(cls, raw: Any) -> Schema:
-        """Read the YAML form; the offending key is named."""
+    def from_dict(cls, raw: Any, read: ReadFile | None = None) -> Schema:
+        """Read the YAML form; the offending key is named. `read` reads the mapping files that attributes name."""
         if not isinstance(raw, Mapping):
             raise SchemaError("schema", "must be a mapping", "start it with `name:` and `attributes:`")
         unknown = sorted(str(key) for key in raw.keys() - {"name", "attributes", "measures", *KEYS})
@@ -153,12 +213,14 @@ class Schema:
         attributes = raw.get("attributes")
         if not isinstance(attributes, list):
             raise SchemaError("attributes", "must be a list", "write `attributes:` and one `- {name: ...}` for each")
-        read = tuple(Attribute.from_dict(item, where=f"attribute {i + 1}") for i, item in enumerate(attributes))
+        each = tuple(
+            Attribute.from_dict(item, where=f"attribute {i + 1}", read=read) for i, item in enumerate(attributes)
+        )
         measures = raw.get("measures", [])
         if not isinstance(measures, list):
             raise SchemaError("measures", "must be a list", "write `measures:` and one `- {name: ...}` for each")
         summed = tuple(Measure.from_dict(item, where=f"measure {i + 1}") for i, item in enumerate(measures))
-        return cls(read, raw.get("name", "data"), Unit.from_dict(raw), summed)
+        return cls(each, raw.get("name", "data"), Unit.from_dict(raw), summed)
 
     def to_yaml(self) -> str:
         """The YAML form, one attribute or measure a line."""
@@ -171,9 +233,9 @@ class Schema:
         return text
 
     @classmethod
-    def from_yaml(cls, text: str) -> Schema:
-        """Read a schema file's text."""
-        return cls.from_dict(read_yaml(text, "schema", SchemaError, "write a flat list of attributes"))
+    def from_yaml(cls, text: str, read: ReadFile | None = None) -> Schema:
+        """Read a schema file's text; `read` reads the mapping files that it names."""
+        return cls.from_dict(read_yaml(text, "schema", SchemaError, "write a flat list of attributes"), read)
 
 
 def _line(item: dict[str, Any]) -> str:

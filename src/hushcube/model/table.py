@@ -66,12 +66,6 @@ class NoisyTable:
         return NoisyTable(self.schema, self.marginal, values, std_errors, margins, tuple(map(tuple, chosen)), self.form)
 
 
-def selection(schema: Schema, marginal: Marginal, where: Mapping[str, str | Sequence[str]]) -> list[list[int]]:
-    """The positions along each axis of a marginal that a condition keeps."""
-    names = [schema.names[i] for i in marginal]
-    return positions(names, [schema.attributes[i].labels for i in marginal], where)
-
-
 def positions(
     names: Sequence[str], labels: Sequence[Sequence[str]], where: Mapping[str, str | Sequence[str]]
 ) -> list[list[int]]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
 
 from hushcube.errors import SchemaError
-from hushcube.model.attribute import short
+from hushcube.model.label import short
 
 Missing = Literal["error", "own"]
 MISSING: Final[tuple[Missing, ...]] = get_args(Missing)

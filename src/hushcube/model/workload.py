@@ -7,6 +7,7 @@ cube                 all
 star:2               all 2-way, and the first half (rounded down) of the 3-way in lexicographic order
 anchored:2:sex       all 2-way, and the 3-way that contain sex
 age*sex,education    these
+age@band*sex         the same at a level that the schema declares
 prefix(age)*sex      for each sex, the people up to each age
 ranges(age)*sex      for each sex, the people in each range of ages
 queries              the rows of a matrix given beside the words
@@ -24,6 +25,7 @@ from itertools import chain, combinations, islice
 from typing import Final
 
 from hushcube.errors import WorkloadError
+from hushcube.model.at_level import MARK
 from hushcube.model.form import Form, Kind, QueryTable, RangeTable
 from hushcube.model.marginal import Marginal
 from hushcube.model.schema import Schema
@@ -68,6 +70,7 @@ class Workload:
         split = [word.strip() for text in texts for word in text.split(",")]
         if queries is not None and not any(word.partition("=")[0].strip() == "queries" for word in split):
             split.append("queries")
+        schema = schema.at_levels(_asked_levels(split, schema.declared))
         weights: dict[Marginal, float] = {}
         forms: dict[Form, float] = {}
         printed = []
@@ -141,7 +144,7 @@ def _form(word: str, schema: Schema, queries: QueryTable | None) -> Form | None:
     if word == "queries":
         if queries is None:
             raise WorkloadError("workload", "`queries` is asked for, but no matrix is given", "give the matrix too")
-        return queries
+        return queries.within(schema)
     parts = word.split("*")
     matches = [_RANGE.fullmatch(part) for part in parts]
     if not any(matches):
@@ -156,8 +159,36 @@ def _form(word: str, schema: Schema, queries: QueryTable | None) -> Form | None:
     return RangeTable(marginal, attributes, tuple(kinds[a.name] for a in attributes))
 
 
+def _asked_levels(words: Sequence[str], schema: Schema) -> dict[str, set[str | None]]:
+    """The levels of attributes that words name; None stands for the declared values."""
+    asked: dict[str, set[str | None]] = {}
+    families, declared = False, set(schema.names)
+    for word in words:
+        body = _split_weight(word)[0] if word else word
+        families |= body in ("cube", "queries") or any(each.fullmatch(body) for each in (_WAYS, _STAR, _ANCHORED))
+        for part in body.split("*"):
+            match = _RANGE.fullmatch(part)
+            name, mark, level = (part if match is None else match["name"]).strip().partition(MARK)
+            if mark:
+                asked.setdefault(schema[name.strip()].name, set()).add(level.strip())
+            elif name in declared:
+                asked.setdefault(name, set()).add(None)
+    return {name: levels | {None} for name, levels in asked.items()} if families else asked
+
+
 def _expand(word: str, schema: Schema) -> Iterator[Marginal]:
-    d = len(schema)
+    """The marginals of a word; families of them are over the declared values of all attributes."""
+    chosen = _families(word, len(schema.declared), schema)
+    if chosen is not None:
+        places = [chain[-1] for chain in schema.chains]
+        return (tuple(places[i] for i in marginal) for marginal in chosen)
+    names = word.split("*")
+    if not all(names):
+        raise WorkloadError("workload", f"{word!r} cannot be read", _EXAMPLE)
+    return iter([schema.marginal(names)])
+
+
+def _families(word: str, d: int, schema: Schema) -> Iterator[Marginal] | None:
     if word == "cube":
         return _sizes(range(d + 1), d)
     if match := _WAYS.fullmatch(word):
@@ -172,13 +203,10 @@ def _expand(word: str, schema: Schema) -> Iterator[Marginal]:
         _check_size(word, k + 1, d)
         return chain(_sizes([k], d), islice(_sizes([k + 1], d), math.comb(d, k + 1) // 2))
     if match := _ANCHORED.fullmatch(word):
-        k, anchor = int(match["k"]), schema.position(match["name"].strip())
+        k, anchor = int(match["k"]), schema.declared.position(match["name"].strip())
         _check_size(word, k + 1, d)
         return chain(_sizes([k], d), (m for m in _sizes([k + 1], d) if anchor in m))
-    names = word.split("*")
-    if not all(names):
-        raise WorkloadError("workload", f"{word!r} cannot be read", _EXAMPLE)
-    return iter([schema.marginal(names)])
+    return None
 
 
 def _sizes(orders: Sequence[int], d: int) -> Iterator[Marginal]:

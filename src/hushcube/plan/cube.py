@@ -19,7 +19,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final, Literal
 
@@ -81,7 +81,7 @@ class CubePlan:
         for name, plan in parts.items():
             if isinstance(plan, AdaptivePlan):
                 raise NotApplicable(plan.strategy, "it adapts to noisy counts, and cubes also hold sums")
-            if plan.schema != plain(self.schema) or plan.workload.words != self.workload.words:
+            if plan.schema.declared != plain(self.schema) or plan.workload.words != self.workload.words:
                 raise PlanError(f"plan, {name}", "is for other tables than the count", "plan again")
             share = next(Fraction(getattr(plan.privacy, n)) for n in ("epsilon", "rho") if getattr(plan.privacy, n))
             whole = next(Fraction(getattr(self.privacy, n)) for n in ("epsilon", "rho") if getattr(self.privacy, n))
@@ -125,7 +125,8 @@ class CubePlan:
             parts = {name: Plan.from_json(json.dumps(part)) for name, part in raw["parts"].items()}
             schema = Schema.from_dict(raw["schema"])
             asked = tuple(Asked.parse(word, schema) for word in raw["cube"])
-            return CubePlan(schema, Privacy.from_dict(raw["privacy"]), asked, parts.pop(COUNT), parts)
+            count = parts.pop(COUNT)
+            return CubePlan(seen_by(count.workload, schema), Privacy.from_dict(raw["privacy"]), asked, count, parts)
         except BadInput:
             raise
         except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
@@ -187,9 +188,14 @@ def make_cube(
         raise BadInput("shares", "must be positive and sum to at most 1", "give for example count=0.3, wage=0.7")
     count = make(part_privacy(privacy, parts[COUNT], None))
     sums = {m.name: make(part_privacy(privacy, parts[m.name], m)) for m in measures}
-    return CubePlan(schema, privacy, asked, count, sums)
+    return CubePlan(seen_by(count.workload, schema), privacy, asked, count, sums)
 
 
 def plain(schema: Schema) -> Schema:
     """The attributes alone: whose rows count, and what is summed, is the cube's concern."""
-    return Schema(schema.attributes, schema.name)
+    return replace(schema.declared, unit=None, measures=())
+
+
+def seen_by(workload: Workload, schema: Schema) -> Schema:
+    """A cube's schema at the levels that its workload asks for."""
+    return replace(schema.declared, attributes=workload.schema.attributes, whole=schema.declared)

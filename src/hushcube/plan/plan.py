@@ -248,7 +248,7 @@ class Plan(ABC):
                 raw["proof"],
                 np.array([np.inf if b is None else b for b in raw["budget"]], dtype=np.float64),
                 details=dict(raw["details"]),
-                **kind.from_design(raw, schema),
+                **kind.from_design(raw, workload.schema),
             )
         except BadInput:
             raise

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hushcube.errors import TooLarge
 from hushcube.lattice.family import Family
 from hushcube.lattice.variances import dimensions
-from hushcube.model.form import Form
+from hushcube.model.form import Form, QueryTable
 from hushcube.model.marginal import Marginal
 from hushcube.model.privacy import Privacy
 from hushcube.model.schema import Schema
@@ -54,6 +54,12 @@ class Request:
     def marginals(self) -> Family:
         """The marginals asked for, and the carriers of forms."""
         return Family.of(self._needed, self.schema.sizes)
+
+    @cached_property
+    def matrix(self) -> QueryTable | None:
+        """The matrix to be measured, over the places that its attributes have here."""
+        asked = self.options.matrix
+        return None if asked is None else asked.within(self.schema)
 
     @property
     def _needed(self) -> tuple[Marginal, ...]:

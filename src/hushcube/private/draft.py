@@ -14,7 +14,8 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from hushcube.errors import DataError, SchemaError
-from hushcube.model.attribute import MAX_LABEL, Attribute
+from hushcube.model.attribute import Attribute
+from hushcube.model.label import MAX_LABEL
 from hushcube.model.schema import Schema
 from hushcube.private.engines.coding import FLOATS, INTEGERS, NUMBERS, coder
 from hushcube.private.engines.duckdb import coded, refused

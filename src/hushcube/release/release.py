@@ -12,18 +12,19 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hushcube.errors import QueryError, WorkloadError
+from hushcube.errors import QueryError
 from hushcube.model.form import Form
 from hushcube.model.marginal import Marginal
 from hushcube.model.measurement import Measurement
 from hushcube.model.schema import Schema
-from hushcube.model.table import NoisyTable, selection
+from hushcube.model.table import NoisyTable, positions
 from hushcube.plan import error, margins
 from hushcube.plan.kinds import DerivedPlan, LatticePlan
 from hushcube.plan.plan import Plan
 from hushcube.recover.faces.value import UNBIASED
 from hushcube.recover.recovery import recover
 from hushcube.release.faces import FormsFromCells, PublishedFace
+from hushcube.release.levels import attributes_of, moved, rolled_up
 from hushcube.release.tables import Values
 
 Floats = NDArray[np.float64]
@@ -136,6 +137,9 @@ class Release:
             table = self._form_table(form, source)
             return table if where is None else table.slice(where)
         wanted = self._marginal(marginal)
+        if wanted is None or not self._contains(wanted):
+            table = self._rolled_up(marginal, source)
+            return table if where is None else table.slice(where)
         published = self._published(wanted)
         values = self._values(published, source)
         if published != wanted:
@@ -158,19 +162,34 @@ class Release:
                 f"{marginal!r} holds sums already",
                 "name a table of cells, such as age*sex, and what to add up",
             )
-        wanted = self._marginal(marginal)
-        published = self._published(wanted)
-        chosen = selection(self.schema, wanted, where or {})
-        axes = dict(zip(wanted, chosen, strict=True))
+        form = rolled_up(self.schema, attributes_of(self.schema, self._names(marginal)), self.plan.workload.published)
+        published = form.marginal
+        chosen = iter(positions(form.axes, form.labels, where or {}))
         weights = np.ones(())
-        for i in published:
-            kept = np.zeros(self.schema.sizes[i])
-            kept[axes.get(i, slice(None))] = 1.0
+        for groups, level in zip(form.groups, form.seen_at, strict=True):
+            kept = np.ones(len(groups)) if level is None else np.isin(groups, next(chosen)).astype(np.float64)
             weights = np.multiply.outer(weights, kept)
         return Estimate(
             float((weights * self._values(published, self.source)).sum()),
             math.sqrt(error.sum_variance(self.plan, published, weights)),
             margins.sum_margin(self.plan, published, weights),
+        )
+
+    def roll_up(self, marginal: str | Sequence[str], attribute: str) -> NoisyTable:
+        """A table with one attribute a level coarser; above its coarsest level it is summed out."""
+        return self.table(moved(self.schema, self._names(marginal), attribute, 1))
+
+    def drill_down(self, marginal: str | Sequence[str], attribute: str) -> NoisyTable:
+        """A table with one attribute a level finer, as far as that is published."""
+        return self.table(moved(self.schema, self._names(marginal), attribute, -1))
+
+    def _rolled_up(self, marginal: str | Sequence[str], source: Values) -> NoisyTable:
+        """Sums over groups of the cells of a published table, with their exact errors."""
+        form = rolled_up(self.schema, attributes_of(self.schema, self._names(marginal)), self.plan.workload.published)
+        deviations = np.sqrt(error.form_variances(self.plan, form, exact=True))
+        values = form.evaluate(self._values(form.marginal, source))
+        return NoisyTable(
+            self.schema, form.marginal, values, deviations, margins.any_margin(self.plan, deviations), form=form
         )
 
     def _form_table(self, form: Form, source: Values) -> NoisyTable:
@@ -202,14 +221,17 @@ class Release:
         first = math.sqrt(error.sum_variance(plan, published, slab))
         return variances, np.sqrt(variances) * (margin / first if first else 0.0)
 
-    def _marginal(self, marginal: str | Sequence[str]) -> Marginal:
-        names = marginal.split("*") if isinstance(marginal, str) else list(marginal)
-        if names == ["total"] and "total" not in self.schema.names:
-            names = []
-        try:
-            return self.schema.marginal([name.strip() for name in names])
-        except WorkloadError as problem:
-            raise QueryError("marginal", problem.problem, problem.fix) from None
+    def _names(self, marginal: str | Sequence[str]) -> list[str]:
+        names = [name.strip() for name in (marginal.split("*") if isinstance(marginal, str) else marginal)]
+        return [] if names == ["total"] and "total" not in self.schema.names else names
+
+    def _marginal(self, marginal: str | Sequence[str]) -> Marginal | None:
+        """What is asked for as a marginal of the plan; None where the plan does not see these levels."""
+        names = [attribute.name for attribute in attributes_of(self.schema, self._names(marginal))]
+        return self.schema.marginal(names) if set(names) <= set(self.schema.names) else None
+
+    def _contains(self, wanted: Marginal) -> bool:
+        return any(set(wanted) <= set(published) for published in self.plan.workload.published)
 
     @cached_property
     def _published_set(self) -> frozenset[Marginal]:
@@ -220,11 +242,5 @@ class Release:
         published = self.plan.workload.published
         if wanted in self._published_set:
             return wanted
-        containing = [m for m in published if set(wanted) <= set(m)]
-        if not containing:
-            raise QueryError(
-                "marginal",
-                f"{self.schema.describe(wanted)} is not published, nor is any table that contains it",
-                "ask for one of the published marginals (`hushcube show` lists them), or a subset of one",
-            )
+        containing = (m for m in published if set(wanted) <= set(m))
         return min(containing, key=lambda m: (self.schema.cells(m), m))

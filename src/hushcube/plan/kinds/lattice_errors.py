@@ -18,6 +18,7 @@ from hushcube.lattice.hadamard import padded
 from hushcube.lattice.variances import cell_variances as lattice_cell_variances
 from hushcube.lattice.variances import residual_variances as lattice_residual_variances
 from hushcube.model.form import Form, QueryTable, RangeTable
+from hushcube.model.groups import GroupTable
 from hushcube.model.marginal import Marginal
 from hushcube.model.noise import SMOOTH, gaussian_variance, laplace_variance
 from hushcube.plan.error import (
@@ -205,9 +206,14 @@ def _uneven_form_variances(plan: LatticePlan, form: Form) -> Floats:
     if isinstance(form, QueryTable):
         rows = (row.reshape(form.carrier_shape) for row in form.rows.iterate())
         return np.array([sum_variance(plan, form.marginal, row) for row in rows])
+    result = coefficient_variances(plan, form.marginal)
+    if isinstance(form, GroupTable):
+        for axis, (n, members) in enumerate(zip(form.carrier_shape, form.members, strict=True)):
+            weights = members @ helmert.forward(np.eye(n), [1]) / helmert.norms(n)
+            result = np.moveaxis(np.tensordot(weights**2, result, axes=(1, axis)), 0, axis)
+        return result.reshape(form.shape)
     if not isinstance(form, RangeTable):
         raise TypeError(type(form).__name__)
-    result = coefficient_variances(plan, form.marginal)
     for axis, (n, (starts, ends)) in enumerate(zip(form.carrier_shape, form.intervals, strict=True)):
         columns = helmert.forward(np.eye(n), [1])
         running = np.insert(columns.cumsum(axis=0), 0, 0.0, axis=0)

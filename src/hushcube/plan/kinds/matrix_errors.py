@@ -9,11 +9,14 @@ cells that agree on its attributes.
 from __future__ import annotations
 
 import math
+from functools import reduce
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.model.form import Form, QueryTable, RangeTable
+from hushcube.model.groups import GroupTable
 from hushcube.model.marginal import Marginal
 from hushcube.model.noise import gaussian_variance, laplace_variance
 from hushcube.model.schema import Schema
@@ -140,6 +143,9 @@ def agreement_masks(schema: Schema, carrier: Marginal) -> NDArray[np.int32]:
 
 @form_variances.register
 def _form_variances(plan: MatrixPlan, form: Form, *, exact: bool) -> Floats:
+    if isinstance(form, GroupTable):
+        cells = (reduce(np.multiply.outer, rows, np.ones(())) for rows in product(*form.members))
+        return np.array([sum_variance(plan, form.marginal, each) for each in cells]).reshape(form.shape)
     if plan.recovery == "none":
         at, factor = plan.matches.form(plan.schema, plan.marginal, form)
         return (row_variances(plan, exact=exact)[at] * factor**2).reshape(form.shape)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from hushcube.lattice.trees import Tree
 from hushcube.model.form import Form, QueryTable, RangeTable
+from hushcube.model.groups import GroupTable
 from hushcube.model.marginal import Marginal
 from hushcube.model.noise import gaussian_variance, laplace_variance
 from hushcube.plan.error import cell_variance_table, cell_variances, form_total, form_variances, once, sum_variance
@@ -92,10 +93,20 @@ def _form_variances(plan: TreePlan, form: Form, *, exact: bool) -> Floats:
         for i, (starts, ends) in zip(form.marginal, form.intervals, strict=True):
             v = plan.trees[i].weigh(v, starts, ends)
         return v
+    if isinstance(form, GroupTable):
+        for i, members in zip(form.marginal, form.members, strict=True):
+            v = np.tensordot(v, _row_energies(plan.trees[i], members), axes=(0, 1))
+        return v.reshape(form.shape)
     if isinstance(form, QueryTable):
         rows = (row.reshape(form.carrier_shape) for row in form.rows.iterate())
         return np.array([_variance_of(plan, form.marginal, row, v) for row in rows])
     raise TypeError(type(form).__name__)
+
+
+def _row_energies(tree: Tree, rows: Floats) -> Floats:
+    """||P_l q||² for the rows q of a matrix along one axis; one column for each level."""
+    squares = tree.forward(tree.spread(rows, 1), 1) ** 2 / tree.norms
+    return np.stack([squares[:, tree.block(level)].sum(axis=1) for level in range(tree.depth + 1)], axis=1)
 
 
 @form_total.register

@@ -48,11 +48,11 @@ class Matrix(Strategy):
 
     def concerns(self, request: Request) -> bool:
         """Only where a matrix is given."""
-        return request.options.matrix is not None
+        return request.matrix is not None
 
     def accepts(self, request: Request) -> str | None:
         """It needs a matrix, over a small table that contains all those asked for."""
-        matrix = request.options.matrix
+        matrix = request.matrix
         if matrix is None:
             return "no matrix is given (--matrix)"
         if matrix.rows.width > MAX_CELLS:
@@ -65,7 +65,7 @@ class Matrix(Strategy):
 
     def plan(self, request: Request, budgets: Budgets, recovery: Recovery) -> Plan:
         """The rows that are needed, with their budgets."""
-        matrix = request.options.matrix
+        matrix = request.matrix
         if matrix is None:
             raise NotApplicable(self.name, "no matrix is given (--matrix)")
         start = _Measured.of(request, matrix.marginal, matrix.rows)

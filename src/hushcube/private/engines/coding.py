@@ -23,7 +23,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hushcube.errors import DataError
+from hushcube.model.at_level import AtLevel
 from hushcube.model.attribute import Attribute
+from hushcube.model.dates import day_groups, day_numbers
 
 Codes = NDArray[np.unsignedinteger[Any]]
 
@@ -31,6 +33,7 @@ _SMALL: Final = frozenset(("tinyint", "smallint", "integer", "bigint", "utinyint
 INTEGERS: Final = _SMALL | {"ubigint", "hugeint"}
 FLOATS: Final = frozenset(("float", "double"))
 NUMBERS: Final = INTEGERS | FLOATS | {"decimal"}
+_TIMES: Final = ("timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns", "timestamp with time zone")
 _EXACT: Final = 2**53
 """Integers below this are exact as doubles."""
 _OUTSIDE: Final = 2**62
@@ -66,6 +69,15 @@ def code_type(size: int) -> type[np.unsignedinteger[Any]]:
 
 def coder(attribute: Attribute, column: str, kind: str) -> Coder:
     """Code `column`, an SQL reference to a column of DuckDB's type `kind`, for an attribute."""
+    if isinstance(attribute, AtLevel):
+        below = coder(attribute.base, column, kind)
+        return Coder(below.sql, lambda array: regrouped(attribute, below.positions(array)))
+    if attribute.before is not None:
+        places = {label: i for i, label in enumerate(attribute.labels)}
+        sql = f"split_part({_text(column, kind)}, {literal(attribute.before)}, 1)"
+        return Coder(sql, _find_texts(attribute, places))
+    if attribute.dates is not None:
+        return Coder(_with_categories(attribute, column, _day(attribute, column, kind), kind), _into_days(attribute))
     if attribute.kind == "values" and kind in INTEGERS - _SMALL:
         return Coder(_text(column, kind), _find_texts(attribute, _integer_labels(attribute)))
     if attribute.kind == "values" and kind not in NUMBERS:
@@ -84,6 +96,15 @@ def refusals(attribute: Attribute) -> tuple[int, int]:
     """Where missing values and values outside the domain go: a position, or a refusal code."""
     missing, other = attribute.missing_position, attribute.other_position
     return attribute.size if missing is None else missing, attribute.size + 1 if other is None else other
+
+
+def regrouped(attribute: Attribute, codes: Codes) -> Codes:
+    """From positions of the declared attribute to those of one of its levels; refusals stay refusals."""
+    if not isinstance(attribute, AtLevel):
+        return codes
+    places = np.append(attribute.places, (attribute.size, attribute.size + 1))
+    result: Codes = places.astype(code_type(attribute.size))[codes]
+    return result
 
 
 def _find_texts(attribute: Attribute, places: dict[str, int]) -> Callable[[pa.Array], Codes]:
@@ -154,6 +175,20 @@ def _into_bins(attribute: Attribute) -> Callable[[pa.Array], Codes]:
     return positions
 
 
+def _into_days(attribute: Attribute) -> Callable[[pa.Array], Codes]:
+    """Days since 1970-01-01 into days, months, quarters or years."""
+    ends = attribute.dates or ("1970-01-01", "1970-01-01")
+    low, high = day_numbers(ends)
+    steps = np.array(day_groups(ends, attribute.by)[1], dtype=np.int64)
+
+    def positions(array: pa.Array) -> Codes:
+        values, null = _values(array)
+        inside = (values >= low) & (values <= high)
+        return _placed(attribute, inside, steps[values[inside] - low], null)
+
+    return positions
+
+
 def _placed(attribute: Attribute, inside: NDArray[Any], places: NDArray[Any], null: NDArray[Any] | None) -> Codes:
     missing, other = refusals(attribute)
     codes: Codes = np.full(len(inside), other, dtype=code_type(attribute.size))
@@ -208,6 +243,19 @@ def _integer(attribute: Attribute, column: str, kind: str) -> str:
     double = _double(column, kind)
     whole = f"CASE WHEN CAST({wide} AS DOUBLE) = {double} THEN {clipped} END"
     return f"CASE WHEN {column} IS NOT NULL AND NOT isnan({double}) THEN COALESCE({whole}, {_OUTSIDE}) END"
+
+
+def _day(attribute: Attribute, column: str, kind: str) -> str:
+    """The days since 1970-01-01 of a date or a time (UTC); texts in ISO form, months too where they are enough."""
+    if kind in NUMBERS or kind == "boolean":
+        return f"CASE WHEN {column} IS NOT NULL THEN {_OUTSIDE} END"
+    moment = column
+    if kind not in ("date", *_TIMES):
+        text = _text(column, kind)
+        months = "" if attribute.by == "day" else f", TRY_CAST({text} || '-01' AS TIMESTAMP)"
+        moment = f"COALESCE(TRY_CAST({text} AS TIMESTAMP){months}, CAST('infinity' AS TIMESTAMP))"
+    day = f"CAST(floor(epoch({moment}) / 86400) AS BIGINT)"
+    return f"CASE WHEN {column} IS NULL THEN NULL WHEN isfinite({moment}) THEN {day} ELSE {_OUTSIDE} END"
 
 
 def _with_categories(attribute: Attribute, column: str, fetched: str, kind: str) -> str:

@@ -15,6 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from hushcube.errors import DataError
+from hushcube.model.at_level import base_of
 from hushcube.model.attribute import Attribute
 from hushcube.model.measure import Measure
 from hushcube.model.schema import Schema
@@ -86,7 +87,7 @@ class DuckDBEngine:
 
 def refused(attribute: Attribute, *, missing: bool) -> DataError:
     """Why the data does not fit the schema: which attribute, and what kind of value, never which value."""
-    where = f"attribute {attribute.name!r}, column {attribute.source_column!r}"
+    where = f"attribute {base_of(attribute).name!r}, column {attribute.source_column!r}"
     if missing:
         fix = "declare a category for them, for example `missing: unknown`"
         return DataError(where, "holds missing values", fix)

@@ -120,7 +120,7 @@ def _check_fields(folder: Path, manifest: Entry, plan: Plan, broken: frozenset[s
     if not isinstance(manifest.get("private"), bool):
         files.add("manifest.json: `private` is neither true nor false")
     try:
-        if Schema.from_yaml((folder / "schema.yaml").read_text(encoding="utf-8")) != plan.schema:
+        if Schema.from_yaml((folder / "schema.yaml").read_text(encoding="utf-8")) != plan.schema.declared:
             files.add("schema.yaml: does not declare the schema of plan.json")
     except (OSError, ValueError, BadInput):
         if "schema.yaml" not in broken:

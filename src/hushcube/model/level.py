@@ -1,0 +1,170 @@
+"""Levels: the values of an attribute in groups, the groups in larger groups, from fine to coarse.
+
+    levels:
+      - {name: division, groups: {New England: [CT, ME, MA], Pacific: [CA, OR, WA]}}
+      - {name: region, groups: {Northeast: [New England], West: [Pacific]}}      members are groups of the level before
+      - {name: band, starts: [0, 18, 65]}                                        numbers: 0-17, 18-64, 65-99
+
+A mapping file holds the same as a table: the values in the first column, their groups in the others, fine to coarse.
+Every value lies in one group of each level, every group in one group of the next: levels are nested.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import Any, Final
+
+from hushcube.errors import SchemaError
+from hushcube.model.label import label_of, short
+
+LEVEL_NAME: Final = re.compile(r"\w([\w -]{0,198}\w)?")
+LARGEST_MAPPING: Final = 1_000_000
+_KEYS: Final = frozenset({"name", "groups", "starts"})
+NumberLabel = Callable[[float, float | None], str]
+"""Names the numbers from one up to before another, or up to the end."""
+
+
+@dataclass(frozen=True)
+class Level:
+    """One way to group the values of an attribute.
+
+    >>> cities = Level("city", ("Boston", "New York", "Reno"), (0, 1, 2))
+    >>> Level("coast", ("east", "west"), (0, 0, 1)).groups(cities)
+    {'east': ['Boston', 'New York'], 'west': ['Reno']}
+    """
+
+    name: str
+    labels: tuple[str, ...]
+    places: tuple[int, ...]
+    """For each value of the domain, its group."""
+    starts: tuple[float, ...] | None = None
+    """Where the groups begin, if they were declared so."""
+
+    def groups(self, below: Level) -> dict[str, list[str]]:
+        """The labels of a finer level in each group."""
+        result: dict[str, dict[str, None]] = {label: {} for label in self.labels}
+        for here, there in zip(self.places, below.places, strict=True):
+            result[self.labels[here]][below.labels[there]] = None
+        return {label: list(members) for label, members in result.items()}
+
+    def to_dict(self, below: Level) -> dict[str, Any]:
+        """The keys of the YAML form."""
+        told: dict[str, Any] = {"name": self.name}
+        return {**told, "groups": self.groups(below)} if self.starts is None else {**told, "starts": list(self.starts)}
+
+
+def read_levels(where: str, raw: Any, values: Level, number_label: NumberLabel) -> tuple[Level, ...]:
+    """Read a list of levels over the values of a domain, whose `starts` say where numbers begin."""
+    if not isinstance(raw, list | tuple):
+        raise SchemaError(f"{where}, levels", "must be a list", "write `levels:` and one `- {name: ...}` for each")
+    below = values
+    found: list[Level] = []
+    for number, each in enumerate(raw, 1):
+        below = _read_level(f"{where}, level {number}", each, below, number_label)
+        if any(below.name == other.name for other in found):
+            raise SchemaError(f"{where}, level {below.name!r}", "is declared twice", "declare each level once")
+        found.append(below)
+    return tuple(found)
+
+
+def _read_level(where: str, raw: Any, below: Level, number_label: NumberLabel) -> Level:
+    if not isinstance(raw, Mapping):
+        raise SchemaError(where, "must be a mapping", "write for example {name: band, starts: [0, 18, 65]}")
+    unknown = sorted(str(key)[:40] for key in raw.keys() - _KEYS)
+    if unknown:
+        raise SchemaError(where, f"has the unknown key {unknown[0]!r}", f"use only {', '.join(sorted(_KEYS))}")
+    if ("groups" in raw) == ("starts" in raw):
+        raise SchemaError(where, "needs either groups or starts", "say which values belong together")
+    if "starts" in raw:
+        return _from_starts(where, raw.get("name"), raw["starts"], below, number_label)
+    return _from_groups(where, raw.get("name"), raw["groups"], below)
+
+
+def _from_groups(where: str, name: Any, raw: Any, below: Level) -> Level:
+    if not isinstance(raw, Mapping) or not raw:
+        raise SchemaError(f"{where}, groups", "must be a mapping", "write for example `groups: {West: [CA, OR]}`")
+    index = {label: place for place, label in enumerate(below.labels)}
+    group_of: dict[int, int] = {}
+    for group, (label, members) in enumerate(raw.items()):
+        at = f"{where}, groups, {short(label)}"
+        if not isinstance(members, list | tuple) or not members:
+            raise SchemaError(at, "must be a list of labels", "write for example `West: [CA, OR]`")
+        for member in (label_of(at, each) for each in members):
+            if member not in index:
+                fix = f"use the labels of {below.name!r}, the level before"
+                raise SchemaError(at, f"{short(member)} is no label of {below.name!r}", fix)
+            if index[member] in group_of:
+                raise SchemaError(at, f"{short(member)} is named twice", "put it into one group")
+            group_of[index[member]] = group
+    absent = next((label for place, label in enumerate(below.labels) if place not in group_of), None)
+    if absent is not None:
+        raise SchemaError(f"{where}, groups", f"{short(absent)} of {below.name!r} is in no group", "put it into one")
+    labels = tuple(label_of(f"{where}, groups", label) for label in raw)
+    if len(set(labels)) != len(labels):
+        raise SchemaError(f"{where}, groups", "two groups have one name", "name them differently")
+    return Level(_name(where, name), labels, tuple(group_of[place] for place in below.places))
+
+
+def _from_starts(where: str, name: Any, raw: Any, below: Level, number_label: NumberLabel) -> Level:
+    if below.starts is None:
+        fix = "use starts with `range`, `size` or `bins`, and groups with labels"
+        raise SchemaError(f"{where}, starts", f"{below.name!r} is not in the order of numbers", fix)
+    plain = isinstance(raw, list | tuple) and all(isinstance(x, int | float) and not isinstance(x, bool) for x in raw)
+    if not plain or not raw:
+        raise SchemaError(f"{where}, starts", "must be a list of numbers", "write for example `starts: [0, 18, 65]`")
+    starts = tuple(raw)
+    if any(not a < b for a, b in pairwise(starts)):
+        raise SchemaError(f"{where}, starts", "must increase", "sort them and drop repeated ones")
+    if starts[0] != below.starts[0]:
+        fix = f"begin with {below.starts[0]:g}"
+        raise SchemaError(f"{where}, starts", "the first is not the smallest number", fix)
+    inside = set(below.starts)
+    wrong = next((start for start in starts if start not in inside), None)
+    if wrong is not None:
+        fix = f"begin groups where those of {below.name!r} begin"
+        raise SchemaError(f"{where}, starts", f"{wrong:g} is not where one of {below.name!r} begins", fix)
+    labels = tuple(number_label(low, high) for low, high in zip(starts, (*starts[1:], None), strict=True))
+    begins = set(starts)
+    group_of = list(accumulate((low in begins for low in below.starts), initial=-1))[1:]
+    return Level(_name(where, name), labels, tuple(group_of[place] for place in below.places), starts)
+
+
+def _name(where: str, name: Any) -> str:
+    if not isinstance(name, str) or not LEVEL_NAME.fullmatch(name):
+        fix = "use letters, digits, blanks, - and _, for example `name: region`"
+        raise SchemaError(where, f"{short(name)} is no name for a level", fix)
+    return name
+
+
+def read_mapping(where: str, text: str) -> tuple[tuple[str, ...], list[dict[str, Any]]]:
+    """The values and the declared levels of a mapping file, CSV with a header.
+
+    >>> values, levels = read_mapping("m", "code,chapter\\n001,infections\\n390,heart\\n410,heart\\n")
+    >>> values, levels[0]["groups"]
+    (('001', '390', '410'), {'infections': ['001'], 'heart': ['390', '410']})
+    """
+    try:
+        rows = list(csv.reader(io.StringIO(text.removeprefix("\ufeff")), strict=True))
+    except csv.Error:
+        raise SchemaError(where, "is not a CSV file", "write a header and one line for each value") from None
+    if len(rows) < 2 or len(rows[0]) < 2:
+        raise SchemaError(where, "has no values or no levels", "write a header such as `code,chapter`, then the values")
+    if len(rows) > LARGEST_MAPPING:
+        raise SchemaError(where, f"has more than {LARGEST_MAPPING:,} lines", "map fewer values")
+    width = len(rows[0])
+    for number, row in enumerate(rows, 1):
+        if len(row) != width or not all(row):
+            fix = f"give each line {width} texts that are not empty"
+            raise SchemaError(f"{where}, line {number}", "does not fit the header", fix)
+    levels = []
+    for column in range(1, width):
+        groups: dict[str, dict[str, None]] = {}
+        for row in rows[1:]:
+            groups.setdefault(row[column], {})[row[column - 1]] = None
+        levels.append({"name": rows[0][column], "groups": {label: list(each) for label, each in groups.items()}})
+    return tuple(row[0] for row in rows[1:]), levels
