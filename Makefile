@@ -3,13 +3,13 @@ PYTHON ?= python3
 BIN := .venv/bin
 WORKERS ?= $(shell nproc 2>/dev/null || echo 2)
 
-.PHONY: demo test check bench pictures tables faces relative clean
+.PHONY: demo test check bench engines pictures tables faces relative clean
 
 demo: .venv/ready
 	$(BIN)/hushcube demo
 
 test: .venv/dev .venv/engines
-	$(BIN)/python -m pytest -n $(WORKERS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
 check: .venv/dev
 	$(BIN)/ruff check .
@@ -19,6 +19,9 @@ check: .venv/dev
 
 bench: .venv/dev
 	$(BIN)/python -m benchmarks
+
+engines: .venv/dev
+	$(BIN)/python -m benchmarks.engines
 
 pictures: .venv/dev
 	$(BIN)/python docs/pictures/draw.py

@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 
 from hushcube import api
-from hushcube.errors import DataError, QueryError
+from hushcube.errors import BadInput, DataError, QueryError
+from hushcube.lattice.family import Family
 from hushcube.model.at_level import at_level
 from hushcube.model.attribute import Attribute
 from hushcube.model.queries import query_table
@@ -16,6 +17,12 @@ from hushcube.model.schema import Schema
 from hushcube.plan import error
 from hushcube.plan.options import Options
 from hushcube.private.engines import open_source
+from hushcube.recover.faces.value import FaceValue
+from hushcube.release.checks.level_sums import add_up_levels
+from hushcube.release.checks.tables import Block, FaceTables
+from hushcube.release.checks.verdict import Findings
+from hushcube.release.release import Release
+from hushcube.release.verify import verify
 
 STATE = Attribute(
     name="state",
@@ -226,3 +233,64 @@ def test_slices_of_roll_ups():
     assert west.values.shape == (1, 2) and west.labels[0] == ("West",)
     with pytest.raises(QueryError, match="'North' is not one of its labels"):
         release.table("state@region*sex", {"state@region": "North"})
+
+
+def nested_release(folder):
+    plan = api.plan(SCHEMA, "state*sex,state@region*age,state@division", epsilon=1, neighbours="add-remove")
+    return api.release(plan, people(), out=folder, seed=3)
+
+
+def test_tables_of_several_levels_agree_on_disk_and_verify_sees_it_if_not(tmp_path):
+    release = nested_release(tmp_path / "out")
+    assert release.plan.strategy == "levels"
+    states = release.table("state*sex")
+    coarse = np.zeros((3, 2))
+    np.add.at(coarse, at_level(STATE, "region").places, states.values)
+    assert coarse == pytest.approx(release.table("state@region*sex").values)
+    assert coarse.sum(axis=1) == pytest.approx(release.table("state@region*age").values.sum(axis=1))
+    assert verify(tmp_path / "out").holds
+
+    tables = Release.of(release.plan, release.source.measurement())
+    wrong = tables.table("state@division").values + np.array([3.0, 0.0, 0.0, 0.0])
+    findings = Findings("sums", "tables agree")
+    family = Family.of(release.plan.workload.published, release.schema.sizes)
+
+    def blocks(order):
+        for marginal in family:
+            if len(marginal) == order:
+                values = tables.table([release.schema.names[i] for i in marginal]).values
+                values = wrong if marginal == release.schema.marginal(["state@division"]) else values
+                yield Block(np.array([marginal], np.int32), values.shape, values[None], values[None])
+
+    add_up_levels(_Named(release.schema, family), blocks, findings)
+    assert any("state@division = Pacific" in problem for problem in findings.check().problems)
+
+
+class _Named:
+    """As much of FaceTables as the comparison of levels needs."""
+
+    def __init__(self, schema, family):
+        self.schema, self.family = schema, family
+
+    def place(self, marginal):
+        return self.schema.describe(marginal)
+
+    cell = FaceTables.cell
+
+
+def test_faces_of_several_levels_are_refused_before_anything_is_measured(tmp_path):
+    plan = api.plan(SCHEMA, "state*sex,state@region", epsilon=1, neighbours="add-remove")
+    with pytest.raises(BadInput, match="several levels"):
+        api.release(plan, people(), out=tmp_path / "out", face=FaceValue())
+    assert not (tmp_path / "out").exists()
+
+
+def test_faces_roll_up_along_levels():
+    plan = api.plan(SCHEMA, "state*sex", epsilon="0.05", neighbours="add-remove")
+    release = api.release(plan, people(300), seed=3, face=FaceValue())
+    (name,) = release.faces
+    cells = release.table("state*sex", face=name).values
+    region = release.table("state@region*sex", face=name).values
+    expected = np.zeros((3, 2))
+    np.add.at(expected, at_level(STATE, "region").places, cells)
+    assert np.array_equal(region, expected) and (region >= 0).all()

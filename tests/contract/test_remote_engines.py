@@ -15,7 +15,6 @@ import time
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -33,18 +32,44 @@ from test_engines import (  # noqa: F401  (collected here too, with the fixture 
     test_refusals_name_the_column_and_the_fix_but_no_value,
 )
 
-from datasets import shared
+from cli.desk import listing
+from engine_cases import (  # noqa: F401
+    same_as,
+    test_a_missing_column_of_a_measure_or_unit_is_named,
+    test_a_person_of_a_thousand_rows_moves_every_table_by_the_bound,
+    test_acs_counts_and_sums_as_in_duckdb,
+    test_hospital_counts_and_sums_as_in_duckdb,
+    test_ids_of_any_kind,
+    test_levels_dates_and_cut_texts_are_counted_as_in_duckdb,
+    test_missing_measures_are_refused_after_attributes_and_by_name,
+    test_nobody_at_all,
+    test_refusals_of_levels_name_the_declared_attribute,
+    test_remote_choices_are_a_persons_own,
+    test_remote_choices_are_uniform_over_sets,
+    test_remote_choices_do_not_mix_up_columns,
+    test_remote_group_bys_of_one_count_are_of_the_same_rows,
+    test_remote_sums_by_hand,
+    test_rows_of_nobody_are_refused_or_count_as_their_own,
+    test_sums_of_hostile_values_are_duckdbs_bit_for_bit,
+    test_sums_over_no_rows_and_over_the_total_alone,
+    test_sums_that_might_overflow_are_refused,
+    test_the_choice_is_uniform_and_new_each_time,
+)
 from hushcube.errors import DataError, MissingDependency
 from hushcube.model.attribute import Attribute
+from hushcube.model.measure import Measure
 from hushcube.model.schema import Schema
-from hushcube.private.engines import grouped, open_source
-from hushcube.private.engines.postgres import recognise_postgres
+from hushcube.model.unit import Unit
+from hushcube.private.engines import open_source
+from hushcube.private.engines.grouped import engine as grouped
+from hushcube.private.engines.postgres.engine import recognise_postgres
 from postgres_server import PASSWORD, Server
 
 TYPES = {
     pa.string(): "text",
     pa.large_string(): "text",
     pa.bool_(): "boolean",
+    pa.date32(): "date",
     pa.int8(): "smallint",
     pa.uint8(): "smallint",
     pa.int16(): "smallint",
@@ -290,19 +315,18 @@ def test_labels_that_postgres_cannot_hold_are_not_sent(server):
 
 def test_several_group_bys_see_one_state_of_the_data(server, monkeypatch):
     """Somebody deletes every row after the first group-by; the later ones still see them."""
-    from hushcube.private.engines.postgres import _Table
+    from hushcube.private.engines.postgres.rows import PostgresRows
 
     asked = []
-    original = _Table.grouped
+    original = PostgresRows._answers
 
-    def grouped_then_deleted(self, columns):
-        found = original(self, columns)
-        asked.append(len(columns))
+    def grouped_then_deleted(self, groups, sums):
+        yield from original(self, groups, sums)
+        asked.append(len(groups))
         execute(server, "DELETE FROM states")
-        return found
 
     engine = recognise_postgres(server.address(load(server, "states", TABLE)))
-    monkeypatch.setattr(_Table, "grouped", grouped_then_deleted)
+    monkeypatch.setattr(PostgresRows, "_answers", grouped_then_deleted)
     monkeypatch.setattr(grouped, "GROUPS", 100)
     check(engine, HOSTILE, TABLE, (1, 2))
     assert len(asked) > 1
@@ -312,13 +336,17 @@ def test_several_group_bys_see_one_state_of_the_data(server, monkeypatch):
 
 def test_only_groups_travel(server, monkeypatch):
     """A million distinct numbers and texts come back as a handful of groups."""
-    from hushcube.private.engines.postgres import _Table
+    from hushcube.private.engines.postgres.rows import PostgresRows
 
     travelled = []
-    original = _Table.grouped
-    monkeypatch.setattr(
-        _Table, "grouped", lambda self, columns: travelled.append(original(self, columns)) or travelled[-1]
-    )
+    original = PostgresRows._fetched
+
+    def fetched(self, query, bound):
+        for rows in original(self, query, bound):
+            travelled.extend(rows)
+            yield rows
+
+    monkeypatch.setattr(PostgresRows, "_fetched", fetched)
     execute(
         server,
         "DROP TABLE IF EXISTS many",
@@ -338,7 +366,7 @@ def test_only_groups_travel(server, monkeypatch):
     )
     counts = recognise_postgres(server.address("many")).count(schema, marginals(6, (1, 2)))
     assert counts.rows == 30_000
-    assert sum(table.num_rows for table in travelled) < 100
+    assert len(travelled) < 100
     assert counts.tables(np.array([[5]], np.int32)).tolist() == [[1, 1, 0, 29_998]]
 
 
@@ -456,45 +484,222 @@ def test_rights_timeouts_and_broken_views_say_nothing_of_the_data(server, monkey
         engine.count(Schema((Attribute(name="b", codes=2),)), [np.array([[0]], np.int32)])
 
 
+@pytest.fixture
+def desk(tmp_path, monkeypatch, capsys):
+    """A plan of counts and sums for people with many rows; and a release of it that must be refused."""
+    from hushcube.cli import run
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "people.yaml").write_text(
+        """name: people
+unit: id
+max_rows: 2
+attributes: [{name: a, size: 2}]
+measures: [{name: m, bounds: [0, 9]}]
+"""
+    )
+    asked = ["--schema", "people.yaml", "--workload", "1-way", "--measure", "sum(m)"]
+    assert run(["plan", *asked, "--epsilon", "1", "--neighbours", "add-remove", "--out", "plan.json"]) == 0
+    capsys.readouterr()
+
+    def refused(data, expected=2):
+        before = listing(tmp_path)
+        code = run(["release", "plan.json", "--data", data, "--out", "published"])
+        captured = capsys.readouterr()
+        assert code == expected, captured.err
+        assert listing(tmp_path) == before
+        assert "Fix:" in captured.err
+        told = captured.err + captured.out
+        assert SECRET not in told and PASSWORD not in told and "Traceback" not in told
+        return " ".join(captured.err.split())
+
+    return refused
+
+
+GOOD = "SELECT i % 3 AS id, i % 2 AS a, 'x' || i AS b, i % 9 AS m FROM generate_series(1, 20) AS i"
+
+
+def test_a_release_from_postgres_bounds_and_sums(server, desk, tmp_path):
+    from hushcube.cli import run
+
+    execute(server, "DROP TABLE IF EXISTS good", f"CREATE TABLE good AS {GOOD}")
+    assert run(["release", "plan.json", "--data", server.address("good"), "--out", "published"]) == 0
+    assert (tmp_path / "published").is_dir()
+
+
+def test_the_program_refuses_with_code_2_and_writes_nothing(server, desk, monkeypatch):
+    execute(
+        server,
+        "DROP VIEW IF EXISTS cracked",
+        "DROP TABLE IF EXISTS good, nobody, wordy",
+        "DROP ROLE IF EXISTS guest",
+        f"CREATE TABLE good AS {GOOD}",
+        f"CREATE TABLE nobody AS {GOOD}",
+        "UPDATE nobody SET id = NULL WHERE a = 1",
+        f"CREATE TABLE wordy AS SELECT id, a, '{SECRET}'::text AS m FROM good",
+        "CREATE VIEW cracked AS SELECT id, a, m::integer AS m FROM wordy",
+        f"CREATE ROLE guest LOGIN PASSWORD '{PASSWORD.replace(chr(39), chr(39) * 2)}'",
+        "GRANT SELECT ON good TO guest",
+        "REVOKE SELECT ON good FROM guest",
+    )
+    assert "no table or view 'nothing'" in desk(server.address("nothing"))
+    assert "this user may not read" in desk(server.address("good", user="guest"))
+    execute(server, "GRANT SELECT (id, a) ON good TO guest")  # not the measure: it is as good as not there
+    assert "no column 'm'" in desk(server.address("good", user="guest"))
+    assert "unit, column 'id' holds missing values" in desk(server.address("nobody")).replace(":", "")
+    assert "measure 'm', column 'm'" in desk(server.address("wordy"))
+    assert "cannot be counted" in desk(server.address("cracked"))
+    assert "no connection" in desk("postgres://owner@127.0.0.1:1/postgres#good")
+    assert "holds a password" in desk(f"postgres://owner:{SECRET}@127.0.0.1:{server.port}/postgres#good")
+    monkeypatch.setenv("PGPASSWORD", SECRET)
+    assert "refuses the user, the password" in desk(server.address("good"))
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    assert "hushcube[postgres]" in desk(server.address("good"), expected=1)  # what is missing is not the user's input
+
+
+def meanwhile(own, act, job):
+    """Run a job in a thread; once its query sleeps on the server, act; what it returned or raised."""
+    outcomes = []
+
+    def run():
+        try:
+            outcomes.append(job())
+        except BaseException as error:
+            outcomes.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    running = "FROM pg_stat_activity WHERE application_name = 'hushcube' AND wait_event = 'PgSleep'"
+    with own.connect() as watcher:
+        end = time.monotonic() + 20
+        while not watcher.execute(f"SELECT pid {running}").fetchall():
+            assert time.monotonic() < end
+            time.sleep(0.02)
+        if act == "connection ended":
+            watcher.execute(f"SELECT pg_terminate_backend(pid) {running}")
+    if act == "server killed":
+        own.kill()
+    thread.join(20)
+    assert not thread.is_alive()
+    return outcomes[0]
+
+
 @pytest.mark.parametrize("how", ["server killed", "connection ended"])
-def test_a_loss_in_the_middle_of_a_query(how, capfd, caplog):
-    """The query sleeps on the server until it is ended from outside."""
+def test_a_loss_in_the_middle_of_a_query(how, capsys, caplog, desk):
+    """The query sleeps on the server until it is ended from outside: while it groups, while it chooses rows."""
     own = Server()
     try:
-        execute(own, f"CREATE VIEW slow AS SELECT 1 AS a, '{SECRET}'::text || pg_sleep(60)::text AS b")
-        engine = recognise_postgres(own.address("slow"))
+        execute(
+            own,
+            f"CREATE VIEW slow AS SELECT 1 AS a, '{SECRET}'::text || pg_sleep(60)::text AS b",
+            f"CREATE TABLE good AS {GOOD}",
+            "CREATE VIEW slow_sums AS SELECT id, a, m + length(pg_sleep(60)::text) AS m FROM good",
+        )
         schema = Schema((Attribute(name="b", values=("x",), other="rest"),))
-        errors = []
-
-        def run():
-            try:
-                engine.count(schema, [np.array([[0]], np.int32)])
-            except BaseException as error:
-                errors.append(error)
-
-        thread = threading.Thread(target=run)
-        thread.start()
-        running = "FROM pg_stat_activity WHERE application_name = 'hushcube' AND wait_event = 'PgSleep'"
-        with own.connect() as watcher:
-            end = time.monotonic() + 10
-            while not watcher.execute(f"SELECT pid {running}").fetchall():
-                assert time.monotonic() < end
-                time.sleep(0.02)
-            if how == "connection ended":
-                watcher.execute(f"SELECT pg_terminate_backend(pid) {running}")
-        if how == "server killed":
-            own.kill()
-        thread.join(10)
-        assert not thread.is_alive()
-        (error,) = errors
+        engine = recognise_postgres(own.address("slow"))
+        error = meanwhile(own, how, lambda: engine.count(schema, [np.array([[0]], np.int32)]))
         assert isinstance(error, DataError)
         assert "connection to the Postgres server was lost" in str(error)
         assert error.__cause__ is None
         assert SECRET not in str(error)
         assert not caplog.records
-        assert "".join(capfd.readouterr()) == ""
+        assert "".join(capsys.readouterr()) == ""
+        if how == "server killed":
+            own.start()
+        assert "was lost" in meanwhile(own, how, lambda: desk(own.address("slow_sums")))
     finally:
         own.close()
+
+
+def test_rows_are_chosen_without_the_right_to_write_anything(server):
+    """No temporary tables, a read-only user, a server that allows no writing: as on a standby."""
+    execute(
+        server,
+        "DROP ROLE IF EXISTS reader",
+        "DROP TABLE IF EXISTS visits",
+        "CREATE TABLE visits AS SELECT i % 7 AS id, i % 5 AS a, 0 AS b FROM generate_series(1, 200) AS i",
+        f"CREATE ROLE reader LOGIN PASSWORD '{PASSWORD.replace(chr(39), chr(39) * 2)}'",
+        "ALTER ROLE reader SET default_transaction_read_only = on",
+        "REVOKE TEMPORARY ON DATABASE postgres FROM PUBLIC",
+        "GRANT SELECT ON visits TO reader",
+    )
+    schema = Schema((Attribute(name="a", codes=5), Attribute(name="b", codes=1)), unit=Unit("id", 3))
+    counts = recognise_postgres(server.address("visits", user="reader")).count(schema, marginals(2, (1, 2)))
+    assert (counts.rows, counts.dropped) == (21, 179)
+
+
+def test_a_view_that_draws_at_random_is_read_once_for_each_count(server):
+    """Who a row belongs to changes with every reading; still nobody has more rows than count."""
+    execute(
+        server,
+        "DROP VIEW IF EXISTS dice",
+        "CREATE VIEW dice AS SELECT floor(random() * 40)::integer AS id, 0 AS a FROM generate_series(1, 100)",
+    )
+    with recognise_postgres(server.address("dice")).warehouse.open() as data:
+        assert not data.steady
+        for _ in range(5):
+            rows = data.bounded(Unit("id", 1), ("id", "a"), bytes(16)).grouped([grouped.Column("id")])
+            assert len(set(rows.column("k0").to_pylist())) == rows.num_rows > 20
+            assert set(rows.column("n").to_pylist()) == {1}
+    execute(server, "DROP TABLE IF EXISTS one", "CREATE TABLE one AS SELECT 1 AS a")
+    with recognise_postgres(server.address("one")).warehouse.open() as data:
+        assert data.steady
+
+
+def test_several_group_bys_of_chosen_rows_are_one_statement(server, monkeypatch):
+    from hushcube.private.engines.postgres.rows import PostgresRows
+
+    asked = []
+    original = PostgresRows._fetched
+
+    def fetched(self, query, bound):
+        asked.append(query.as_string())
+        return original(self, query, bound)
+
+    monkeypatch.setattr(PostgresRows, "_fetched", fetched)
+    monkeypatch.setattr(grouped, "GROUPS", 30)
+    execute(
+        server,
+        "DROP TABLE IF EXISTS wide",
+        "CREATE TABLE wide AS SELECT i % 7 AS id, i % 5 AS a, i % 4 AS b, i % 3 AS c FROM generate_series(1, 500) AS i",
+    )
+    schema = Schema(tuple(Attribute(name=n, codes=k) for n, k in (("a", 5), ("b", 4), ("c", 3))), unit=Unit("id", 9))
+    wanted = marginals(3, (1, 2))
+    counts = recognise_postgres(server.address("wide")).count(schema, wanted)
+    assert len(asked) == 1 and "GROUPING SETS" in asked[0]
+    a, b, c = counts.tables(np.array([[0, 1]])), counts.tables(np.array([[1, 2]])), counts.tables(np.array([[0, 2]]))
+    assert a.sum() == 63 and (a[0].sum(axis=0) == b[0].sum(axis=1)).all() and (a[0].sum(1) == c[0].sum(1)).all()
+
+
+@given(texts=st.lists(st.one_of(st.text(alphabet="0123456789.-+eE_ xinfaN\t", max_size=8), st.floats().map(str))))
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_texts_are_numbers_where_duckdb_says_so(texts, server):
+    table = pa.table({"a": pa.array([0] * len(texts), pa.int16()), "t": pa.array(texts, pa.string())})
+    measure = Measure.of(name="t", bounds=(-1000, 1000), resolution="0.001", missing=7)
+    engine = recognise_postgres(server.address(load(server, "texts", table)))
+    same_as(open_source(table), engine, Schema((Attribute(name="a", codes=1),)), (1,), [measure])
+
+
+@pytest.mark.parametrize("kind", ["numeric", "bytea", "date", "uuid", "jsonb", "boolean"])
+def test_measures_of_every_type(server, kind):
+    """A number is the nearest double; what DuckDB would take for no number is missing."""
+    values = {
+        "numeric": ("'1.005'", "'1e-200'", "'NaN'", "'1e400'", "'-1e400'", "'2.5'"),
+        "bytea": ("'1'", "'\\x00'", "'2.5'", "'x'"),
+        "date": ("'2020-02-29'",),
+        "uuid": ("'00000000-0000-0000-0000-000000000001'",),
+        "jsonb": ("'4'", "'\"4\"'", "'[4]'", "'null'"),
+        "boolean": ("true", "false"),
+    }[kind]
+    expected = {"numeric": [1, 0, 5, 9, 0, 2], "bytea": [1, 5, 2, 5], "jsonb": [4, 5, 5, 5]}.get(
+        kind, [5] * len(values)
+    )
+    rows = ", ".join(f"({i}, {value}::{kind})" for i, value in enumerate((*values, "NULL")))
+    execute(server, "DROP TABLE IF EXISTS typed", f"CREATE TABLE typed AS SELECT * FROM (VALUES {rows}) AS t (a, m)")
+    schema = Schema((Attribute(name="a", codes=len(values) + 1),))
+    measure = Measure.of(name="m", bounds=(0, 9), missing=5)
+    counts = recognise_postgres(server.address("typed")).count(schema, marginals(1, (1,)), measures=[measure])
+    assert counts.sums["m"].tables(np.array([[0]], np.int32))[0].tolist() == [*expected, 5]
 
 
 def test_nothing_can_be_written(server):
@@ -509,41 +714,6 @@ def test_nothing_can_be_written(server):
     refusal(recognise_postgres(server.address("sly")))
     with server.connect() as connection:
         assert connection.execute("SELECT count(*) FROM written").fetchone() == (0,)
-
-
-def test_acs_counts_as_in_duckdb(server):
-    table = pq.read_table(shared("acs2018_census9.parquet")).select(["AGEP", "SEX", "MAR4", "ST", "OCCP", "WKHP"])
-    table = table.slice(0, 200_000)
-    schema = Schema(
-        (
-            Attribute(name="age", column="AGEP", range=(0, 99)),
-            Attribute(name="sex", column="SEX", values=("1", "2")),
-            Attribute(name="marital", column="MAR4", range=(1, 4)),
-            Attribute(name="state", column="ST", values=tuple(map(str, range(1, 57))), other="rest"),
-            Attribute(name="job", column="OCCP", bins=(0, 1000, 3000, 5000, 9999)),
-            Attribute(name="hours", column="WKHP", bins=(0, 20, 35, 41), missing="none", other="long"),
-        )
-    )
-    found = same(recognise_postgres(server.address(load(server, "acs", table))), open_source(table), schema, (0, 1, 2))
-    assert found[0] == 200_000
-
-
-def test_hospital_counts_as_in_duckdb(server):
-    names = ["race", "gender", "age", "diag_1", "time_in_hospital", "num_medications", "readmitted"]
-    table = pq.read_table(shared("diabetes130_encounters.parquet")).select(names)
-    texts = {name: tuple(sorted(table.column(name).unique().to_pylist())) for name in ("gender", "age", "readmitted")}
-    schema = Schema(
-        (
-            Attribute(name="race", values=("Caucasian", "AfricanAmerican"), other="other"),
-            *(Attribute(name=name, values=values) for name, values in texts.items()),
-            Attribute(name="diagnosis", column="diag_1", values=("250.83", "276", "428", "414"), other="other"),
-            Attribute(name="chapter", column="diag_1", bins=(1, 140, 240, 280, 1000), other="other"),
-            Attribute(name="days", column="time_in_hospital", range=(1, 14)),
-            Attribute(name="drugs", column="num_medications", bins=(0, 5, 10, 20, 100)),
-        )
-    )
-    engine = recognise_postgres(server.address(load(server, "hospital", table)))
-    assert same(engine, open_source(table), schema, (1, 2))[0] == 101_766
 
 
 def test_every_adapter_meets_the_same_numbers_by_hand(make):

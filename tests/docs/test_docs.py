@@ -10,13 +10,15 @@ from pathlib import Path
 import click
 import pytest
 
+from datasets import shared
 from hushcube import errors
 from hushcube.cli import cli
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
 PAGES.append(ROOT / "src/hushcube/private/README.md")
-TEXTS = [*PAGES, *(ROOT / "examples").glob("*"), *(p for p in (ROOT / "docs" / "pictures").iterdir() if p.is_file())]
+SHIPPED = [*(ROOT / "examples").rglob("*"), *(ROOT / "docs" / "pictures").iterdir()]
+TEXTS = [*PAGES, *(p for p in SHIPPED if p.is_file() and p.suffix != ".pyc")]
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -53,9 +55,14 @@ def clone(tmp_path):
     "page", [p for p in PAGES if any(kind in ("sh", "python") for kind, _ in blocks(p))], ids=named
 )
 def test_commands_and_snippets_work_as_printed(page, clone):
-    """In the order of the page, in one folder; the Python blocks of a page go on from each other."""
+    """In the order of the page, in one folder; the Python blocks of a page go on from each other.
+
+    A page that reads shared data is skipped where there is none.
+    """
     place, environment = clone
     snippets = ""
+    for name in re.findall(r"HUSHCUBE_SHARED_DATA/([\w.]+)", page.read_text(encoding="utf-8")):
+        environment["HUSHCUBE_SHARED_DATA"] = str(shared(name).parent)
     for kind, text in blocks(page):
         assert kind in ("sh", "python", "yaml", "text"), f"{named(page)} has a block of kind {kind}"
         if kind == "sh":

@@ -1,5 +1,6 @@
 """Contribution bounding: whatever rows a person has, at most `max_rows` of them count, chosen uniformly."""
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
@@ -10,7 +11,8 @@ from hushcube import Attribute, Schema
 from hushcube.api import plan, release
 from hushcube.errors import DataError
 from hushcube.model.unit import Unit
-from hushcube.private.engines import open_source
+from hushcube.private.engines import bounding, open_source
+from hushcube.private.engines.source import Opened
 
 CELLS = 5
 
@@ -64,6 +66,82 @@ def test_the_choice_is_uniform_and_new_each_time():
     assert np.abs(kept - 800).max() < 6 * np.sqrt(people * 0.4 * 0.6)  # false alarm: 1e-8
     again = counted(data, 2)[1].sum(axis=1)
     assert (again != kept).any()  # all alike with a chance below 1e-6
+
+
+@pytest.mark.parametrize("unsteady", [False, True])
+def test_every_set_of_rows_is_as_likely(unsteady):
+    """20,000 people of 5 rows keep each of the 10 pairs 2,000 times: chi-square of 9 degrees, false alarm 1e-8."""
+    people = 20_000
+    data = pa.table(
+        {"a": list(range(CELLS)) * people, "b": [0] * CELLS * people, "id": np.arange(people).repeat(CELLS)}
+    )
+    opened, dropped = bounding.bounded(opened_table(data, steady=not unsteady), Unit("id", 2), ["a", "id"])
+    assert (opened.names, opened.rows, dropped) == (("a", "id"), 2 * people, 3 * people)
+    sets = opened.relation.aggregate("sum(1 << c0) AS kept", "c2").aggregate("kept, count(*) AS n", "kept").fetchall()
+    assert sorted(bin(int(kept)).count("1") for kept, _ in sets) == [2] * 10
+    assert sum((n - 2_000) ** 2 / 2_000 for _, n in sets) < 56
+
+
+def test_equal_rows_count_as_often_as_they_are():
+    """3 rows alike and 1 other, of which 1 counts: the other one in a quarter of 20,000 people; false alarm 1e-8."""
+    people = 20_000
+    data = pa.table({"a": [0, 1, 0, 0] * people, "b": [0] * 4 * people, "id": np.arange(people).repeat(4)})
+    kept = counted(data, 1)[1].sum(axis=1)
+    assert kept.sum() == people and abs(kept[1] - people / 4) < 5.7 * np.sqrt(people * 3 / 16)
+
+
+@pytest.mark.parametrize("unsteady", [False, True])
+@pytest.mark.parametrize("kind", ["integers", "texts"])
+def test_with_the_same_keys_nobody_changes_what_is_kept_of_others(monkeypatch, kind, unsteady):
+    keys = np.random.default_rng(5).bytes(16)
+    rng = np.random.default_rng(6)
+    ids = rng.integers(0, 40, 400)
+    every = table([int(i) if kind == "integers" else f"p{i}" for i in ids], seed=3)
+    fewer = every.filter(pa.array(ids != 7)).take(rng.permutation(int((ids != 7).sum())))
+
+    def kept(data):
+        drawn = iter((keys[:8], keys[8:]))
+        monkeypatch.setattr(bounding.os, "urandom", lambda _: next(drawn))
+        opened, _ = bounding.bounded(opened_table(data, steady=not unsteady), Unit("id", 4))
+        return sorted(opened.relation.fetchall())
+
+    seven = 7 if kind == "integers" else "p7"
+    assert [row for row in kept(every) if row[1] != seven] == kept(fewer)
+
+
+def opened_table(data, *, steady):
+    return Opened(duckdb.connect().from_arrow(data), tuple(data.column_names), steady=steady)
+
+
+def test_a_query_that_draws_at_random_is_bounded_by_one_scan(tmp_path):
+    """Each scan sees another person: in a list from an earlier scan nobody of a later one would be found."""
+    one = "(SELECT CAST(floor(random() * 1e9) AS BIGINT))"
+    draw = f"SELECT a, 0 AS b, {one} AS id FROM range(5) AS t(a), range(40)"
+    path = tmp_path / "t.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute(f"CREATE VIEW v AS {draw}")
+        connection.execute(f"CREATE TABLE t AS {draw}")
+    marginals = [np.array([[0, 1]], np.int32)]
+    for missing in ("error", "own"):
+        assert open_source(None, query=draw).count(schema(2, missing), marginals).rows == 2
+    for name in ("v", "t"):
+        assert open_source(f"{path}#{name}").count(schema(2), marginals).rows == 2
+    assert open_source(duckdb.connect().sql(draw)).count(schema(2), marginals).rows == 2
+
+
+def test_what_is_no_number_for_ids_is_one_person():
+    """Zero and minus zero are one number, and so is every NaN, in the list as in the choice."""
+    data = table([0.0, -0.0, float("nan"), float("nan"), -float("nan"), 0.0, 1.0, 1.0])
+    assert counted(data, 1)[0].rows == 3
+    assert counted(data, 2)[0].rows == 6
+
+
+def test_nothing_is_left_in_the_users_connection():
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TABLE t AS SELECT range % 5 AS a, 0 AS b, range % 3 AS id FROM range(60)")
+        counts = open_source(connection.table("t")).count(schema(4), [np.array([[0]], np.int32)])
+        assert (counts.rows, counts.dropped) == (12, 48)
+        assert connection.execute("SELECT table_name FROM duckdb_tables()").fetchall() == [("t",)]
 
 
 def test_rows_of_nobody_are_refused_or_count_as_their_own():

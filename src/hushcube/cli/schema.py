@@ -49,6 +49,7 @@ def check(schema_file: str, data: str | None, query: str | None, as_json: bool) 
                         "size": a.size,
                         "kind": a.kind,
                         "ordered": a.is_ordered,
+                        "levels": {level.name: len(level.labels) for level in a.grouped},
                         "missing": a.missing,
                         "other": a.other,
                     }
@@ -63,12 +64,13 @@ def check(schema_file: str, data: str | None, query: str | None, as_json: bool) 
             title=f"{visible(schema.name)}: {len(schema)} attributes, {number(cells)} cells in the full table",
             title_justify="left",
         )
-        for heading in ("attribute", "size", "values", "ordered", "missing", "other"):
+        for heading in ("attribute", "size", "values", "levels", "ordered", "missing", "other"):
             grid.add_column(heading, justify="right" if heading == "size" else "left")
         for a in schema.attributes:
             shown = ", ".join(map(visible, a.labels[:4])) + (", ..." if a.size > 4 else "")
             policies = visible(a.missing), visible(a.other)
-            grid.add_row(visible(a.name), f"{a.size:,}", shown, "yes" if a.is_ordered else "no", *policies)
+            levels = ", ".join(f"{visible(level.name)} ({len(level.labels):,})" for level in a.grouped)
+            grid.add_row(visible(a.name), f"{a.size:,}", shown, levels, "yes" if a.is_ordered else "no", *policies)
         console().print(grid)
         for finding in findings:
             examples = f" ({', '.join(map(visible, finding.examples))})" if finding.examples else ""

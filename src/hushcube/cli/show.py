@@ -137,7 +137,7 @@ def show_table(
     for at, labels in zip(range(rows), product(*table.labels), strict=False):
         bar = _bar(values[at], margins[at], largest)
         known = [] if truth is None else [number(float(truth[at]))]
-        grid.add_row(*map(visible, labels), number(values[at]), f"± {number(margins[at])}", bar, *known)
+        grid.add_row(*map(visible, labels), number(round(values[at], 9)), f"± {number(margins[at])}", bar, *known)
     (to or console()).print(grid)
     if values.size > rows:
         note(f"... and {values.size - rows:,} more cells: --rows shows more, --json all")

@@ -56,7 +56,7 @@ def exact_counts(
     They serve every method that measures the workload's own tables; other strategies need their plans given.
     """
     asked = Workload.parse(workload, schema, queries)
-    return held(open_source(data, query=query), schema, wanted(asked, plans), progress)
+    return held(open_source(data, query=query), asked.schema, wanted(asked, plans), progress)
 
 
 def held(data: Engine | ExactCounts, schema: Schema, family: Family, progress: Report | None = None) -> HeldTables:

@@ -83,7 +83,7 @@ def evaluate(
     request = Request(Workload.parse(workload, schema, queries), privacy, replace(options, rule=rule))
     contenders = prepare(request, methods, budgets, recovery, runs=runs, seed=seed)
     report = progress or silent
-    counts = held(data, schema, wanted(request.workload, [contender.plan for contender in contenders]), report)
+    counts = held(data, request.schema, wanted(request.workload, [contender.plan for contender in contenders]), report)
     exact, bound = truth(request.workload, counts).tables, sanity_bound(rule, counts.rows)
     results = []
     for at, contender in enumerate(contenders):

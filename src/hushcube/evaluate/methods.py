@@ -95,7 +95,7 @@ def _plan(name: str, request: Request, budgets: Budgets, recovery: Recovery) -> 
     if name not in NOT_PRIVATE:
         return compare(request, strategy=name, budgets=budgets, recovery=recovery).chosen
     measured = ADAPTIVE["twophase"]  # the one start that does not depend on lambda_max
-    if reason := measured.accepts(request):
+    if reason := measured.refusal(request):
         raise NotApplicable(name, reason)
     return measured.plan(request, budgets, "none")
 

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from hushcube.model.schema import Schema
 from hushcube.private.engines.coding import code_type
-from hushcube.private.engines.duckdb import coded, refused
+from hushcube.private.engines.duckdb import coded
+from hushcube.private.engines.refusals import refused
 from hushcube.private.engines.source import recognise
 
 Codes = NDArray[Any]

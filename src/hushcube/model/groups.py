@@ -66,9 +66,7 @@ class GroupTable(Form):
     def evaluate(self, table: Floats) -> Floats:
         """Sums of the cells of each group, axis by axis."""
         for axis, groups in enumerate(self.groups):
-            order = np.argsort(groups, kind="stable")
-            starts = np.searchsorted(groups[order], np.arange(groups.max() + 1))
-            table = np.add.reduceat(table.take(order, axis=axis), starts, axis=axis)
+            table = sum_groups(table, groups, axis)
         return table.reshape(self.shape)
 
     def combine(self, weights: Floats) -> Floats:
@@ -85,3 +83,10 @@ class GroupTable(Form):
     @property
     def _sizes(self) -> list[Floats]:
         return [np.bincount(groups).astype(np.float64) for groups in self.groups]
+
+
+def sum_groups(table: Floats, groups: NDArray[np.int64], axis: int) -> Floats:
+    """A table with one axis summed within groups, none of which is empty."""
+    order = np.argsort(groups, kind="stable")
+    starts = np.searchsorted(groups[order], np.arange(groups.max() + 1))
+    return np.asarray(np.add.reduceat(table.take(order, axis=axis), starts, axis=axis))

@@ -165,7 +165,8 @@ def _asked_levels(words: Sequence[str], schema: Schema) -> dict[str, set[str | N
     families, declared = False, set(schema.names)
     for word in words:
         body = _split_weight(word)[0] if word else word
-        families |= body in ("cube", "queries") or any(each.fullmatch(body) for each in (_WAYS, _STAR, _ANCHORED))
+        several = body in ("cube", "queries") or any(each.fullmatch(body) for each in (_WAYS, _STAR, _ANCHORED))
+        families |= several and body != "0-way"
         for part in body.split("*"):
             match = _RANGE.fullmatch(part)
             name, mark, level = (part if match is None else match["name"]).strip().partition(MARK)

@@ -2,6 +2,7 @@
 
     Plan             what every decision has: a request, budgets, a proof; its checks, JSON form and digest
       LatticePlan    marginals, or parts of marginals, in a product basis              [plan/kinds/lattice.py]
+      LevelPlan      tables at nested levels of attributes                             [plan/kinds/levels.py]
       TreePlan       levels of trees over ordered attributes                           [plan/kinds/tree.py]
       MatrixPlan     the rows of any matrix over a small table                         [plan/kinds/matrix.py]
       SketchPlan     buckets into which the cells of a large table are thrown          [plan/kinds/sketch.py]
@@ -61,6 +62,8 @@ class Plan(ABC):
     """What the strategy has to say about its decision, for readers; JSON."""
 
     kinds: ClassVar[dict[str, type[Plan]]] = {}
+    serves_levels: ClassVar[bool] = False
+    """Whether it knows that levels of one attribute are nested."""
 
     def __init_subclass__(cls, kind: str | None = None, **rest: Any) -> None:
         super().__init_subclass__(**rest)
@@ -69,6 +72,8 @@ class Plan(ABC):
 
     def __post_init__(self) -> None:
         self.schema.check_unit(self.privacy.rows_per_person)
+        if self.schema.is_nested and not self.serves_levels:
+            raise PlanError("plan, measured", "takes nested levels for unrelated attributes", "plan again")
         self._check_cost()
         if not self.is_drawable():
             raise NotApplicable(self.strategy, "the budget is so small that the noise would not fit 64-bit integers")

@@ -77,7 +77,7 @@ def variants(
     _check("budgets", budgets, BUDGETS)
     _check("recovery", recovery, RECOVERIES)
     several = strategy in ("auto", "all")
-    names = [name for name, s in REGISTRY.items() if s.concerns(request)] if several else [strategy]
+    names = [name for name, s in REGISTRY.items() if s.is_compared(request)] if several else [strategy]
     if strategy == "auto":
         names = [name for name in names if REGISTRY[name].automatic]
     if strategy in NOT_PRIVATE:
@@ -88,7 +88,7 @@ def variants(
     if request.options.rule.target is not None and strategy not in STOPPING:
         fix = f"use the strategy {' or '.join(STOPPING)}, or leave the target out"
         raise BadInput("relative-error", f"{strategy} does not stop when a target is met", fix)
-    skipped = {name: reason for name in names if (reason := ALL[name].accepts(request))}
+    skipped = {name: reason for name in names if (reason := ALL[name].refusal(request))}
     if strategy in skipped:
         raise NotApplicable(strategy, skipped[strategy])
     usual: Budgets = "uniform" if strategy in ADAPTIVE else "optimal"  # as in the paper

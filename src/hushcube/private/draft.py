@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
@@ -18,7 +19,9 @@ from hushcube.model.attribute import Attribute
 from hushcube.model.label import MAX_LABEL
 from hushcube.model.schema import Schema
 from hushcube.private.engines.coding import FLOATS, INTEGERS, NUMBERS, coder
-from hushcube.private.engines.duckdb import coded, refused
+from hushcube.private.engines.duckdb import coded
+from hushcube.private.engines.measuring import fetched
+from hushcube.private.engines.refusals import missing_values, refused, without_unit
 from hushcube.private.engines.source import Opened, recognise
 
 REVIEW: Final = (
@@ -39,6 +42,7 @@ class Finding:
     """One way in which the data does not fit the schema; `examples` are values of the data, for its owner."""
 
     attribute: str
+    """The attribute or measure; `unit` for the column that says whose row it is."""
     column: str
     kind: Literal["absent", "missing", "outside"]
     message: str
@@ -47,34 +51,57 @@ class Finding:
 
 
 def check_data(schema: Schema, source: object, *, query: str | None = None) -> list[Finding]:
-    """Everything that would make counting this data fail."""
-    findings: dict[str, Finding] = {}
-    columns = [attribute.source_column for attribute in schema.attributes]
+    """Everything that would make counting this data fail: attributes in their order, then the unit and measures."""
+    found: list[Finding] = []
     with recognise(source, query=query).open() as data:
         present = []
-        for attribute, column in zip(schema.attributes, columns, strict=True):
+        for attribute in schema.attributes:
             try:
-                data.position(column, f"attribute {attribute.name!r}")
+                data.position(attribute.source_column, f"attribute {attribute.name!r}")
                 present.append(attribute)
             except DataError as error:
-                findings[attribute.name] = _finding(attribute, "absent", error)
+                found.append(_finding(attribute.name, attribute.source_column, "absent", error))
         worst = np.zeros((len(present), 2), dtype=bool)
         for batch in coded(data, present) if present else ():
             for i, (attribute, codes) in enumerate(zip(present, batch, strict=True)):
                 worst[i] |= [(codes == attribute.size).any(), (codes == attribute.size + 1).any()]
-        found = list(findings.values())
         for attribute, (missing, outside) in zip(present, worst.tolist(), strict=True):
+            own = attribute.name, attribute.source_column
             if missing:
-                found.append(_finding(attribute, "missing", refused(attribute, missing=True)))
+                found.append(_finding(*own, "missing", refused(attribute, missing=True)))
             if outside:
                 examples = _outside(data, attribute)
-                found.append(_finding(attribute, "outside", refused(attribute, missing=False), examples))
-    return sorted(found, key=lambda finding: schema.position(finding.attribute))
+                found.append(_finding(*own, "outside", refused(attribute, missing=False), examples))
+        found.sort(key=lambda finding: schema.position(finding.attribute))
+        found.extend(_beside_attributes(schema, data))
+    return found
 
 
-def _finding(attribute: Attribute, kind: Any, error: DataError, examples: tuple[str, ...] = ()) -> Finding:
+def _beside_attributes(schema: Schema, data: Opened) -> Iterator[Finding]:
+    """What would fail about the unit and the measures."""
+    if schema.unit is not None:
+        column = schema.unit.column
+        try:
+            place = data.position(column, f"unit {column!r}")
+            if schema.unit.missing == "error" and _any(data, f"#{place + 1} IS NULL"):
+                yield _finding("unit", column, "missing", without_unit(schema.unit))
+        except DataError as error:
+            yield _finding("unit", column, "absent", error)
+    for measure in schema.measures:
+        try:
+            if measure.missing is None and _any(data, f"isnan({fetched(data, measure)})"):
+                yield _finding(measure.name, measure.source_column, "missing", missing_values(measure))
+        except DataError as error:
+            yield _finding(measure.name, measure.source_column, "absent", error)
+
+
+def _any(data: Opened, condition: str) -> bool:
+    return bool(data.relation.aggregate(f"coalesce(bool_or({condition}), false)").fetchall()[0][0])
+
+
+def _finding(name: str, column: str, kind: Any, error: DataError, examples: tuple[str, ...] = ()) -> Finding:
     message = f"{error.field} {error.problem}" if kind != "absent" else f"{error.field}: {error.problem}"
-    return Finding(attribute.name, attribute.source_column, kind, message, error.fix, examples)
+    return Finding(name, column, kind, message, error.fix, examples)
 
 
 def _outside(data: Opened, attribute: Attribute) -> tuple[str, ...]:

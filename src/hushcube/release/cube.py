@@ -9,11 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.model.measure import Measure
-from hushcube.model.noise import standard_margin
 from hushcube.model.schema import Schema
 from hushcube.model.table import NoisyTable
 from hushcube.plan.cube import Asked, CubePlan
-from hushcube.plan.margins import COVERAGE
 from hushcube.release.ratio import ratio_interval
 from hushcube.release.release import Release, Where
 
@@ -59,18 +57,22 @@ class CubeRelease:
             return self.count.table(marginal, where)
         measure = self.schema.measure(asked.measure)
         counts, sums = self.count.table(marginal, where), self.sums[measure.name].table(marginal, where)
-        return _summed(measure, counts, sums) if asked.kind == "sum" else self._averaged(measure, counts, sums)
+        return _summed(measure, counts, sums) if asked.kind == "sum" else _averaged(measure, counts, sums)
 
-    def _averaged(self, measure: Measure, counts: NoisyTable, sums: NoisyTable) -> AverageTable:
-        """The ratio of two tables; means lie within the bounds, so that intervals end there too."""
-        law = self.count.plan.law
-        z = np.full(counts.values.shape, standard_margin(3.0 if law == "laplace" else 0.0, COVERAGE))
-        deviations = counts.std_errors**2, sums.std_errors**2
-        ratio, low, high = ratio_interval(sums.values, counts.values, deviations[1], deviations[0], z)
-        step, center = float(measure.resolution), float(measure.center)
-        least, most = (float(bound) for bound in measure.bounds)
-        value, bottom, top = (np.clip(center + step * t, least, most) for t in (ratio, low, high))
-        return AverageTable(self.schema, counts.attributes, counts.labels, value, bottom, top)
+
+def _averaged(measure: Measure, counts: NoisyTable, sums: NoisyTable) -> AverageTable:
+    """The ratio of two tables; means lie within the bounds, so that intervals end there too.
+
+    An estimate beyond a bound is moved to it before its interval is taken: that brings S - t C nearer to zero for all t
+    within the bounds, so that no interval covers less often, and none shrinks to the bound alone.
+    """
+    step, center = float(measure.resolution), float(measure.center)
+    least, most = (float(bound) for bound in measure.bounds)
+    people = np.maximum(counts.values, 0.0)
+    possible = np.clip(sums.values, (least - center) / step * people, (most - center) / step * people)
+    found = ratio_interval(possible, counts.values, sums.margins, counts.margins)
+    value, bottom, top = (np.clip(center + step * t, least, most) for t in found)
+    return AverageTable(counts.schema, counts.attributes, counts.labels, value, bottom, top)
 
 
 def _summed(measure: Measure, counts: NoisyTable, sums: NoisyTable) -> NoisyTable:

@@ -1,12 +1,16 @@
 """Averages: ratios of two noisy numbers, with intervals that do not pretend.
 
-Let S and C be independent unbiased estimates of s and c with variances V_S and V_C. For the true ratio t = s/c the
-number S - t C has mean zero and variance V_S + t² V_C, so that with a quantile z of its law
+Let S and C be independent unbiased estimates of s and c, and m_S and m_C the half-widths of their 95% intervals. For
+the true ratio t = s/c the number S - t C has mean zero, and
 
-    { t :  (S - t C)² <= z² (V_S + t² V_C) }                                                          [Fieller 1954]
+    { t :  (S - t C)² <= m_S² + t² m_C² }                                                             [Fieller 1954]
 
-covers it as often as z says. The set is an interval if C² > z² V_C: if the count is more than noise. Elsewhere there is
-no finite interval, and none is given.
+covers t as often as they say: exactly so for normal noise, where both are one quantile times a deviation. Under Laplace
+noise each margin holds the quantile of its own table's law, which is nearly the normal one for sums of many terms; of
+two single terms it is safe, and wider than needed by at most 3%.
+
+The set is an interval if C > m_C: if the count's own interval lies above zero. Elsewhere there is no finite interval,
+and none is given.
 """
 
 from __future__ import annotations
@@ -17,17 +21,17 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 
-def ratio_interval(S: Floats, C: Floats, V_S: Floats, V_C: Floats, z: Floats) -> tuple[Floats, Floats, Floats]:
+def ratio_interval(S: Floats, C: Floats, m_S: Floats, m_C: Floats) -> tuple[Floats, Floats, Floats]:
     """The ratios and both ends of their intervals; NaN where the count is no more than noise.
 
-    >>> ratio, low, high = ratio_interval(*(np.array([x]) for x in (20.0, 10.0, 4.0, 1.0, 2.0)))
+    >>> ratio, low, high = ratio_interval(*(np.array([x]) for x in (20.0, 10.0, 4.0, 2.0)))
     >>> float(ratio[0]), float(low[0].round(4)), float(high[0].round(4))
     (2.0, 1.5, 2.6667)
     """
     with np.errstate(divide="ignore", invalid="ignore"):
-        # (C² - z² V_C) t² - 2 S C t + (S² - z² V_S) <= 0
-        a = C**2 - z**2 * V_C
-        root = np.sqrt(np.maximum((S * C) ** 2 - a * (S**2 - z**2 * V_S), 0.0))
-        known = (a > 0) & (C > 0)
+        # (C² - m_C²) t² - 2 S C t + (S² - m_S²) <= 0
+        a = C**2 - m_C**2
+        root = np.sqrt(np.maximum((S * C) ** 2 - a * (S**2 - m_S**2), 0.0))
+        known = m_C < C
         ratio, low, high = (np.where(known, x, np.nan) for x in (S / C, (S * C - root) / a, (S * C + root) / a))
     return ratio, low, high

@@ -104,7 +104,8 @@ def test_families_of_marginals_are_over_declared_values():
 def test_one_level_of_an_attribute_is_not_nested():
     workload = Workload.parse("state@region*age@band,sex*state@region", schema())
     assert not workload.schema.is_nested and len(workload.schema) == 5
-    assert Workload.parse("state*sex", schema()).schema is not None
+    with_total = Workload.parse("0-way,state@region", schema())
+    assert not with_total.schema.is_nested and with_total.marginals == ((), (0,))
     assert Workload.parse("state*sex", schema()).schema.whole is None
 
 

@@ -128,3 +128,21 @@ def test_round_edges_hold_all_values(one, two):
     assert edges[-1] >= high
     assert list(edges) == sorted(set(edges))
     assert len(edges) <= 14
+
+
+def test_units_and_measures_are_compared_with_the_data_too():
+    text = """
+unit: person
+max_rows: 2
+attributes: [{name: age, range: [0, 9]}]
+measures: [{name: wage, bounds: [0, 9]}, {name: cost, bounds: [0, 9], missing: 0}, {name: bonus, bounds: [0, 9]}]
+"""
+    schema = Schema.from_yaml(text)
+    rows = pa.table({"person": ["a", None], "age": [1, 2], "wage": ["3", "much"], "cost": [None, 1.0]})
+    found = [(finding.attribute, finding.kind) for finding in check_data(schema, rows)]
+    assert found == [("unit", "missing"), ("wage", "missing"), ("bonus", "absent")]
+    good = pa.table({"person": ["a", "b"], "age": [1, 2], "wage": [3, 4], "cost": [None, 1.0], "bonus": [0, 0]})
+    assert check_data(schema, good) == []
+    own = Schema.from_yaml("unit_missing: own" + text)
+    assert ("unit", "missing") not in [(finding.attribute, finding.kind) for finding in check_data(own, rows)]
+    assert check_data(own, good.drop(["person"]))[0].kind == "absent"

@@ -17,6 +17,7 @@ from hushcube.plan.strategies import (
     fourier,
     hierarchy,
     identity,
+    levels,
     matrix,
     pmost,
     residual,
@@ -44,6 +45,7 @@ REGISTRY: Final[dict[str, Strategy]] = {
         matrix.Matrix(),
         sketch.Sketch(),
         covering.Covering(),
+        levels.Levels(),
     )
 }
 

@@ -28,10 +28,25 @@ class Strategy(ABC):
     """The word on the command line."""
     automatic: ClassVar[bool] = True
     """Whether `auto` may choose it."""
+    serves_levels: ClassVar[bool] = False
+    """Whether it may be asked for one attribute at several levels."""
 
     def concerns(self, request: Request) -> bool:  # noqa: ARG002 - most are for every request
         """Whether a comparison should look at the strategy at all."""
         return True
+
+    def is_compared(self, request: Request) -> bool:
+        """The same, for levels too: where they are nested, most strategies need no mention."""
+        return self.concerns(request) and (self.serves_levels or not request.schema.is_nested)
+
+    def refusal(self, request: Request) -> str | None:
+        """Why the strategy cannot be used, or None: its own reasons, and levels of one attribute, which only some know.
+
+        To the others the levels would be attributes without any relation, and their tables would contradict each other.
+        """
+        if request.schema.is_nested and not self.serves_levels:
+            return "an attribute is asked for at several levels: use the strategy `levels`"
+        return self.accepts(request)
 
     def accepts(self, request: Request) -> str | None:  # noqa: ARG002 - most accept every request
         """Why the strategy cannot serve the request, or None where it can."""

@@ -81,9 +81,9 @@ def open_source(source: object, *, query: str | None = None, engine: str | None 
 
 def _remote(source: object, engine: str | None) -> Engine | None:
     """The engine of a source that is not DuckDB's; drivers are imported only where they are needed."""
-    from hushcube.private.engines.ibis import recognise_ibis
-    from hushcube.private.engines.postgres import recognise_postgres
-    from hushcube.private.engines.spark import recognise_spark
+    from hushcube.private.engines.ibis.engine import recognise_ibis
+    from hushcube.private.engines.postgres.engine import recognise_postgres
+    from hushcube.private.engines.spark.engine import recognise_spark
 
     if isinstance(source, str) and (found := recognise_postgres(source)) is not None:
         return found

@@ -18,13 +18,15 @@ Weights = NDArray[np.int64]
 KEPT_BYTES: Final = 1 << 25
 """Rows beyond this are counted as they pass, where the tables can be held."""
 HELD_CELLS: Final = 1 << 27
-"""Cells that covering tables may take together: 1 GiB."""
+"""Cells that covering tables may take together: 1 GiB; more only where the rows would take still more."""
+_CELL_BYTES: Final = 8
 
 
 class Counter:
     """Takes coded rows in batches, returns counts.
 
-    Without a cover (too many tables, or too large ones) all rows are kept, coded: one to four bytes a value.
+    Without a cover (too many tables, or too large ones) all rows are kept, coded: one to four bytes a value. This is
+    thought over whenever they have doubled, so that memory is bounded by the size of the tables, not by the rows.
     """
 
     def __init__(self, wanted: Sequence[NDArray[np.int32]], sizes: Sequence[int], expected_rows: int | None) -> None:
@@ -34,8 +36,8 @@ class Counter:
         self._expected = expected_rows
         self._kept: list[tuple[Columns, int, Weights | None]] = []
         self._kept_bytes = 0
+        self._enough = KEPT_BYTES
         self._cover: CoverCounts | None = None
-        self._decided = False
 
     def add(self, columns: Columns, rows: int, weights: Weights | None = None) -> None:
         """Take some more rows, to be counted, or their weights to be summed."""
@@ -44,13 +46,15 @@ class Counter:
             self._cover.add(columns, rows, weights)
             return
         self._kept.append((columns, rows, weights))
-        self._kept_bytes += sum(column.nbytes for column in columns.values())
-        if self._kept_bytes > KEPT_BYTES and not self._decided:
+        arrays = [*columns.values(), *([] if weights is None else [weights])]
+        self._kept_bytes += sum(array.nbytes for array in arrays)
+        if self._kept_bytes > self._enough:
             self._decide(max(self._expected or 4 * self.rows, self.rows))
+            self._enough = 2 * self._kept_bytes
 
     def finish(self) -> ExactCounts:
         """The counts of all rows."""
-        if not self._decided:
+        if self._cover is None and self._enough == KEPT_BYTES:
             self._decide(self.rows)
         if self._cover is not None:
             return self._cover
@@ -64,8 +68,8 @@ class Counter:
 
     def _decide(self, rows: int) -> None:
         """Cover when that is cheaper than counting each table from kept rows, or when there are many rows."""
-        self._decided = True
-        chosen = choose(self._wanted, self._sizes, rows, HELD_CELLS)
+        expected_bytes = self._kept_bytes * rows // max(self.rows, 1)
+        chosen = choose(self._wanted, self._sizes, rows, max(HELD_CELLS, expected_bytes // _CELL_BYTES))
         if chosen is None:
             return
         cover, cost = chosen

@@ -14,8 +14,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from hushcube.errors import DataError
-from hushcube.model.at_level import base_of
 from hushcube.model.attribute import Attribute
 from hushcube.model.measure import Measure
 from hushcube.model.schema import Schema
@@ -23,7 +21,8 @@ from hushcube.private.engines import ExactCounts, Progress
 from hushcube.private.engines.bounding import bounded
 from hushcube.private.engines.coding import Codes, coder
 from hushcube.private.engines.counter import Counter
-from hushcube.private.engines.measuring import Ints, check_sums, fetched, missing_values, quantised
+from hushcube.private.engines.measuring import Ints, check_sums, fetched, quantised
+from hushcube.private.engines.refusals import missing_values, refused
 from hushcube.private.engines.source import Opened, Source
 
 _BATCH_VALUES: Final = 1 << 23
@@ -52,7 +51,7 @@ class DuckDBEngine:
         unit, dropped = schema.unit, 0
         with self.source.open([*columns, *([unit.column] if unit else [])]) as data:
             if unit is not None:
-                data, dropped = bounded(data, unit)
+                data, dropped = bounded(data, unit, columns)
             if not columns:
                 return _only_total(data, dropped, progress)
             counters = [Counter(wanted, schema.sizes, data.rows) for _ in range(1 + len(measures))]
@@ -83,16 +82,6 @@ class DuckDBEngine:
         counts.dropped = dropped
         counts.sums = {measure.name: tables for measure, tables in zip(measures, sums_of, strict=True)}
         return counts
-
-
-def refused(attribute: Attribute, *, missing: bool) -> DataError:
-    """Why the data does not fit the schema: which attribute, and what kind of value, never which value."""
-    where = f"attribute {base_of(attribute).name!r}, column {attribute.source_column!r}"
-    if missing:
-        fix = "declare a category for them, for example `missing: unknown`"
-        return DataError(where, "holds missing values", fix)
-    fix = "declare them, or a category for all others, for example `other: other`"
-    return DataError(where, "holds values outside the declared domain", fix)
 
 
 def coded(data: Opened, attributes: Sequence[Attribute]) -> Iterator[list[Codes]]:

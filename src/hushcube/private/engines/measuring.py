@@ -47,10 +47,3 @@ def check_sums(measures: Sequence[Measure], rows: int) -> None:
     for measure in measures:
         if rows * measure.largest >= MOST:
             raise DataError(f"measure {measure.name!r}", "its sums might not fit 64-bit integers", "give a larger step")
-
-
-def missing_values(measure: Measure) -> DataError:
-    """Why the data does not fit: which measure, never which value."""
-    where = f"measure {measure.name!r}, column {measure.source_column!r}"
-    fix = "mend the data, or say what they count as, for example `missing: 0`"
-    return DataError(where, "holds missing values, or texts that are no numbers", fix)

@@ -28,6 +28,7 @@ import pyarrow as pa
 
 from hushcube.errors import DataError
 from hushcube.private.engines.coding import literal, quote
+from hushcube.private.engines.connection import connected
 from hushcube.private.engines.names import position
 
 _CSV: Final = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
@@ -42,12 +43,14 @@ _HELP: Final = "give a .csv or .parquet file, FILE.duckdb#TABLE, or say which wi
 class Opened:
     """A relation and the exact names of its columns, by position; `rows` where that is known for nothing.
 
+    It is steady if reading it again gives the same rows: views and queries need not, since they may draw at random.
     It has no repr of its own because that of a relation shows rows.
     """
 
     relation: duckdb.DuckDBPyRelation
     names: tuple[str, ...]
     rows: int | None = None
+    steady: bool = True
 
     def position(self, column: str, field: str) -> int:
         """Where a column stands; the name must match exactly and once."""
@@ -60,11 +63,17 @@ class Source(ABC):
     @contextmanager
     def open(self, columns: Sequence[str] | None = None) -> Iterator[Opened]:
         """Open it for reading; only `columns` need be there, where given."""
-        with (
-            unreadable(self.problem, self.fix),
-            duckdb.connect(":memory:", config=dict(_SETTINGS)) as connection,
-        ):
-            yield self.show(connection, columns)
+        with unreadable(self.problem, self.fix):
+            before = self.stamps()
+            with connected(":memory:", limited=True) as connection:
+                yield self.show(connection, columns)
+            after = self.stamps()
+        if before != after:  # which rows of a person count was decided by an earlier scan
+            raise DataError("data", "changed while it was read", "try again, or read a copy")
+
+    def stamps(self) -> tuple[tuple[int, ...], ...]:
+        """What tells that the files changed; nothing where they cannot."""
+        return ()
 
     problem = "cannot be read"
     fix = "check that the file is whole and of the kind its name says"
@@ -74,12 +83,9 @@ class Source(ABC):
         """The relation, on this connection."""
 
 
-_SETTINGS: Final = {
-    # Nothing is fetched from the network behind the owner's back, and the order of rows means nothing here.
-    "autoinstall_known_extensions": "false",
-    "autoload_known_extensions": "false",
-    "preserve_insertion_order": "false",
-}
+def _stamps(files: Sequence[str | Path]) -> tuple[tuple[int, ...], ...]:
+    found = [Path(file).stat() for file in files]
+    return tuple((one.st_mtime_ns, one.st_size, one.st_ino) for one in found)
 
 
 @contextmanager
@@ -111,6 +117,10 @@ class Delimited(Source):
         )
         relation = connection.sql(f"SELECT * FROM read_csv({_exactly(self.path)}, {options})")  # noqa: S608
         return Opened(relation, names)
+
+    def stamps(self) -> tuple[tuple[int, ...], ...]:
+        """When it was written, and its size."""
+        return _stamps([self.path])
 
     def _header(self) -> tuple[tuple[str, ...], str]:
         def text() -> TextIO:
@@ -149,6 +159,10 @@ class Parquet(Source):
         rows = sum(pq.read_metadata(file).num_rows for file in self.files)
         return Opened(relation, (*exact, *relation.columns[len(exact) :]), rows)
 
+    def stamps(self) -> tuple[tuple[int, ...], ...]:
+        """When each was written, and its size."""
+        return _stamps(self.files)
+
 
 @dataclass(frozen=True)
 class Database(Source):
@@ -165,19 +179,18 @@ class Database(Source):
     @contextmanager
     def open(self, columns: Sequence[str] | None = None) -> Iterator[Opened]:
         """Open the file itself: it must exist, so that no other kind of address can be meant."""
-        if self.path is None:
-            with super().open(columns) as opened:
-                yield opened
-            return
-        with unreadable(self.problem, self.fix):
-            connection = duckdb.connect(str(self.path), read_only=True, config=dict(_SETTINGS))
-        with unreadable(self.problem, self.fix), connection:
+        database = ":memory:" if self.path is None else str(self.path)
+        limited, read_only = self.query is None, self.path is not None
+        with (
+            unreadable(self.problem, self.fix),
+            connected(database, limited=limited, read_only=read_only) as connection,
+        ):
             yield self.show(connection, columns)
 
     def show(self, connection: duckdb.DuckDBPyConnection, columns: Sequence[str] | None) -> Opened:  # noqa: ARG002
         """The table, or the query's result."""
-        relation = self._select(connection) if self.query is not None else self._table(connection)
-        return Opened(relation, tuple(relation.columns))
+        relation, steady = (self._select(connection), False) if self.query is not None else self._table(connection)
+        return Opened(relation, tuple(relation.columns), steady=steady)
 
     def _select(self, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
         fix = "give one SELECT that DuckDB can run"
@@ -187,19 +200,20 @@ class Database(Source):
                 raise DataError("query", "is not one SELECT", fix)
             return connection.sql(statements[0].query)
 
-    def _table(self, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
+    def _table(self, connection: duckdb.DuckDBPyConnection) -> tuple[duckdb.DuckDBPyRelation, bool]:
+        """A table or view, and whether it is a table."""
         found = connection.execute(
-            """SELECT schema_name, name FROM (
-                   SELECT database_name, schema_name, table_name AS name FROM duckdb_tables() UNION ALL
-                   SELECT database_name, schema_name, view_name FROM duckdb_views() WHERE NOT internal
+            """SELECT schema_name, name, steady FROM (
+                   SELECT database_name, schema_name, table_name AS name, true AS steady FROM duckdb_tables() UNION ALL
+                   SELECT database_name, schema_name, view_name, false FROM duckdb_views() WHERE NOT internal
                ) WHERE database_name = current_database() AND $1 IN (name, schema_name || '.' || name)""",
             [self.table],
         ).fetchall()
         if len(found) != 1:
             what = "no table or view" if not found else "several tables or views"
             raise DataError("data", f"the database has {what} {self.table!r}", "write FILE#TABLE or FILE#SCHEMA.TABLE")
-        schema, name = found[0]
-        return connection.sql(f"SELECT * FROM {quote(schema)}.{quote(name)}")  # noqa: S608
+        schema, name, steady = found[0]
+        return connection.sql(f"SELECT * FROM {quote(schema)}.{quote(name)}"), bool(steady)  # noqa: S608
 
 
 @dataclass(frozen=True, repr=False)
@@ -214,7 +228,7 @@ class Relation(Source):
     def open(self, columns: Sequence[str] | None = None) -> Iterator[Opened]:  # noqa: ARG002
         """Nothing to open or close."""
         with unreadable(self.problem, self.fix):
-            yield Opened(self.relation, tuple(self.relation.columns))
+            yield Opened(self.relation, tuple(self.relation.columns), steady=False)
 
     def show(self, connection: duckdb.DuckDBPyConnection, columns: Sequence[str] | None) -> Opened:
         """Not needed: the relation has a connection."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hushcube.private.kinds import lattice, matrix, sketch, tree
+from hushcube.private.kinds import lattice, levels, matrix, sketch, tree
 from hushcube.private.kinds.base import Report, noisy_values
 from hushcube.private.kinds.matrix import row_sums
 
-__all__ = ["Report", "lattice", "matrix", "noisy_values", "row_sums", "sketch", "tree"]
+__all__ = ["Report", "lattice", "levels", "matrix", "noisy_values", "row_sums", "sketch", "tree"]

@@ -76,6 +76,9 @@ class Face:
 def check_face(plan: Plan, value: FaceValue, clock: Clock) -> None:
     """Refuse what no measurement of a plan could give, before anything is measured."""
     plan = plan.underlying if isinstance(plan, DerivedPlan) else plan
+    if plan.schema.is_nested:
+        problem = "an attribute is published at several levels, and faces do not hold levels together"
+        raise BadInput("--face-value", problem, "ask for each attribute at its finest level; tables can be rolled up")
     cells = int(plan.request.marginals.cells.sum())
     if cells > LARGEST_FACE:
         fix = "the unbiased face serves releases of this size; ask for fewer tables"

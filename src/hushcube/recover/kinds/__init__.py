@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hushcube.recover.kinds import lattice, matrix, repeated, sketch, tree
+from hushcube.recover.kinds import lattice, levels, matrix, repeated, sketch, tree
 from hushcube.recover.kinds.base import Answers, FormAnswers, answers
 
-__all__ = ["Answers", "FormAnswers", "answers", "lattice", "matrix", "repeated", "sketch", "tree"]
+__all__ = ["Answers", "FormAnswers", "answers", "lattice", "levels", "matrix", "repeated", "sketch", "tree"]

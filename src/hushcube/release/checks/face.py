@@ -21,6 +21,7 @@ from hushcube.recover.faces.people import count
 from hushcube.recover.faces.value import NAMES, UNBIASED
 from hushcube.release.bundle import Progress, people_file
 from hushcube.release.checks.files import Opened
+from hushcube.release.checks.level_sums import add_up_levels
 from hushcube.release.checks.sums import add_up, tolerance
 from hushcube.release.checks.tables import Block, FaceTables
 from hushcube.release.checks.verdict import Findings
@@ -67,7 +68,9 @@ class FaceChecks:
 
     def run(self) -> list[Findings]:
         """All checks of the face."""
-        if self._agrees:
+        if self._agrees and self._plan.schema.is_nested:
+            add_up_levels(self._tables, self._levels, self._sums)
+        elif self._agrees:
             add_up(self._tables, self._levels, self._sums, exact=self._exact)
         else:
             for order in range(len(self._tables.family.levels)):

@@ -6,6 +6,7 @@ import itertools
 import math
 from collections import Counter
 from contextlib import contextmanager
+from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
@@ -15,11 +16,23 @@ from hypothesis import strategies as st
 
 from hushcube.errors import DataError
 from hushcube.model.attribute import Attribute
+from hushcube.model.measure import Measure
 from hushcube.model.schema import Schema
 from hushcube.model.unit import Unit
-from hushcube.private.engines import grouped, open_source
-from hushcube.private.engines.grouped import MISSING, OUTSIDE, Binned, GroupedEngine, Known, Opened, Warehouse, Whole
-from hushcube.private.engines.grouped import choose_groups as choose
+from hushcube.private.engines import open_source
+from hushcube.private.engines.grouped import engine as grouped
+from hushcube.private.engines.grouped.engine import (
+    MISSING,
+    OUTSIDE,
+    Binned,
+    GroupedEngine,
+    Known,
+    Opened,
+    People,
+    Warehouse,
+    Whole,
+)
+from hushcube.private.engines.grouped.engine import choose_groups as choose
 
 
 class Rows(Warehouse, Opened):
@@ -29,21 +42,55 @@ class Rows(Warehouse, Opened):
         self.table, self.names = table, tuple(table.column_names)
         self.kinds = tuple(map(kind, table.schema.types))
         self.asked = []
+        self.bounds = []
 
     @contextmanager
     def open(self):
         yield self
 
-    def grouped(self, columns):
+    def grouped(self, columns, sums=()):
         self.asked.append(tuple(columns))
         values = [[key(column, value) for value in self.table.column(column.name).to_pylist()] for column in columns]
-        groups = Counter(zip(*values, strict=True)) if columns else {(): self.table.num_rows}
+        keys = list(zip(*values, strict=True)) if columns else [()] * self.table.num_rows
+        groups = Counter(keys) if columns else {(): self.table.num_rows}
         coded = [pa.int64() if isinstance(c, Binned | Whole) else self.table.schema.field(c.name).type for c in columns]
         found = list(zip(*groups, strict=True)) or [()] * len(columns)
         arrays = [pa.array(c, t) for c, t in zip(found, coded, strict=True)]
-        return pa.table(
-            [*arrays, pa.array(groups.values(), pa.int64())], [*(f"k{i}" for i in range(len(columns))), "n"]
-        )
+        totals = {"n": list(groups.values())}
+        for i, summed in enumerate(sums):
+            for what, part in zip("sm", summed_by(summed.measure, self.table), strict=True):
+                own = Counter()
+                for group, x in zip(keys, part, strict=True):
+                    own[group] += x
+                totals[f"{what}{i}"] = [own[group] for group in groups]
+        names = [*(f"k{i}" for i in range(len(columns))), *totals]
+        return pa.table([*arrays, *(pa.array(total, pa.int64()) for total in totals.values())], names)
+
+    def people(self, unit):
+        rows = Counter(self.table.column(unit.column).to_pylist())
+        nobody = rows.pop(None, 0)
+        return People(self.table.num_rows, nobody, nobody + sum(min(n, unit.max_rows) for n in rows.values()))
+
+    def bounded(self, unit, columns, key):
+        """The first rows of each person."""
+        self.bounds.append((tuple(columns), key))
+        seen, kept = Counter(), []
+        for who in self.table.column(unit.column).to_pylist():
+            seen[who] += 1
+            kept.append(who is None or seen[who] <= unit.max_rows)
+        return Rows(self.table.filter(pa.array(kept)).select(list(columns)))
+
+
+def summed_by(measure, table):
+    """The integer of each row by exact fractions, and 1 where it is missing."""
+    values = table.column(measure.source_column).to_pylist()
+    missing = [int(x is None or x != x) for x in values]
+    low, high = measure.bounds
+    fills = measure.center if measure.missing is None else measure.missing
+    return [
+        measure.quantised(fills if gone else min(max(Fraction(x), low), high))
+        for x, gone in zip(values, missing, strict=True)
+    ], missing
 
 
 def kind(arrow):
@@ -162,7 +209,7 @@ def test_what_travels_is_bounded_by_the_domain():
         warehouse = Rows(table)
         travelled = []
         plain = warehouse.grouped
-        warehouse.grouped = lambda columns, plain=plain, into=travelled: into.append(plain(columns)) or into[-1]
+        warehouse.grouped = lambda columns, sums, plain=plain, into=travelled: into.append(plain(columns)) or into[-1]
         GroupedEngine(warehouse).count(Schema((attribute,)), [np.array([[0]], np.int32)])
         assert sum(found.num_rows for found in travelled) <= 2 * attribute.size + 2
 
@@ -183,9 +230,9 @@ def test_data_that_changes_between_group_bys_is_refused(monkeypatch):
     monkeypatch.setattr(grouped, "GROUPS", 1)
 
     class Changing(Rows):
-        def grouped(self, columns):
+        def grouped(self, columns, sums=()):
             self.table = self.table.slice(1)
-            return super().grouped(columns)
+            return super().grouped(columns, sums)
 
     schema = Schema((Attribute(name="a", codes=9), Attribute(name="b", codes=9)))
     with pytest.raises(DataError, match="changed while"):
@@ -194,7 +241,7 @@ def test_data_that_changes_between_group_bys_is_refused(monkeypatch):
 
 def test_an_adapter_that_returns_no_bin_is_caught():
     class Wrong(Rows):
-        def grouped(self, columns):
+        def grouped(self, columns, sums=()):
             return pa.table({"k0": pa.array([9]), "n": pa.array([1])})
 
     with pytest.raises(ValueError, match="no bin"):
@@ -210,10 +257,61 @@ def test_progress_ends_at_one(monkeypatch):
     assert seen == [0.5, 1.0]
 
 
-def test_people_with_many_rows_and_measures_are_refused_rather_than_ignored():
-    schema = Schema((Attribute(name="a", codes=9),), unit=Unit("p", 1))
-    engine = GroupedEngine(Rows(pa.table({"a": [1, 2], "p": [1, 1]})))
-    with pytest.raises(DataError, match="rows per person"):
-        engine.count(schema, marginals(1, (1,)))
-    with pytest.raises(DataError, match="measures"):
-        engine.count(Schema(schema.attributes), marginals(1, (1,)), measures=[object()])
+def test_people_keep_so_many_rows_and_measures_are_summed_over_those():
+    table = pa.table({"a": [1, 1, 1, 2, 0], "p": ["x", "x", "x", "y", None], "m": [3.0, None, 9.0, 1.0, 2.0]})
+    rows = Rows(table)
+    measure = Measure.of(name="w", column="m", bounds=(0, 5), missing=4)
+    schema = Schema((Attribute(name="a", codes=3),), unit=Unit("p", 2, "own"))
+    counts = GroupedEngine(rows).count(schema, marginals(1, (0, 1)), measures=[measure])
+    assert (counts.rows, counts.dropped) == (4, 1)
+    assert counts.tables(np.array([[0]], np.int32)).tolist() == [[1, 2, 1]]
+    assert counts.sums["w"].tables(np.array([[0]], np.int32)).tolist() == [[2, 7, 1]]
+    assert counts.sums["w"].rows == 10
+    (columns, key), *_ = rows.bounds
+    assert columns == ("a", "m") and len(key) == 16
+    GroupedEngine(rows).count(schema, marginals(1, (1,)))
+    assert rows.bounds[1] == (("a",), rows.bounds[1][1]) and rows.bounds[1][1] != key
+
+
+def test_nobody_is_trusted_to_have_few_rows_next_time_unless_the_source_is_steady():
+    rows = Rows(pa.table({"a": [1, 2], "p": ["x", "y"]}))
+    schema = Schema((Attribute(name="a", codes=3),), unit=Unit("p", 1))
+    GroupedEngine(rows).count(schema, marginals(1, (1,)))
+    assert len(rows.bounds) == 1
+    rows.steady = True
+    assert GroupedEngine(rows).count(schema, marginals(1, (1,))).dropped == 0
+    assert len(rows.bounds) == 1
+
+
+def test_people_who_come_between_the_two_readings_are_noticed():
+    class Growing(Rows):
+        def bounded(self, unit, columns, key):
+            return Rows(pa.concat_tables([self.table, self.table]).select(list(columns)))
+
+    schema = Schema((Attribute(name="a", codes=3),), unit=Unit("p", 1))
+    with pytest.raises(DataError, match="changed while"):
+        GroupedEngine(Growing(pa.table({"a": [1, 2], "p": ["x", "y"]}))).count(schema, marginals(1, (1,)))
+
+
+def test_groups_in_many_parts_are_counted_as_they_arrive(monkeypatch):
+    """Beyond what is kept, groups go into covering tables: nothing else changes."""
+    from hushcube.private.engines import counter
+
+    class Parts(Rows):
+        def several(self, groups, sums=()):
+            for place, table in super().several(groups, sums):
+                yield from ((place, table.slice(start, 100)) for start in range(0, max(1, table.num_rows), 100))
+
+    rng = np.random.default_rng(3)
+    table = pa.table({**{name: rng.integers(0, 9, 2_000) for name in "abcd"}, "m": rng.integers(-5, 6, 2_000)})
+    schema = Schema(tuple(Attribute(name=name, codes=9) for name in "abcd"))
+    measure = Measure.of(name="m", bounds=(-5, 5))
+    wanted = marginals(4, (0, 1, 2))
+    expected = open_source(table).count(schema, wanted, measures=[measure])
+    for kept in (1 << 25, 1_000):
+        monkeypatch.setattr(counter, "KEPT_BYTES", kept)
+        found = GroupedEngine(Parts(table)).count(schema, wanted, measures=[measure])
+        assert found.rows == expected.rows
+        for group in wanted:
+            assert np.array_equal(found.tables(group), expected.tables(group))
+            assert np.array_equal(found.sums["m"].tables(group), expected.sums["m"].tables(group))

@@ -4,7 +4,7 @@
 
 Credentials come from the environment only, as for every program of Postgres: PGUSER, PGPASSWORD, PGPASSFILE,
 a password file or a service file. Identifiers are quoted by psycopg, values are bound; what is left of the SQL
-is written here. One read-only transaction (repeatable read) sees one state of the data.
+is written here. One read-only transaction (repeatable read) sees one state of the data; answers are streamed.
 
 Texts are compared byte by byte (COLLATE "C"): a collation may take twins for one text, and so does citext. Types
 that are neither numbers, texts nor truth values come as their text (dates in ISO, times in UTC), which is how
@@ -13,7 +13,7 @@ DuckDB writes them. Messages of the server quote data, so none of them is passed
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -21,13 +21,12 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from hushcube.errors import DataError, MissingDependency
-from hushcube.private.engines.grouped import GroupedEngine
-from hushcube.private.engines.postgres_keys import arrow_of, key_of, kind_of
-from hushcube.private.engines.warehouse import Column, Opened, Warehouse
+from hushcube.private.engines.grouped.engine import GroupedEngine
+from hushcube.private.engines.grouped.warehouse import Opened, Warehouse
+from hushcube.private.engines.postgres.rows import PostgresRows
 
 if TYPE_CHECKING:
     import psycopg
-    from psycopg import sql
 
 _SCHEMES: Final = ("postgres://", "postgresql://")
 _SECRETS: Final = ("password", "sslpassword", "oauth_client_secret")
@@ -41,9 +40,14 @@ _DEFAULTS: Final = {
     "keepalives_interval": "10",
     "keepalives_count": "3",
 }
-_SESSION: Final = {"DateStyle": "ISO, MDY", "TimeZone": "UTC", "IntervalStyle": "postgres"}
-_FETCHED: Final = 1 << 16
-"""Groups that are Python's objects at a time: they take ten times the room of Arrow's."""
+_SESSION: Final = {
+    "DateStyle": "ISO, MDY",
+    "TimeZone": "UTC",
+    "IntervalStyle": "postgres",
+    # As texts, different doubles and bytes are different.
+    "extra_float_digits": "1",
+    "bytea_output": "hex",
+}
 
 
 def recognise_postgres(text: str) -> GroupedEngine | None:
@@ -142,7 +146,10 @@ def _find(connection: psycopg.Connection[Any], table: str) -> Opened:
     from psycopg import sql
 
     found = connection.execute(
-        """SELECT c.oid, s.nspname, c.relname, pg_table_is_visible(c.oid)
+        """SELECT c.oid, s.nspname, c.relname, pg_table_is_visible(c.oid),
+             c.relkind IN ('r', 'p', 'm') AND NOT c.relrowsecurity AND (c.relkind = 'p' OR NOT c.relhassubclass)
+             AND NOT EXISTS (SELECT FROM pg_partition_tree(c.oid) AS t JOIN pg_catalog.pg_class AS f ON f.oid = t.relid
+                             WHERE f.relkind = 'f')
            FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS s ON s.oid = c.relnamespace
            WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND %s::text IN (c.relname, s.nspname || '.' || c.relname)
              AND s.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast')""",
@@ -153,7 +160,7 @@ def _find(connection: psycopg.Connection[Any], table: str) -> Opened:
     if len(found) != 1:
         what = "no table or view" if not found else "several tables or views"
         raise DataError("data", f"the Postgres database has {what} {table!r}", _HELP)
-    number, schema, name, _ = found[0]
+    number, schema, name, _, steady = found[0]
     for setting, value in _SESSION.items():
         connection.execute("SELECT set_config(%s, %s, true)", [setting, value])
     named = connection.execute(
@@ -170,41 +177,4 @@ def _find(connection: psycopg.Connection[Any], table: str) -> Opened:
         listed = sql.SQL(", ").join(map(sql.Identifier, names))
         described = connection.execute(sql.SQL("SELECT {} FROM {} LIMIT 0").format(listed, relation)).description
         types = tuple(column.type_code for column in described or ())
-    return _Table(connection, relation, names, types)
-
-
-class _Table(Opened):
-    def __init__(
-        self,
-        connection: psycopg.Connection[Any],
-        relation: sql.Identifier,
-        names: tuple[str, ...],
-        types: tuple[int, ...],
-    ) -> None:
-        self.names = names
-        self.kinds = tuple(map(kind_of, types))
-        self._connection = connection
-        self._relation = relation
-        self._types = types
-
-    def grouped(self, columns: Sequence[Column]) -> pa.Table:
-        """One SELECT with a GROUP BY; a plain one, since the server runs cursors without parallel workers."""
-        import psycopg
-        from psycopg import sql
-
-        types = [self._types[self.names.index(column.name)] for column in columns]
-        keys: list[sql.Composable] = []
-        bound: list[Any] = []
-        for column, oid in zip(columns, types, strict=True):
-            keys.append(key_of(column, oid, bound))
-        chosen = sql.SQL(", ").join([*keys, sql.SQL("count(*)")])
-        query = sql.SQL("SELECT {} FROM {}").format(chosen, self._relation)
-        if keys:
-            query += sql.SQL(" GROUP BY {}").format(sql.SQL(", ").join(sql.SQL(str(i + 1)) for i in range(len(keys))))
-        # Raw: else a `%` in a column's name would be taken for a placeholder.
-        with psycopg.RawCursor(self._connection) as cursor:
-            cursor.execute(query, bound, binary=True)
-            parts = [arrow_of(columns, types, ())]
-            while rows := cursor.fetchmany(_FETCHED):
-                parts.append(arrow_of(columns, types, rows))
-        return pa.concat_tables(parts)
+    return PostgresRows(connection, relation, names, types, steady=steady)

@@ -12,17 +12,19 @@ from typing import TYPE_CHECKING, Any, Final, LiteralString
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from hushcube.private.engines.warehouse import MISSING, OUTSIDE, Binned, Column, Kind, Known, Whole
+from hushcube.private.engines.grouped.warehouse import MISSING, OUTSIDE, Binned, Column, Kind, Known, Whole
+from hushcube.private.engines.measuring import Ints
 
 if TYPE_CHECKING:
     from psycopg import sql
 
 # Numbers of types in pg_type, which never change.
-_BOOL, _BYTEA, _NUMERIC = 16, 17, 1700
+BOOL, BYTEA, _NUMERIC = 16, 17, 1700
 _INTEGERS: Final = {21: pa.int16(), 23: pa.int32(), 20: pa.int64()}
 _FLOATS: Final = {700: pa.float32(), 701: pa.float64()}
-_RAW: Final = {_BOOL: pa.bool_(), _BYTEA: pa.binary(), **_INTEGERS, **_FLOATS}
+_RAW: Final = {BOOL: pa.bool_(), BYTEA: pa.binary(), **_INTEGERS, **_FLOATS}
 
 
 def kind_of(oid: int) -> Kind:
@@ -34,10 +36,8 @@ def kind_of(oid: int) -> Kind:
     return "other" if oid in _RAW else "text"
 
 
-_TEXT: Final = '({name}::text COLLATE "C")'
-_KNOWN: Final = (
-    f"CASE WHEN {_TEXT} = ANY ({{labels}}::text[]) THEN {_TEXT} WHEN {_TEXT} IS NOT NULL THEN {{outside}} END"
-)
+TEXT: Final = '({name}::text COLLATE "C")'
+_KNOWN: Final = f"CASE WHEN {TEXT} = ANY ({{labels}}::text[]) THEN {TEXT} WHEN {TEXT} IS NOT NULL THEN {{outside}} END"
 # Postgres refuses to cast a numeric that no double comes near; NaN is above all numbers there.
 _NUMERIC_DOUBLE: Final = (
     "CASE WHEN {name} = 'NaN' THEN 'NaN'::float8 WHEN {name} > 1e300 THEN 'inf'::float8 "
@@ -63,11 +63,25 @@ def key_of(column: Column, oid: int, bound: list[Any]) -> sql.Composable:
     from psycopg import sql
 
     name = sql.Identifier(column.name)
-    double = sql.SQL(_NUMERIC_DOUBLE if oid == _NUMERIC else "{name}::float8").format(name=name)
     template, values = _template(column, oid)
     places = {what: sql.SQL(f"${len(bound) + i}") for i, what in enumerate(values, 1)}
     bound.extend(values.values())
-    return sql.SQL(template).format(name=name, double=double, **places)
+    return sql.SQL(template).format(name=name, double=double_of(name, oid), **places)
+
+
+def double_of(name: sql.Identifier, oid: int) -> sql.Composed:
+    """The nearest double of a number."""
+    from psycopg import sql
+
+    return sql.SQL(_NUMERIC_DOUBLE if oid == _NUMERIC else "{name}::float8").format(name=name)
+
+
+def person_of(name: sql.Identifier, oid: int) -> sql.Composed:
+    """An id, told from others byte by byte, or as a number."""
+    from psycopg import sql
+
+    plain = oid in _RAW or oid == _NUMERIC
+    return sql.SQL("{name}" if plain else TEXT).format(name=name)
 
 
 def _template(column: Column, oid: int) -> tuple[LiteralString, dict[str, Any]]:
@@ -84,25 +98,24 @@ def _template(column: Column, oid: int) -> tuple[LiteralString, dict[str, Any]]:
         return template, {"missing": column.missing, "low": column.low, "high": column.high}
     if oid == _NUMERIC:
         return "{double}", {}
-    return "{name}" if oid in _RAW else _TEXT, {}
+    return "{name}" if oid in _RAW else TEXT, {}
 
 
-def arrow_of(columns: Sequence[Column], types: Sequence[int], rows: Sequence[tuple[Any, ...]]) -> pa.Table:
-    """Some rows of an answer."""
-    fetched = list(zip(*rows, strict=True)) or [()] * (len(columns) + 1)
-    arrays = [_arrow(*each) for each in zip(columns, types, fetched[:-1], strict=True)]
-    names = [*(f"k{i}" for i in range(len(columns))), "n"]
-    return pa.table([*arrays, pa.array(fetched[-1], pa.int64())], names=names)
-
-
-def _arrow(column: Column, oid: int, values: Sequence[Any]) -> pa.Array:
+def arrow_of_key(column: Column, oid: int, values: Sequence[Any]) -> pa.Array:
+    """The values of a key, as the contract wants them."""
     if isinstance(column, Binned):
-        buckets = np.array([0 if value is None else value for value in values], dtype=np.int64) - 1
-        buckets[(buckets < 0) | (buckets > len(column.edges) - 2)] = OUTSIDE
-        buckets[[value is None for value in values]] = MISSING
-        return pa.array(buckets)
+        buckets = np.array([0 if value is None else value for value in values], dtype=np.int64)
+        return pa.array(bin_of(column, buckets, np.array([value is None for value in values], dtype=bool)))
     if isinstance(column, Whole):
         return pa.array(values, pa.int64())
     if isinstance(column, Known):
         return pa.array(values, pa.string())
     return pa.array(values, pa.float64() if oid == _NUMERIC else _RAW.get(oid, pa.string()))
+
+
+def bin_of(column: Binned, buckets: Ints, missing: NDArray[np.bool_]) -> Ints:
+    """The bins of Postgres's buckets: 0 is below the first edge, i is from the i-th edge on."""
+    places = buckets - 1
+    places[(places < 0) | (places > len(column.edges) - 2)] = OUTSIDE
+    places[missing] = MISSING
+    return places

@@ -2,6 +2,11 @@
 
 Ibis writes the SQL, quotes the names and binds or quotes the values. Texts are compared as the warehouse compares
 them: where its collation takes `a` and `A` for one, they are one group, so that a byte by byte collation is needed.
+
+Warehouses round halves as they like, so that sums are rounded by comparisons; texts under a measure are grouped by and
+read here. The rows of a person that count are those with the smallest SHA-256 of the key, the person, the columns used
+and the row's number among equal ones, each written with its length. A warehouse may see other rows in the next query:
+everybody's rows are chosen from in every one, in a single reading.
 """
 
 from __future__ import annotations
@@ -15,7 +20,8 @@ from typing import Any
 import pyarrow as pa
 
 from hushcube.errors import DataError
-from hushcube.private.engines.grouped import (
+from hushcube.model.unit import Unit
+from hushcube.private.engines.grouped.engine import (
     MISSING,
     OUTSIDE,
     Binned,
@@ -24,9 +30,13 @@ from hushcube.private.engines.grouped import (
     Kind,
     Known,
     Opened,
+    People,
+    Summed,
     Warehouse,
     Whole,
 )
+from hushcube.private.engines.grouped.texts import missing_integer, read_texts
+from hushcube.private.engines.ibis.people import chosen, count_people
 
 
 class IbisRows(Opened):
@@ -39,20 +49,43 @@ class IbisRows(Opened):
             self.kinds = tuple(map(_kind, schema.types))
         self._table = table
 
-    def grouped(self, columns: Sequence[Column]) -> pa.Table:
+    def grouped(self, columns: Sequence[Column], sums: Sequence[Summed] = ()) -> pa.Table:
         """Group by expressions of the columns."""
         with _spoken("the warehouse cannot group the table"):
             keys = {
-                f"k{i}": _key(column, self._table[column.name], self.kinds[self.names.index(column.name)])
+                f"k{i}": _key(column, self._table[column.name], self._kind(column.name))
                 for i, column in enumerate(columns)
             }
-            if not keys:
-                counted = self._table.aggregate(n=self._table.count())
-            else:
-                chosen = self._table.select(**keys)
-                counted = chosen.group_by(list(keys)).aggregate(n=chosen.count())
+            numbers, texts = {}, {}
+            for i, summed in enumerate(sums):
+                value = self._table[summed.measure.source_column]
+                kind = self._kind(summed.measure.source_column)
+                numbers[f"x{i}"] = _number(value, kind)
+                if kind == "text":
+                    texts[f"t{i}"] = value
+            prepared = self._table.select(**keys, **numbers, **texts) if keys or sums else self._table
+            totals = {"n": prepared.count()}
+            for i, summed in enumerate(sums):
+                totals.update(_totals(i, summed, prepared, has_texts=f"t{i}" in texts))
+            by = [*keys, *texts]
+            counted = prepared.group_by(by).aggregate(**totals) if by else prepared.aggregate(**totals)
             table: pa.Table = counted.to_pyarrow()
-            return table.set_column(len(keys), "n", table.column("n").cast(pa.int64()))
+            for name in totals:
+                table = table.set_column(table.column_names.index(name), name, table.column(name).cast(pa.int64()))
+            return read_texts(table.select([*keys, *totals, *texts]), sums)
+
+    def people(self, unit: Unit) -> People:
+        """Count the rows of each person."""
+        with _spoken("the warehouse cannot count the rows of people"):
+            return count_people(self._table, self._table[unit.column], unit.max_rows)
+
+    def bounded(self, unit: Unit, columns: Sequence[str], key: bytes) -> IbisRows:
+        """An expression in place of the table."""
+        with _spoken("the warehouse cannot choose rows of people: it may lack SHA-256 or window functions"):
+            return IbisRows(chosen(self._table, unit, columns, key))
+
+    def _kind(self, name: str) -> Kind:
+        return self.kinds[self.names.index(name)]
 
 
 def _kind(dtype: Any) -> Kind:
@@ -99,6 +132,48 @@ def _bin(x: Any, edges: Sequence[float], first: int, last: int) -> Any:
         return ibis.literal(first, "int64")
     middle = (first + last) // 2
     return (x < edges[middle]).ifelse(_bin(x, edges, first, middle), _bin(x, edges, middle, last))
+
+
+def _number(value: Any, kind: Kind) -> Any:
+    """A double, null where there is no number; texts are read elsewhere."""
+    import ibis
+
+    if kind not in ("integer", "number"):
+        return ibis.null("float64")
+    x = value.cast("float64")
+    return value.isnan().ifelse(ibis.null("float64"), x) if value.type().is_floating() else x
+
+
+def _totals(place: int, summed: Summed, table: Any, *, has_texts: bool) -> dict[str, Any]:
+    """The sum of the integers of column x0, x1, ..., and how many values are missing."""
+    import ibis
+
+    measure, x = summed.measure, table[f"x{place}"]
+    low, high, center, step = (
+        ibis.literal(float(number), "float64") for number in (*measure.bounds, measure.center, measure.resolution)
+    )
+    offset = (x < low).ifelse(low, (x > high).ifelse(high, x)) - center
+    # Some warehouses refuse quotients that are too small for a double.
+    scaled = (offset.abs() < float(measure.resolution) / 4).ifelse(ibis.literal(0.0, "float64"), offset / step)
+    q = _half_to_even(scaled)
+    q = (q < measure.low).ifelse(measure.low, (q > measure.high).ifelse(measure.high, q)).cast("int64")
+    missing = x.isnull() & table[f"t{place}"].isnull() if has_texts else x.isnull()
+    unread = 0 if has_texts else missing_integer(summed)
+    integer = x.isnull().ifelse(unread, q)
+    if has_texts:
+        integer = missing.ifelse(missing_integer(summed), 0)
+    return {
+        f"s{place}": integer.cast("int64").sum().fill_null(0).cast("int64"),
+        f"m{place}": missing.ifelse(1, 0).sum().fill_null(0).cast("int64"),
+    }
+
+
+def _half_to_even(x: Any) -> Any:
+    """The nearest integer, as C's rint; below zero x - floor(x) may round to a half, where the floor is odd, too."""
+    whole = x.floor().cast("float64")
+    rest = x - whole
+    odd = whole - 2.0 * (whole / 2.0).floor() == 1.0
+    return whole + ((rest > 0.5) | ((rest == 0.5) & odd)).ifelse(1.0, 0.0)
 
 
 @contextmanager

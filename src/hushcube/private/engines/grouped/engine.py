@@ -5,19 +5,23 @@
 An adapter (a `Warehouse`) groups by a few `Column`s. Texts, truth values and the like come back as they are and
 are coded by the very coder of DuckDB's rows, so that every engine reads a value alike. Numbers that fall into
 bins or a range come back as small integers instead, and texts that no label names come back as one text: what
-travels is bounded by the public domain wherever it can be, not by how many values the data holds.
+travels is bounded by the public domain wherever it can be, not by how many values the data holds. Measures are
+rounded and summed where the rows are, and people with too many rows lose some there: neither ids nor rows travel.
 
 Which group-bys are asked for follows from the sizes of the domains alone: one for all attributes used where
 their cells are few, else one for each of a few covering tables; and one for all again where those would be many,
-since then rows are fewer than the cells that they are spread over.
+since then rows are fewer than the cells that they are spread over. Such groups are coded as they arrive, a few bytes
+each, and counted into covering tables where they are too many to be kept.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Final
 
 import numpy as np
@@ -25,18 +29,26 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from hushcube.errors import DataError
+from hushcube.model.at_level import AtLevel, base_of
 from hushcube.model.attribute import Attribute
 from hushcube.model.marginal import Marginal
 from hushcube.model.measure import Measure
 from hushcube.model.schema import Schema
 from hushcube.private.engines import ExactCounts, Progress
-from hushcube.private.engines.coding import Coder, Codes, code_type, coder, number_labels, number_of, refusals
+from hushcube.private.engines.coding import (
+    Coder,
+    Codes,
+    code_type,
+    coder,
+    number_labels,
+    number_of,
+    refusals,
+    regrouped,
+)
 from hushcube.private.engines.cover import greedy, members_of
-from hushcube.private.engines.duckdb import refused
 from hushcube.private.engines.frames import Frame
-from hushcube.private.engines.kernels import RowCounts
-from hushcube.private.engines.names import position
-from hushcube.private.engines.warehouse import (
+from hushcube.private.engines.grouped.counts import GroupedCounts, Tally
+from hushcube.private.engines.grouped.warehouse import (
     MISSING,
     OUTSIDE,
     Binned,
@@ -44,9 +56,14 @@ from hushcube.private.engines.warehouse import (
     Kind,
     Known,
     Opened,
+    People,
+    Summed,
     Warehouse,
     Whole,
 )
+from hushcube.private.engines.measuring import Ints, check_sums
+from hushcube.private.engines.names import position
+from hushcube.private.engines.refusals import missing_values, refused, without_unit
 
 __all__ = [
     "MISSING",
@@ -57,6 +74,8 @@ __all__ = [
     "Kind",
     "Known",
     "Opened",
+    "People",
+    "Summed",
     "Warehouse",
     "Whole",
 ]
@@ -65,6 +84,8 @@ GROUPS: Final = 1 << 20
 """Cells up to which all attributes used are grouped by at once, and that a covering table may have."""
 MOST_SCANS: Final = 16
 """Covering tables beyond which reading the rows again costs more than fetching all groups (measured: from 6 on)."""
+MOST_BOUNDED_SCANS: Final = 4
+"""The same where people have many rows: each reading may have to choose the rows that count again."""
 _MOST_SEARCHED: Final = 20_000
 """Wanted marginals up to which a cover is looked for."""
 _MOST_LABELS: Final = 2_000
@@ -88,65 +109,86 @@ class GroupedEngine:
         progress: Progress | None = None,
     ) -> ExactCounts:
         """Group by what the sizes suggest, and keep the coded groups."""
-        if schema.unit is not None or measures:  # groups no longer know whose rows they are, nor what these hold
-            what = "rows per person cannot be bounded" if schema.unit is not None else "measures cannot be summed"
-            raise DataError("data", f"{what} where the data lives", "write the table to a Parquet file and use that")
-        cover = choose_groups(wanted, schema.sizes)
-        used = sorted({i for marginal in cover for i in marginal})
-        parts: list[tuple[Marginal, RowCounts]] = []
-        largest = dict.fromkeys(used, 0)
         with self.warehouse.open() as data:
-            remote = {i: _remote(schema.attributes[i], data) for i in used}
-            for done, marginal in enumerate(cover, 1):
-                table = data.grouped([remote[i].column for i in marginal])
-                columns, times = _coded(table, [(schema.attributes[i], remote[i]) for i in marginal])
-                for i, column in zip(marginal, columns, strict=True):
-                    largest[i] = max(largest[i], int(column.max(initial=0)))
-                if all(largest[i] < schema.sizes[i] for i in marginal):
-                    coded = dict(zip(marginal, columns, strict=True))
-                    parts.append((marginal, RowCounts(coded, len(times), schema.sizes, times)))
-                if progress:
-                    progress(done / len(cover))
-        for i, top in largest.items():
-            if top >= schema.sizes[i]:
-                raise refused(schema.attributes[i], missing=top == schema.sizes[i])
-        if len({counts.rows for _, counts in parts}) > 1:
+            once = schema.unit is None or data.keeps_choice
+            most, smaller = (MOST_SCANS, data.smaller) if once else (MOST_BOUNDED_SCANS, {})
+            cover = choose_groups(wanted, schema.sizes, most, smaller)
+            tallies = [Tally(marginal, wanted, schema.sizes, len(measures)) for marginal in cover]
+            asked = _asked(data, schema, cover, measures)
+            data, rows, dropped = _bounded(data, schema, asked, measures)
+            check_sums(measures, rows or 0)
+            groups = [[asked[i].column for i in marginal] for marginal in cover]
+            reached = 0
+            for place, table in data.several(groups, [Summed(measure) for measure in measures]):
+                columns, numbers = _coded(table, [(schema.attributes[i], asked[i]) for i in cover[place]])
+                tallies[place].add(columns, numbers)
+                if progress and place > reached:
+                    progress(place / len(cover))
+                    reached = place
+        _check(schema, measures, tallies)
+        if len({tally.rows for tally in tallies} | ({rows} if rows is not None else set())) > 1:
             raise DataError("data", "changed while it was counted", "count it again, or count a copy")
-        return GroupedCounts(parts)
+        if progress:
+            progress(1.0)
+        counts, *sums = [
+            GroupedCounts([(tally.marginal, tally.groups, parts) for tally, parts in zip(tallies, each, strict=True)])
+            for each in zip(*(tally.finish() for tally in tallies), strict=True)
+        ]
+        counts.dropped = dropped
+        counts.sums = {measure.name: tables for measure, tables in zip(measures, sums, strict=True)}
+        return counts
 
 
-class GroupedCounts(ExactCounts):
-    """The groups of each covering table, counted into what is asked for."""
-
-    def __init__(self, parts: Sequence[tuple[Marginal, RowCounts]]) -> None:
-        self._parts = sorted(parts, key=lambda part: part[1].kept)
-
-    @property
-    def rows(self) -> int:
-        """How many rows were counted."""
-        return self._parts[0][1].rows
-
-    def tables(self, marginals: NDArray[np.int32]) -> NDArray[np.int64]:
-        """From the fewest groups that tell a marginal's attributes apart."""
-        found: NDArray[np.int64] | None = None
-        left = np.ones(len(marginals), dtype=bool)
-        for attributes, counts in self._parts:
-            here = left & np.isin(marginals, attributes).all(axis=1)
-            if here.all():
-                return counts.tables(marginals)
-            if here.any():
-                tables = counts.tables(marginals[here])
-                if found is None:
-                    found = np.zeros((len(marginals), *tables.shape[1:]), dtype=np.int64)
-                found[here] = tables
-                left &= ~here
-        if left.any() or found is None:
-            raise LookupError("a table was asked for that was not announced in `wanted`")
-        return found
+def _asked(data: Opened, schema: Schema, cover: Sequence[Marginal], measures: Sequence[Measure]) -> dict[int, _Remote]:
+    """What is asked for each attribute used; every column must be there."""
+    if schema.unit is not None:
+        position(data.names, schema.unit.column, f"unit {schema.unit.column!r}")
+    used = sorted({i for marginal in cover for i in marginal})
+    asked = {i: _remote(schema.attributes[i], data) for i in used}
+    for measure in measures:
+        position(data.names, measure.source_column, f"measure {measure.name!r}")
+    return asked
 
 
-def choose_groups(wanted: Sequence[NDArray[np.int32]], sizes: Sequence[int]) -> list[Marginal]:
+def _bounded(
+    data: Opened, schema: Schema, asked: Mapping[int, _Remote], measures: Sequence[Measure]
+) -> tuple[Opened, int | None, int]:
+    """The rows that count, how many they are where that is needed beforehand, and how many are left out."""
+    unit = schema.unit
+    if unit is None:
+        rows = sum(data.grouped([]).column("n").to_pylist()) if measures else None
+        return data, rows, 0
+    found = data.people(unit)
+    if found.missing and unit.missing == "error":
+        raise without_unit(unit)
+    if data.steady and found.kept == found.rows:
+        return data, found.rows, 0
+    names = [remote.column.name for remote in asked.values()] + [measure.source_column for measure in measures]
+    # The key is new for every count: which rows stay is as unforeseeable as the noise.
+    chosen = data.bounded(unit, tuple(dict.fromkeys(names)), os.urandom(16))
+    return chosen, found.kept, found.rows - found.kept
+
+
+def _check(schema: Schema, measures: Sequence[Measure], tallies: Sequence[Tally]) -> None:
+    """Refuse what does not fit, only after all is counted: which is named does not depend on the order of rows."""
+    for i in sorted({i for tally in tallies for i in tally.marginal}):
+        top = max(tally.largest[i] for tally in tallies if i in tally.largest)
+        if top >= schema.sizes[i]:
+            raise refused(schema.attributes[i], missing=top == schema.sizes[i])
+    for i, measure in enumerate(measures):
+        if measure.missing is None and any(tally.missing[i] for tally in tallies):
+            raise missing_values(measure)
+
+
+def choose_groups(
+    wanted: Sequence[NDArray[np.int32]],
+    sizes: Sequence[int],
+    most: int = MOST_SCANS,
+    smaller: Mapping[int, float] = MappingProxyType({}),
+) -> list[Marginal]:
     """The attributes of each group-by: together they contain every wanted marginal.
+
+    At most `most` group-bys; `smaller` says what those of at most so many groups cost, where that is less.
 
     >>> pairs = np.array([(0, 1), (1, 2), (0, 2)], np.int32)
     >>> choose_groups([pairs], (10, 10, 10))
@@ -158,8 +200,13 @@ def choose_groups(wanted: Sequence[NDArray[np.int32]], sizes: Sequence[int]) -> 
     few = math.prod(sizes[i] for i in used) <= GROUPS
     if few or sum(map(len, wanted)) > _MOST_SEARCHED:
         return [used]
-    tables, _ = greedy(members_of(wanted, len(sizes)), sizes, GROUPS)
-    return tables if len(tables) <= MOST_SCANS else [used]
+    members = members_of(wanted, len(sizes))
+    found = []
+    for limit, cost in {**smaller, GROUPS: 1.0}.items():
+        tables, _ = greedy(members, sizes, min(limit, GROUPS))
+        if len(tables) <= most:
+            found.append((cost * len(tables), tables))
+    return min(found)[1] if found else [used]
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,7 +229,11 @@ class _Remote:
 
 def _remote(attribute: Attribute, data: Opened) -> _Remote:
     name = attribute.source_column
-    kind = data.kinds[position(data.names, name, f"attribute {attribute.name!r}")]
+    kind = data.kinds[position(data.names, name, f"attribute {base_of(attribute).name!r}")]
+    if isinstance(attribute, AtLevel):
+        return _level(attribute, kind) or _regrouped(attribute, _remote(attribute.base, data))
+    if attribute.before is not None or attribute.dates is not None:
+        return _Remote(Column(name))
     if attribute.kind == "values":
         if kind == "text" and attribute.size <= _MOST_LABELS:
             return _Remote(Known(name, attribute.labels, _no_label(attribute)))
@@ -203,6 +254,32 @@ def _remote(attribute: Attribute, data: Opened) -> _Remote:
     if max(abs(low), abs(high)) < _EXACT:
         return _Remote(Whole(name, low, high, None if missing is None else float(missing)), places)
     return _Remote(Column(name))
+
+
+def _level(attribute: AtLevel, kind: Kind) -> _Remote | None:
+    """Runs of numbers as bins, so that groups travel and not their members; None where groups are something else."""
+    base = attribute.base
+    places = base.grouped[attribute.depth - 1].places
+    firsts = [i for i, place in enumerate(places) if i == 0 or place != places[i - 1]]
+    if kind not in ("integer", "number") or base.dates is not None or base.values is not None or len(firsts) < 2:
+        return None
+    missing = _missing_number(base)
+    if base.bins is not None:
+        edges: list[float] = [*(base.bins[i] for i in firsts), base.bins[-1]]
+    else:
+        low, high = base.range if base.range is not None else (0, (base.codes or 0) - 1)
+        if kind != "integer" or max(abs(low), abs(high)) >= _EXACT or low + firsts[-1] == high:
+            return None  # between two integers there may be other numbers; and the last bin needs two ends
+        edges = [*(low + i for i in firsts), high]
+    column = Binned(attribute.source_column, tuple(map(float, edges)), None if missing is None else float(missing))
+    return _Remote(column, np.array([places[i] for i in firsts]))
+
+
+def _regrouped(attribute: AtLevel, below: _Remote) -> _Remote:
+    """What is asked for the values themselves, with places in the level."""
+    if below.places is None:  # the coder of the level does it
+        return below
+    return _Remote(below.column, regrouped(attribute, below.places.astype(np.uint32)).astype(np.int64))
 
 
 def _numbers(attribute: Attribute, kind: Kind) -> _Remote:
@@ -238,8 +315,8 @@ def _no_label(attribute: Attribute) -> str:
     return next(text for text in ("?" * n for n in range(1, attribute.size + 2)) if attribute.position(text) is None)
 
 
-def _coded(table: pa.Table, asked: Sequence[tuple[Attribute, _Remote]]) -> tuple[list[Codes], NDArray[np.int64]]:
-    """The positions of each group, and how many rows it has."""
+def _coded(table: pa.Table, asked: Sequence[tuple[Attribute, _Remote]]) -> tuple[list[Codes], list[Ints]]:
+    """The positions of each group; how many rows it has, and the sums and missing values of its measures."""
     raw = [i for i, (_, remote) in enumerate(asked) if remote.places is None]
     coders: dict[int, Coder] = {}
     if raw:
@@ -250,12 +327,12 @@ def _coded(table: pa.Table, asked: Sequence[tuple[Attribute, _Remote]]) -> tuple
             fetched = [coders[i].sql if i in coders else f"#{i + 1}" for i in range(len(types))]
             chosen = data.relation.project(", ".join(f"{sql} AS k{i}" for i, sql in enumerate(fetched)))
             table = chosen.to_arrow_table()
-    *arrays, times = [_whole(column) for column in table.columns]
+    arrays = [_whole(column) for column in table.columns]
     columns = [
         coders[i].positions(array) if i in coders else remote.positions(attribute, _integers(array))
-        for i, (array, (attribute, remote)) in enumerate(zip(arrays, asked, strict=True))
+        for i, (array, (attribute, remote)) in enumerate(zip(arrays, asked, strict=False))
     ]
-    return columns, _integers(times)
+    return columns, [_integers(array) for array in arrays[len(asked) :]]
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:
@@ -263,6 +340,6 @@ def _whole(column: pa.ChunkedArray) -> pa.Array:
     return joined.chunk(0) if isinstance(joined, pa.ChunkedArray) else joined
 
 
-def _integers(array: pa.Array) -> NDArray[np.int64]:
-    numbers: NDArray[np.int64] = array.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
+def _integers(array: pa.Array) -> Ints:
+    numbers: Ints = array.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
     return numbers

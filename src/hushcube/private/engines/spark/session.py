@@ -11,11 +11,16 @@ environment says goes before the settings here.
 
 from __future__ import annotations
 
+import atexit
+import functools
 import logging
+import os
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
+import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -55,10 +60,11 @@ def session(address: str) -> Iterator[Any]:
 
 
 @contextmanager
-def spoken(problem: str, fix: str) -> Iterator[None]:
+def spoken(problem: str, fix: str, *, answered: bool = True) -> Iterator[None]:
     """Turn what Spark raises into an error without any of its text; `problem` is that it refuses.
 
-    Only calls of Spark belong inside, so that every exception is Spark's, Java's or the network's.
+    Only calls of Spark belong inside, so that every exception is Spark's, Java's or the network's. A server that has
+    not `answered` before cannot stop answering.
     """
     try:
         with _silence():
@@ -66,7 +72,7 @@ def spoken(problem: str, fix: str) -> Iterator[None]:
     except HushcubeError:
         raise
     except Exception as error:
-        if _gone(error):
+        if answered and _gone(error):
             problem, fix = "Spark stopped answering", "see its own logs, and start again: nothing was written"
         raise DataError("data", problem, fix) from None
 
@@ -113,14 +119,15 @@ def _reach(address: str, scheme: str) -> None:
 
 @contextmanager
 def _connect(address: str) -> Iterator[Any]:
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # its library in C knows nothing of Python's logs
     try:
         with _silence():
             from pyspark.sql.connect.client.retries import DefaultPolicy
             from pyspark.sql.connect.session import SparkSession
     except ImportError:  # pyspark's own, where grpc or pandas is missing, is one too
         raise MissingDependency("pyspark[connect]", "Spark Connect", "spark") from None
-    fix = "check the server's version, and the token in SPARK_CONNECT_AUTHENTICATE_TOKEN"
-    with spoken("the Spark Connect server refuses", fix):
+    fix = "check its version, the token in SPARK_CONNECT_AUTHENTICATE_TOKEN, and whether it uses TLS: /;use_ssl=true"
+    with spoken("the Spark Connect server refuses", fix, answered=False):
         spark: Any = SparkSession(connection=address)
         spark.client.set_retry_policies([DefaultPolicy(max_retries=_RETRIES)])
         _ = spark.version  # the first call
@@ -148,31 +155,39 @@ def _classic(master: str) -> Iterator[Any]:
             spark: Any = SparkSession(context).newSession()
         yield spark
         return
-    folder = tempfile.mkdtemp(prefix="hushcube-spark-")
+    interrupt = _handler()
+    started = context = _start(master)
     try:
-        started = context = _start(master, folder)
-        try:
-            with spoken("Spark cannot start a session", "check the settings in spark-defaults.conf"):
-                started = spark = SparkSession(context)
-            yield spark
-        finally:
-            with _silence(), suppress(Exception):  # Java may be gone already
-                started.stop()
+        with spoken("Spark cannot start a session", "check the settings in spark-defaults.conf"):
+            started = spark = SparkSession(context)
+        yield spark
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        for each in (started, context):  # where Java is gone already, the session fails before it ends the context
+            with _silence(), suppress(Exception):
+                each.stop()
+        if interrupt is not None and _handler() is not None:
+            signal.signal(signal.SIGINT, interrupt)
 
 
-def _start(master: str, folder: str) -> Any:
+def _handler() -> Any:
+    """What Ctrl-C does: Spark sets a handler that cancels its jobs, and leaves it there. None off the main thread."""
+    return signal.getsignal(signal.SIGINT) if threading.current_thread() is threading.main_thread() else None
+
+
+def _start(master: str) -> Any:
     from pyspark import SparkConf, SparkContext, java_gateway
 
     launch: Any = java_gateway.launch_gateway
     with spoken("Java cannot be started for Spark", "install Java 17 or later, or set JAVA_HOME; or use sc://"):
         gateway: Any = SparkContext._gateway
+        if gateway is not None and gateway.proc.poll() is not None:  # it was killed
+            gateway = SparkContext._gateway = SparkContext._jvm = None
         if gateway is None:  # Java stays when a session ends, for the next one
             nowhere = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-            gateway = launch(popen_kwargs=nowhere)
+            with _memory():
+                gateway = launch(popen_kwargs=nowhere)
         conf = SparkConf(_jvm=gateway.jvm)
-    settings = _SETTINGS | {"spark.sql.warehouse.dir": f"file://{folder}"}
+    settings = _SETTINGS | {"spark.sql.warehouse.dir": f"file://{_folder()}", "spark.local.dir": _folder()}
     if master == LOCAL:
         settings |= _LOCAL_SETTINGS
     conf.setMaster(master)
@@ -180,3 +195,25 @@ def _start(master: str, folder: str) -> Any:
         conf.setIfMissing(key, value)
     with spoken(f"Spark cannot start at {master}", "check the master, its version, and the settings for Spark"):
         return SparkContext(gateway=gateway, conf=conf)
+
+
+@contextmanager
+def _memory() -> Iterator[None]:
+    """Java may have half of the machine's memory: Spark's own default of 1 GB fails where groups are many."""
+    name = "SPARK_DRIVER_MEMORY"  # of all ways to say it the weakest
+    if name in os.environ:
+        yield
+        return
+    os.environ[name] = f"{max(1024, os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') // 2**21)}m"
+    try:
+        yield
+    finally:
+        del os.environ[name]
+
+
+@functools.cache
+def _folder() -> str:
+    """Where Java keeps what does not fit its memory: rows, so that it goes with this process even if Java is killed."""
+    folder = tempfile.mkdtemp(prefix="hushcube-spark-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder

@@ -1,0 +1,1 @@
+"""Any warehouse that Ibis speaks to."""

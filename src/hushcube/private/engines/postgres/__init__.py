@@ -1,0 +1,1 @@
+"""Postgres: the server groups, and only grouped counts and sums travel."""

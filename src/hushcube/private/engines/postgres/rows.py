@@ -1,0 +1,182 @@
+"""The rows of a Postgres table, or those of them that count: grouped and summed by one statement each.
+
+Several group-bys of chosen rows are one statement with GROUPING SETS, so that rows are chosen once. Those of a whole
+table are a statement each, since the server works on these in parallel: the same time, measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hushcube.model.unit import Unit
+from hushcube.private.engines.grouped.texts import read_texts
+from hushcube.private.engines.grouped.warehouse import Column, Opened, People, Summed
+from hushcube.private.engines.names import position
+from hushcube.private.engines.postgres.keys import kind_of, person_of
+from hushcube.private.engines.postgres.packing import Packed, packed
+from hushcube.private.engines.postgres.people import PEOPLE, bounded_rows
+from hushcube.private.engines.postgres.sums import has_texts, sum_of, values_of
+
+if TYPE_CHECKING:
+    import psycopg
+    from psycopg import sql
+
+_FETCHED: Final = 1 << 16
+"""Groups that are Python's objects at a time: they take ten times the room of Arrow's."""
+_CHUNK: Final = 1 << 12
+"""Groups that the driver takes from the connection at once."""
+_MOST_SETS: Final = 31
+"""Keys that Postgres's GROUPING tells apart."""
+
+
+class PostgresRows(Opened):
+    """A table, or a statement whose values are bound already; names and types are those of its columns."""
+
+    def __init__(
+        self,
+        connection: psycopg.Connection[Any],
+        rows: sql.Composable,
+        names: tuple[str, ...],
+        types: tuple[int, ...],
+        bound: Sequence[Any] = (),
+        *,
+        steady: bool = False,
+    ) -> None:
+        self.names = names
+        self.kinds = tuple(map(kind_of, types))
+        self.steady = steady
+        self._connection = connection
+        self._rows = rows
+        self._types = types
+        self._bound = tuple(bound)
+
+    def grouped(self, columns: Sequence[Column], sums: Sequence[Summed] = ()) -> pa.Table:
+        """All groups at once."""
+        return pa.concat_tables(table for _, table in self._answers([columns], sums))
+
+    def several(
+        self, groups: Sequence[Sequence[Column]], sums: Sequence[Summed] = ()
+    ) -> Iterator[tuple[int, pa.Table]]:
+        """Chosen rows are grouped by one statement; a plain one, since the server runs cursors without parallelism."""
+        keys = list(dict.fromkeys(column for columns in groups for column in columns))
+        if self._bound and len(keys) <= _MOST_SETS:
+            yield from self._answers(groups, sums)
+            return
+        for place, columns in enumerate(groups):
+            for _, table in self._answers([columns], sums):
+                yield place, table
+
+    def people(self, unit: Unit) -> People:
+        """One statement, over numbers of rows."""
+        import psycopg
+        from psycopg import sql
+
+        query = sql.SQL(PEOPLE).format(person=self._person(unit), rows=self._rows)
+        with psycopg.RawCursor(self._connection) as cursor:
+            found = cursor.execute(query, [unit.max_rows], binary=True).fetchall()
+        return People(*map(int, found[0]))
+
+    def bounded(self, unit: Unit, columns: Sequence[str], key: bytes) -> PostgresRows:
+        """A statement in place of the table."""
+        from psycopg import sql
+
+        chosen = bounded_rows(self._rows, self._person(unit), columns, steady=self.steady)
+        types = tuple(self._type(name) for name in columns)
+        rows = sql.SQL("({}) AS chosen").format(chosen)
+        return PostgresRows(self._connection, rows, tuple(columns), types, (key.hex(), unit.max_rows))
+
+    def _person(self, unit: Unit) -> sql.Composed:
+        from psycopg import sql
+
+        place = position(self.names, unit.column, f"unit {unit.column!r}")
+        return person_of(sql.Identifier(unit.column), self._types[place])
+
+    def _type(self, name: str) -> int:
+        return self._types[self.names.index(name)]
+
+    def _answers(self, groups: Sequence[Sequence[Column]], sums: Sequence[Summed]) -> Iterator[tuple[int, pa.Table]]:
+        """At least one part for each group-by, maybe an empty one."""
+        keys = list(dict.fromkeys(column for columns in groups for column in columns))
+        parts = packed(keys) if len(groups) == 1 else [Packed((key,)) for key in keys]
+        oids = [self._type(summed.measure.source_column) for summed in sums]
+        texts = [f"t{i}" for i, oid in enumerate(oids) if has_texts(oid)]
+        totals = ["n", *(f"{what}{i}" for i in range(len(sums)) for what in "sm")]
+        others = {**dict.fromkeys(totals, pa.int64()), **dict.fromkeys(texts, pa.string())}
+        others.update({"mask": pa.int64()} if len(groups) > 1 else {})
+        # Of each set: which keys are not in it, the last key in the lowest bit.
+        masks = [sum(1 << len(keys) - 1 - i for i, key in enumerate(keys) if key not in columns) for columns in groups]
+        places = [[keys.index(column) for column in columns] for columns in groups]
+        for rows in self._fetched(*self._query(parts, groups, sums, oids)):
+            table = self._arrow(parts, others, rows)
+            for place, mask in enumerate(masks):
+                own = table.filter(pc.equal(table.column("mask"), mask)) if len(groups) > 1 else table
+                own = own.select([*(f"k{i}" for i in places[place]), *totals, *texts])
+                names = [f"k{i}" for i in range(len(places[place]))]
+                yield place, read_texts(own.rename_columns([*names, *totals, *texts]), sums)
+
+    def _arrow(
+        self, parts: Sequence[Packed], others: Mapping[str, pa.DataType], rows: Sequence[tuple[Any, ...]]
+    ) -> pa.Table:
+        """Some rows of an answer: keys k0, k1, ... and then other columns."""
+        fetched = list(zip(*rows, strict=True)) or [()] * (len(parts) + len(others))
+        arrays = [
+            array
+            for part, values in zip(parts, fetched, strict=False)
+            for array in part.arrays(self._types_of(part), values)
+        ]
+        names = [*(f"k{i}" for i in range(len(arrays))), *others]
+        arrays.extend(pa.array(*each) for each in zip(fetched[len(parts) :], others.values(), strict=True))
+        return pa.table(arrays, names)
+
+    def _types_of(self, part: Packed) -> list[int]:
+        return [self._type(column.name) for column in part.columns]
+
+    def _fetched(self, query: sql.Composed, bound: Sequence[Any]) -> Iterator[list[tuple[Any, ...]]]:
+        """Rows as they arrive; first none, so that an empty answer has its columns, too."""
+        import psycopg
+
+        yield []
+        size = _CHUNK if psycopg.capabilities.has_stream_chunked() else 1
+        # Raw: else a `%` in a column's name would be taken for a placeholder.
+        with psycopg.RawCursor(self._connection) as cursor:
+            stream = cursor.stream(query, bound, binary=True, size=size)
+            while rows := list(islice(stream, _FETCHED)):
+                yield rows
+
+    def _query(
+        self, parts: Sequence[Packed], groups: Sequence[Sequence[Column]], sums: Sequence[Summed], oids: Sequence[int]
+    ) -> tuple[sql.Composed, list[Any]]:
+        """Keys, numbers and texts of each row first, then groups of them."""
+        from psycopg import sql
+
+        bound = list(self._bound)
+        names = [sql.SQL(f"k{i}") for i in range(len(parts))]
+        inner = [
+            sql.SQL("{} AS {}").format(part.key(self._types_of(part), bound), name)
+            for part, name in zip(parts, names, strict=True)
+        ]
+        texts = [sql.SQL(f"t{i}") for i, oid in enumerate(oids) if has_texts(oid)]
+        totals: list[sql.Composable] = [sql.SQL("count(*)")]
+        for i, (summed, oid) in enumerate(zip(sums, oids, strict=True)):
+            inner.extend(values_of(i, summed.measure.source_column, oid))
+            totals.extend(sum_of(i, summed, oid, bound))
+        listed = sql.SQL(", ")
+        by = listed.join([*names, *texts])
+        mask: list[sql.Composable] = []
+        if len(groups) > 1:
+            # Attributes may share a column: then two group-bys may be one.
+            distinct = dict.fromkeys(
+                tuple(i for i, part in enumerate(parts) if part.columns[0] in columns) for columns in groups
+            )
+            sets = [listed.join([*(names[i] for i in chosen), *texts]) for chosen in distinct]
+            by = sql.SQL("GROUPING SETS ({})").format(listed.join(sql.SQL("({})").format(each) for each in sets))
+            mask = [sql.SQL("grouping({})::int8").format(listed.join(names))]
+        query = sql.SQL("SELECT {} FROM (SELECT {} FROM {}) AS one").format(
+            listed.join([*names, *totals, *texts, *mask]), listed.join(inner), self._rows
+        )
+        return (query + sql.SQL(" GROUP BY {}").format(by) if names or texts else query), bound

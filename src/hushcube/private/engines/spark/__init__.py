@@ -1,0 +1,1 @@
+"""Spark, in this process, on a cluster or through Spark Connect: it groups, and only grouped counts and sums travel."""

@@ -1,0 +1,9 @@
+"""Tables at nested levels: counted and given their noise as marginals are, for they are plain tables."""
+
+from __future__ import annotations
+
+from hushcube.plan.kinds import LatticePlan, LevelPlan
+from hushcube.private.kinds import lattice  # noqa: F401 - its way of measuring is the one taken here
+from hushcube.private.kinds.base import noisy_values
+
+noisy_values.register(LevelPlan, noisy_values.dispatch(LatticePlan))
