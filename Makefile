@@ -9,7 +9,7 @@ demo: .venv/ready
 	$(BIN)/hushcube demo
 
 test: .venv/dev .venv/engines
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
+	$(BIN)/python -m pytest -n $(WORKERS)
 
 check: .venv/dev
 	$(BIN)/ruff check .

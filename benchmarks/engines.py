@@ -34,7 +34,7 @@ MARK = "<!-- figures: written by `make engines` -->"
 SIZES, QUICK_SIZES = (1_000_000, 10_000_000, 100_000_000), (100_000,)
 PAIRS = [np.array(list(combinations(range(10), 2)), np.int32)]
 TRIPLES = [np.array([(0, 1, 2), (2, 3, 4), (4, 5, 6), (6, 7, 8), (0, 8, 9)], np.int32)]
-MINUTES = 15
+MINUTES = 10
 """That a case may take."""
 JOBS = {
     "45 two-way tables": {"wanted": PAIRS},

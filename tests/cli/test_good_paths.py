@@ -62,7 +62,7 @@ def test_strategy_all_lists_every_variant(document):
     plan = document("plan", *ASKED, *BUDGET, "--strategy", "all")
     listed = [(c["strategy"], c["budgets"], c["recovery"]) for c in plan["plans"]]
     assert len(set(listed)) == len(listed)
-    elsewhere = {"wavelet", "hierarchy", "matrix"}  # for ranges, and for those who bring a matrix
+    elsewhere = {"wavelet", "hierarchy", "matrix", "levels"}  # for ranges, a matrix of one's own, and several levels
     assert not plan["skipped"]
     assert set(listed) == {(s, b, r) for s in REGISTRY.keys() - elsewhere for b in BUDGETS for r in RECOVERIES}
     assert listed[0][0] in REGISTRY
@@ -277,6 +277,7 @@ def test_schema_check_says_what_is_declared(done, document):
         "size": 3,
         "kind": "bins",
         "ordered": True,
+        "levels": {},
         "missing": "unknown",
         "other": "error",
     }

@@ -28,7 +28,6 @@ from hushcube.private.engines.spark.engine import SparkFiles, SparkRows, recogni
 from spark_java import QUICK, RUNNING, missing_java
 
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'hushcube[spark]'")
-pytestmark = pytest.mark.xdist_group("spark")  # one Java process is enough
 
 
 @pytest.fixture(scope="session")

@@ -19,8 +19,6 @@ from hushcube.cli import run
 from spark_java import PLAIN, QUICK, free_port, need_spark
 
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'hushcube[spark]'")
-pytestmark = pytest.mark.xdist_group("spark")
-
 TOKEN = "only-for-tests"
 BUDGET = ["--epsilon", "1", "--neighbours", "add-remove"]
 

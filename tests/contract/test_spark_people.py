@@ -9,8 +9,6 @@ from engine_cases import *  # noqa: F403
 from hushcube.private.engines.spark.engine import recognise_spark
 from spark_java import RUNNING
 
-pytestmark = pytest.mark.xdist_group("spark")  # one Java process is enough
-
 
 @pytest.fixture(scope="session")
 def spark():
