@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from hushcube.model.form import Form
 from hushcube.model.marginal import Marginal
+from hushcube.model.noise import gaussian_variance, laplace_variance
 from hushcube.plan.plan import Plan
 
 Floats = NDArray[np.float64]
@@ -55,6 +56,17 @@ def cell_variance_table(plan: Plan, marginal: Marginal) -> Floats:
     Broadcast to the table where cells are alike: a single number, shape (), where all of them are.
     """
     raise NotImplementedError(type(plan).__name__)
+
+
+def drawn_variances(plan: Plan, *, exact: bool) -> Floats:
+    """The noise variance of the numbers of each set, where budgets are those of the noise as drawn; public: zero."""
+    noisy = np.isfinite(plan.budgets)
+    budgets = np.where(noisy, plan.budgets, 1.0)
+    if plan.law == "laplace":
+        drawn = laplace_variance(budgets) if exact else 2 / budgets**2
+    else:
+        drawn = gaussian_variance(0.5 / budgets) if exact else 0.5 / budgets - plan.smoothing
+    return np.where(noisy, drawn, 0.0)
 
 
 def total_variance(plan: Plan, *, exact: bool) -> float:

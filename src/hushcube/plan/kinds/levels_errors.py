@@ -21,23 +21,19 @@ from hushcube.lattice.nested_blocks import Levels, Stacks
 from hushcube.model.form import Form, QueryTable, RangeTable
 from hushcube.model.groups import GroupTable
 from hushcube.model.marginal import Marginal
-from hushcube.model.noise import gaussian_variance, laplace_variance
-from hushcube.plan.error import cell_variance_table, cell_variances, form_total, form_variances, once, sum_variance
+from hushcube.plan.error import (
+    cell_variance_table,
+    cell_variances,
+    drawn_variances,
+    form_total,
+    form_variances,
+    once,
+    sum_variance,
+)
 from hushcube.plan.kinds.levels import LevelPlan
 from hushcube.plan.nesting import Frame, Rows
 
 Floats = NDArray[np.float64]
-
-
-def set_variances(plan: LevelPlan, *, exact: bool) -> Floats:
-    """The noise variance of the cells of each measured table; zero where it is public."""
-    noisy = np.isfinite(plan.budgets)
-    budgets = np.where(noisy, plan.budgets, 1.0)
-    if plan.law == "laplace":
-        drawn = laplace_variance(budgets) if exact else 2 / budgets**2
-    else:
-        drawn = gaussian_variance(0.5 / budgets) if exact else 0.5 / budgets - plan.smoothing
-    return np.where(noisy, drawn, 0.0)
 
 
 def recovery_weights(plan: LevelPlan, *, exact: bool = True) -> Floats:
@@ -45,7 +41,7 @@ def recovery_weights(plan: LevelPlan, *, exact: bool = True) -> Floats:
     noisy = np.isfinite(plan.budgets)
     if plan.recovery == "ols":
         return noisy.astype(np.float64)
-    variances = np.where(noisy, set_variances(plan, exact=exact), 1.0)
+    variances = np.where(noisy, drawn_variances(plan, exact=exact), 1.0)
     return np.asarray(noisy * variances[noisy].min(initial=np.inf) / variances if noisy.any() else noisy * 1.0)
 
 
@@ -67,7 +63,7 @@ def covariance(plan: LevelPlan, *, exact: bool) -> Stacks:
 
 
 def _covariance(plan: LevelPlan, *, exact: bool) -> Stacks:
-    u, v = recovery_weights(plan, exact=exact), set_variances(plan, exact=exact)
+    u, v = recovery_weights(plan, exact=exact), drawn_variances(plan, exact=exact)
     inverse = plan.frame.blocks.inverse(information(plan, u), public=is_public(plan))
     if plan.recovery == "ols":
         middle = information(plan, u**2 * v)
@@ -85,7 +81,7 @@ def _find_source(plan: LevelPlan, marginal: Marginal) -> int:
     measured = list(plan.measured)
     if marginal in measured:
         return measured.index(marginal)
-    noise = set_variances(plan, exact=True) * plan.measured.cells
+    noise = drawn_variances(plan, exact=True) * plan.measured.cells
     able = [i for i, big in enumerate(measured) if plan.nesting.holds(big, marginal)]
     return min(able, key=lambda i: (noise[i], i))
 
@@ -95,7 +91,7 @@ def product_variances(plan: LevelPlan, marginal: Marginal, rows: Sequence[Rows],
     if plan.recovery == "none":
         at = source(plan, marginal)
         groups = plan.nesting.groups(list(plan.measured)[at], marginal)
-        variance = float(set_variances(plan, exact=exact)[at])
+        variance = float(drawn_variances(plan, exact=exact)[at])
         for position, own in zip(list(plan.measured)[at], groups, strict=True):
             variance *= plan.schema.sizes[position] if own is None else 1
         counts = (np.bincount(own).astype(np.float64) for own in groups if own is not None)
@@ -132,7 +128,7 @@ def _cell_variances(plan: LevelPlan, *, exact: bool) -> Floats:
     if plan.recovery == "none":
         found = np.array([source(plan, A) for A in marginals], np.int64)
         cells = plan.measured.cells[found] / plan.request.marginals.cells
-        return np.asarray(set_variances(plan, exact=exact)[found] * cells)
+        return np.asarray(drawn_variances(plan, exact=exact)[found] * cells)
     blocks = plan.frame.blocks
     pairs = once(plan, "_asked_pairs", lambda: blocks.pairs(*asked_sums(plan.frame, [(A, None) for A in marginals])))
     totals = blocks.totals(covariance(plan, exact=exact), pairs, len(marginals))

@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 from hushcube.model.form import Form, QueryTable, RangeTable
 from hushcube.model.groups import GroupTable
 from hushcube.model.marginal import Marginal
-from hushcube.model.noise import gaussian_variance, laplace_variance
 from hushcube.model.schema import Schema
-from hushcube.plan.error import cell_variance_table, cell_variances, form_variances, once, sum_variance
+from hushcube.plan.error import cell_variance_table, cell_variances, drawn_variances, form_variances, once, sum_variance
 from hushcube.plan.kinds.matrix import MatrixPlan
 from hushcube.plan.matching import positions
 
@@ -30,14 +29,7 @@ Ints = NDArray[np.int64]
 
 def row_variances(plan: MatrixPlan, *, exact: bool) -> Floats:
     """The noise variance of each row; zero where it is public."""
-    noisy = ~plan.public
-    budgets = np.where(noisy, plan.row_budgets, 1.0)
-    if plan.law == "laplace":
-        drawn = laplace_variance(budgets) if exact else 2 / budgets**2
-    else:
-        smoothing = plan.smoothing[np.array(plan.group_of)]
-        drawn = gaussian_variance(0.5 / budgets) if exact else 0.5 / budgets - smoothing
-    return np.where(noisy, drawn, 0.0)
+    return np.asarray(drawn_variances(plan, exact=exact)[np.array(plan.group_of)])
 
 
 def recovery_matrix(plan: MatrixPlan, *, exact: bool = True) -> Floats:

@@ -31,9 +31,8 @@ from numpy.typing import NDArray
 
 from hushcube.model.form import Form, QueryTable
 from hushcube.model.marginal import Marginal
-from hushcube.model.noise import gaussian_variance, laplace_variance
 from hushcube.model.schema import Schema
-from hushcube.plan.error import cell_variance_table, cell_variances, form_variances, once, sum_variance
+from hushcube.plan.error import cell_variance_table, cell_variances, drawn_variances, form_variances, once, sum_variance
 from hushcube.plan.kinds.sketch import SketchPlan, Throws
 from hushcube.plan.matching import positions
 from hushcube.plan.options import Estimate
@@ -47,12 +46,7 @@ _MOST_THROWN: Final = 2**24
 
 def unit_variance(plan: SketchPlan, *, exact: bool) -> float:
     """The noise variance of one measured number."""
-    budget = plan.budgets[:1]
-    if plan.law == "laplace":
-        drawn = laplace_variance(budget) if exact else 2 / budget**2
-    else:
-        drawn = gaussian_variance(0.5 / budget) if exact else 0.5 / budget - plan.smoothing[:1]
-    return float(drawn[0])
+    return float(drawn_variances(plan, exact=exact)[0])
 
 
 def combined(squares: Iterable[Floats], estimate: Estimate) -> Floats:

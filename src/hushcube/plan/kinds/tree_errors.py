@@ -20,8 +20,15 @@ from hushcube.lattice.trees import Tree
 from hushcube.model.form import Form, QueryTable, RangeTable
 from hushcube.model.groups import GroupTable
 from hushcube.model.marginal import Marginal
-from hushcube.model.noise import gaussian_variance, laplace_variance
-from hushcube.plan.error import cell_variance_table, cell_variances, form_total, form_variances, once, sum_variance
+from hushcube.plan.error import (
+    cell_variance_table,
+    cell_variances,
+    drawn_variances,
+    form_total,
+    form_variances,
+    once,
+    sum_variance,
+)
 from hushcube.plan.kinds.tree import TreePlan
 
 Floats = NDArray[np.float64]
@@ -29,13 +36,7 @@ Floats = NDArray[np.float64]
 
 def set_variances(plan: TreePlan, *, exact: bool) -> Floats:
     """The noise variance of each set, per unit of its rows' squared norm over the nodes."""
-    noisy = np.isfinite(plan.budgets)
-    budgets = np.where(noisy, plan.budgets, 1.0)
-    if plan.law == "laplace":
-        drawn = laplace_variance(budgets) if exact else 2 / budgets**2
-    else:
-        drawn = gaussian_variance(0.5 / budgets) if exact else 0.5 / budgets - plan.smoothing
-    return np.where(noisy, drawn, 0.0) / plan.row_norms
+    return drawn_variances(plan, exact=exact) / plan.row_norms
 
 
 def recovery_weights(plan: TreePlan) -> Floats:
