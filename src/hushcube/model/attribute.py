@@ -104,10 +104,8 @@ class Attribute:
     def _read_levels(self, where: str) -> None:
         if self.dates is not None:
             levels = calendar_levels(self.dates, self.by)
-        elif all(isinstance(level, Level) for level in self.levels):
-            levels = tuple(level for level in self.levels if isinstance(level, Level))
         else:
-            levels = read_levels(where, self.levels, self.ground, self._number_label)
+            levels = read_levels(where, self.levels, self.ground, self._number_label) if self.levels else ()
         object.__setattr__(self, "levels", levels)
 
     @property

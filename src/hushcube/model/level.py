@@ -73,6 +73,10 @@ def read_levels(where: str, raw: Any, values: Level, number_label: NumberLabel) 
 
 
 def _read_level(where: str, raw: Any, below: Level, number_label: NumberLabel) -> Level:
+    if isinstance(raw, Level):  # made already: it must fit as if it were declared
+        if len(raw.places) != len(below.places) or not all(0 <= place < len(raw.labels) for place in raw.places):
+            raise SchemaError(where, "does not have one group for each value", "give each value its group")
+        raw = raw.to_dict(below)
     if not isinstance(raw, Mapping):
         raise SchemaError(where, "must be a mapping", "write for example {name: band, starts: [0, 18, 65]}")
     unknown = sorted(str(key)[:40] for key in raw.keys() - _KEYS)

@@ -1,5 +1,6 @@
 """Levels, dates and cut texts: what a schema may declare, how workloads see it, and what is refused."""
 
+from dataclasses import replace
 from datetime import date, timedelta
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from hushcube.errors import SchemaError, WorkloadError
 from hushcube.model.at_level import at_level, coarsening
 from hushcube.model.attribute import Attribute
+from hushcube.model.level import Level
 from hushcube.model.schema import Schema
 from hushcube.model.workload import Workload
 
@@ -162,6 +164,26 @@ LEVEL = "{name: age, range: [0, 9], levels: [%s]}"
 def test_bad_declarations_are_named(attribute, problem):
     with pytest.raises(SchemaError, match=problem):
         Schema.from_yaml(f"attributes: [{attribute}]")
+
+
+@pytest.mark.parametrize(
+    ("levels", "problem"),
+    [
+        ((Level("l", ("g", "h"), (0, 1)),), "one group for each value"),
+        ((Level("l", ("g", "h"), (0, 1, 2)),), "one group for each value"),
+        ((Level("l", ("g", "h"), (0, 0, 0)),), "'h'.*must be a list of labels"),
+        ((Level("l", ("g", "h"), (0, 0, 1)), Level("m", ("i", "j"), (0, 1, 1))), "'g' is named twice"),
+    ],
+)
+def test_levels_made_in_python_are_checked_too(levels, problem):
+    with pytest.raises(SchemaError, match=problem):
+        Attribute(name="a", codes=3, levels=levels)
+
+
+def test_levels_made_in_python():
+    level = Level("l", ("g", "h"), (0, 0, 1))
+    attribute = Attribute(name="a", codes=3, levels=(level,))
+    assert attribute.grouped == (level,) and replace(attribute, name="b").grouped == (level,)
 
 
 def mapped(text, attribute="{name: code, mapping: codes.csv}"):

@@ -21,18 +21,18 @@ from hushcube.model.schema import Schema
 from hushcube.model.unit import Unit
 from hushcube.private.engines import open_source
 from hushcube.private.engines.grouped import engine as grouped
-from hushcube.private.engines.grouped.engine import (
+from hushcube.private.engines.grouped.engine import GroupedEngine
+from hushcube.private.engines.grouped.engine import choose_groups as choose
+from hushcube.private.engines.grouped.warehouse import (
     MISSING,
     OUTSIDE,
     Binned,
-    GroupedEngine,
     Known,
     Opened,
     People,
     Warehouse,
     Whole,
 )
-from hushcube.private.engines.grouped.engine import choose_groups as choose
 
 
 class Rows(Warehouse, Opened):

@@ -49,14 +49,12 @@ from hushcube.private.engines.cover import greedy, members_of
 from hushcube.private.engines.frames import Frame
 from hushcube.private.engines.grouped.counts import GroupedCounts, Tally
 from hushcube.private.engines.grouped.warehouse import (
-    MISSING,
     OUTSIDE,
     Binned,
     Column,
     Kind,
     Known,
     Opened,
-    People,
     Summed,
     Warehouse,
     Whole,
@@ -64,21 +62,6 @@ from hushcube.private.engines.grouped.warehouse import (
 from hushcube.private.engines.measuring import Ints, check_sums
 from hushcube.private.engines.names import position
 from hushcube.private.engines.refusals import missing_values, refused, without_unit
-
-__all__ = [
-    "MISSING",
-    "OUTSIDE",
-    "Binned",
-    "Column",
-    "GroupedEngine",
-    "Kind",
-    "Known",
-    "Opened",
-    "People",
-    "Summed",
-    "Warehouse",
-    "Whole",
-]
 
 GROUPS: Final = 1 << 20
 """Cells up to which all attributes used are grouped by at once, and that a covering table may have."""

@@ -21,12 +21,13 @@ import pyarrow as pa
 
 from hushcube.errors import DataError
 from hushcube.model.unit import Unit
-from hushcube.private.engines.grouped.engine import (
+from hushcube.private.engines.grouped.engine import GroupedEngine
+from hushcube.private.engines.grouped.texts import missing_integer, read_texts
+from hushcube.private.engines.grouped.warehouse import (
     MISSING,
     OUTSIDE,
     Binned,
     Column,
-    GroupedEngine,
     Kind,
     Known,
     Opened,
@@ -35,7 +36,6 @@ from hushcube.private.engines.grouped.engine import (
     Warehouse,
     Whole,
 )
-from hushcube.private.engines.grouped.texts import missing_integer, read_texts
 from hushcube.private.engines.ibis.people import chosen, count_people
 
 
