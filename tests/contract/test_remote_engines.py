@@ -42,6 +42,7 @@ from hushcube.model.schema import Schema
 from hushcube.model.unit import Unit
 from hushcube.private.engines import open_source
 from hushcube.private.engines.grouped import engine as grouped
+from hushcube.private.engines.grouped import warehouse
 from hushcube.private.engines.postgres.engine import recognise_postgres
 from postgres_server import PASSWORD, Server
 
@@ -618,7 +619,7 @@ def test_a_view_that_draws_at_random_is_read_once_for_each_count(server):
     with recognise_postgres(server.address("dice")).warehouse.open() as data:
         assert not data.steady
         for _ in range(5):
-            rows = data.bounded(Unit("id", 1), ("id", "a"), bytes(16)).grouped([grouped.Column("id")])
+            rows = data.bounded(Unit("id", 1), ("id", "a"), bytes(16)).grouped([warehouse.Column("id")])
             assert len(set(rows.column("k0").to_pylist())) == rows.num_rows > 20
             assert set(rows.column("n").to_pylist()) == {1}
     execute(server, "DROP TABLE IF EXISTS one", "CREATE TABLE one AS SELECT 1 AS a")
@@ -703,15 +704,15 @@ def test_every_adapter_meets_the_same_numbers_by_hand(make):
     with make(table).warehouse.open() as data:
         assert (data.names, data.kinds) == (("x", "t"), ("number", "text"))
         columns = [
-            grouped.Binned("x", (0.0, 1.0, 2.0), 7.0),
-            grouped.Whole("x", -1, 2, 1.5),
-            grouped.Known("t", ("1", "i"), "?"),
+            warehouse.Binned("x", (0.0, 1.0, 2.0), 7.0),
+            warehouse.Whole("x", -1, 2, 1.5),
+            warehouse.Known("t", ("1", "i"), "?"),
         ]
         found = data.grouped(columns)
         total = data.grouped([]).to_pydict()
     assert total == {"n": [11]}
     rows = itertools.chain.from_iterable([row[:-1]] * row[-1] for row in zip(*found.to_pydict().values(), strict=True))
-    missing, outside = grouped.MISSING, grouped.OUTSIDE
+    missing, outside = warehouse.MISSING, warehouse.OUTSIDE
     bins = [0, 1, 1, 1, outside, outside, outside, outside, missing, missing, missing]
     whole = [1, 2, missing, 3, outside, 0, outside, outside, missing, missing, outside]
     known = ["?", "1", "1", "?", "?", "?", "i", "?", "?", "?", "?"]
