@@ -1,4 +1,4 @@
-"""Barak et al. 2007, and the noise laws: the numbers of math-notes section 9, by their numbers there."""
+"""Barak et al. 2007, and the noise laws: the numbers of docs/maths.md section 9, by their numbers there."""
 
 from fractions import Fraction
 

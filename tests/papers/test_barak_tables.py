@@ -1,6 +1,6 @@
 """Barak et al. 2007, sections 3.2 to 4.3: vertices, rounding, Theorems 7 and 8, and the shift of the total.
 
-Numbers are those of math-notes section 5. Seeds are fixed. Where a bound must hold with probability 1 - delta over R
+Numbers are those of docs/maths.md section 5. Seeds are fixed. Where a bound must hold with probability 1 - delta over R
 draws, more failures than a binomial law allows with probability 1e-6 fail the test.
 """
 

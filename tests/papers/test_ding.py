@@ -1,4 +1,4 @@
-"""Ding et al. 2011: the examples, which cuboids to measure, consistency; math-notes section 9 by its numbers there."""
+"""Ding et al. 2011: the examples, which cuboids to measure, consistency; numbers of docs/maths.md, 9."""
 
 import math
 from dataclasses import replace
@@ -259,7 +259,7 @@ def test_theorem_7_pmost_against_exhaustive_search(coverage, data):
             assert bound == theta or reached == weights.sum()
 
 
-# ------------------------------------------------------------------------------------------- math-notes, section 8
+# ------------------------------------------------------------------------------------------- docs/maths.md, section 8
 
 BINARY16 = (2,) * 16
 COLUMNS = [(ADULT8, "2-way"), (ADULT8, "1..3-way"), (BINARY16, "2-way"), (BINARY16, "1..3-way")]

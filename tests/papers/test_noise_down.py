@@ -1,6 +1,6 @@
 """Xiao et al. 2011, section 4: the exact NoiseDown law, proved in fractions, and why the printed one is not used.
 
-Numbers are those of math-notes sections 2 and 9, by their numbers there. Infinite sums are exact: outside a window the
+Numbers are those of docs/maths.md, sections 3 and 9. Infinite sums are exact: outside a window the
 summand is geometric (which is checked), so that its tails have closed forms.
 """
 
@@ -248,7 +248,7 @@ def integral(f, cuts):
 
 
 def continuous_masses(scale, finer, d):
-    """Opposite, between, atom, beyond: math-notes section 2, for d >= 0."""
+    """Opposite, between, atom, beyond: docs/maths.md section 3, for d >= 0."""
     r, decay = finer / scale, math.exp(-d * (1 / finer - 1 / scale))
     return (1 - r) / 2, (1 + r) / 2 * (1 - decay), r * decay, (1 - r) / 2 * decay
 

@@ -1,6 +1,6 @@
 """Xiao et al. 2011, the methods: Rescale, iResamp, the guard, and what correlated samples save.
 
-Numbers are those of math-notes sections 3 and 9, by their numbers there. NoiseDown's law is in test_noise_down.py.
+Numbers are those of docs/maths.md sections 3 and 9, by their numbers there. NoiseDown's law is in test_noise_down.py.
 """
 
 import math

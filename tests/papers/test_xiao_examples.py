@@ -1,6 +1,6 @@
 """Xiao et al. 2011: Example 1 (proportional noise breaks the guarantee) and the oracle, which nothing can beat.
 
-Numbers are those of the paper and of math-notes sections 3 and 9 (vector 14).
+Numbers are those of the paper and of docs/maths.md sections 3 and 9 (vector 14).
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Yaroslavtsev et al. 2013: the numbers of math-notes section 9, by their numbers there."""
+"""Yaroslavtsev et al. 2013: the numbers of docs/maths.md section 9, by their numbers there."""
 
 import math
 

@@ -9,7 +9,7 @@ the estimate of a Helmert coefficient of V_C with squared row norm h has varianc
 
     v_C = K_C(u² variance) / (cells(C) K_C(u)²)        (= 1/(cells(C) K_C(1/variance)) for generalised least squares)
 
-and every cell of marginal A has variance  sum_{C <= A} m_C cells(C) v_C / cells(A)²       [math-notes, section 7].
+and every cell of marginal A has variance  sum_{C <= A} m_C cells(C) v_C / cells(A)²       [docs/maths.md, 7].
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The convex program (1)-(3): certificates, scipy as the judge, and the numbers of math-notes section 9."""
+"""The convex program (1)-(3): certificates, scipy as the judge, and the numbers of docs/maths.md section 9."""
 
 import numpy as np
 import pytest

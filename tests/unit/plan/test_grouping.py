@@ -47,7 +47,7 @@ def test_marginals_trees_and_signs_are_groups():
 
 
 def test_greedy_in_the_order_given_breaks_where_a_grouping_exists():
-    """math-notes section 4; the longest rows first find it."""
+    """docs/maths.md section 4; the longest rows first find it."""
     broken = grouping.verified(GREEDY_BREAKS, grouping.greedy(GREEDY_BREAKS, range(4)))
     assert not broken.holds and len(broken) == 3 and broken.C.tolist() == [1, 1, 1]
     assert grouping.find(GREEDY_BREAKS).holds and len(grouping.find(GREEDY_BREAKS)) == 2

@@ -8,10 +8,10 @@ Tables R, |R| = s, share the budget evenly, so that a cell of cuboid A has varia
     least_total      minimise sum_A energy_A noise(A, R), the main paper's error          [Yaroslavtsev et al. 2013, C]
     publish_most     maximise the weight of the A with noise(A, R) <= theta                    [Problem 2, Algorithm 2]
 
-Departs from the paper. Its search for the least threshold is not monotone [math-notes, section 6]: here every distinct
+Departs from the paper. Its search for the least threshold is not monotone [docs/maths.md, 6]: here every distinct
 magnification t is tried once, R is the greedy cover that stops when all is served, and s = |R|; the largest
 magnification in use counts, not t. A run ends as soon as it cannot win. Of very many magnifications some are tried.
-The tables of publish_most answer every cuboid: a table for what is missing is one of the s.    [math-notes, defect P6]
+The tables of publish_most answer every cuboid: a table for what is missing is one of the s.    [docs/maths.md, P6]
 Ties: in a cover to the table with the lowest mask, between covers to the smaller threshold; in publish_most to fewer
 tables. Values are compared as integers, without epsilon.
 """

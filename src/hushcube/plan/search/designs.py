@@ -1,7 +1,7 @@
 """Block designs: few sets of points such that every pair, or every triple, lies in one of them.
 
 A design on v points becomes a support by giving each attribute a point: attributes that share a point stay together,
-points without attributes vanish. Good supports for pure epsilon look like these.              [math-notes, section 8]
+points without attributes vanish. Good supports for pure epsilon look like these.              [docs/maths.md, 8]
 
     AG(2, q)     affine plane: q² points, q² + q lines of q points; every pair on one line
     PG(2, q)     projective plane: q² + q + 1 points, as many lines of q + 1 points

@@ -4,7 +4,7 @@ minimise over R   max_A noise(A, R),   noise(A, R) = u |R|^p min_{C in R} mag(A,
 
 u is the variance of one table that has the whole budget, p = 2 for Laplace and 1 for Gaussian noise. At most a factor
 (ln |L| + 1)^p above the optimum [Theorem 6], and never above Algorithm 1, whose binary search is replaced by all
-thresholds.                                                              [plan/search/cuboids.py; math-notes, section 6]
+thresholds.                                                                   [plan/search/cuboids.py; docs/maths.md, 6]
 Optimal budgets keep the bound and make the total least under it; for the objective `max` they make the maximum least.
 Weights count for the budgets alone. The bound is that of recovery `none`, K_part; `gls` only lowers variances. It is
 on cells: sums asked for as ranges may have a larger variance.

@@ -6,7 +6,7 @@ Every measured table answers all marginals inside it, and least squares pools wh
 large tables cheaper than many small ones. Not convex: found by search, repeatable from a public seed.
 For the objective `max` its budgets are those of the least maximum, and so are those of the workload's own tables and of
 some covers; the best of them is taken.                                                             [plan/minimax.py]
-Goes beyond the papers; the best supports look like block designs.                              [math-notes, section 8]
+Goes beyond the papers; the best supports look like block designs.                              [docs/maths.md, 8]
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ maximise over R   sum of a_A over the A with noise(A, R) <= theta0              
 
 theta0 is a variance, or a share of the bound of `bmax`; half of that unless given (the paper's experiments), or the
 least that makes some table precise, where that is more. Every table must be answered: where the chosen cuboids do not
-hold all, one more is measured, and paid for by all of them [math-notes, defect P6]. What is precise is counted after
+hold all, one more is measured, and paid for by all of them [docs/maths.md, P6]. What is precise is counted after
 that, with recovery `none` (K_part); `gls` only lowers variances. Equal weight is taken from the fewest cuboids.
 Without the duty to answer everything the greedy choice reaches 1 - 1/e of the optimum [Theorem 7]; with it, half, if
 one table can hold the rest: its first s - 1 cuboids reach 1 - (1 - 1/s)^(s-1) >= 1/2 for s > 1, and the best single
