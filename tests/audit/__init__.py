@@ -1,0 +1,20 @@
+"""The audit: attacks on what hushcube promises, each with figures that can be published.
+
+    exact        the worst privacy loss over all neighbours of tiny tables, from the draws that were really made
+    replay       neighbouring data with the noisy answers frozen: nothing else may differ
+    statistical  lower bounds on epsilon from many releases with real noise
+    mutants      planted privacy bugs, each caught by a test
+    fuzz         generated input for every file and word that the command line reads
+    faults       errors, signals and kills at every file-system call                       [tests/faults]
+
+A part is a module with `figures(scale) -> dict`: `scale` is "short" (seconds, in `make test`) or "long" (`make audit`).
+The dictionary is JSON:
+
+    title, attacked, how       the heading, and two short texts in Markdown
+    false_alarms               the chance that an intact program fails, in words (optional)
+    figures                    {what was counted: number or text}
+    table                      {"columns": [...], "rows": [[...], ...]} (optional)
+    violations                 how often a promise was broken; the audit fails unless it is 0
+
+`python -m audit` with `tests` on the path runs all parts and writes docs/audit.md.
+"""
