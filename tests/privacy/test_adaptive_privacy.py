@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from audit.tape import record
 from helpers import NEIGHBOURS, Counts, make_schema, random_codes
 from hushcube.errors import BadInput
 from hushcube.model.privacy import Privacy
@@ -26,7 +27,7 @@ from hushcube.plan.kinds import MatrixPlan, RepeatedPlan
 from hushcube.plan.options import Options
 from hushcube.plan.request import Request
 from hushcube.plan.strategies.adaptive import ADAPTIVE
-from hushcube.private.adaptive import ireduct, iresamp, run, twophase
+from hushcube.private.adaptive import ireduct, twophase
 from hushcube.private.adaptive.paths import NoisePaths, Path
 from hushcube.private.adaptive.run import prepared
 from hushcube.private.measure import draw
@@ -54,70 +55,6 @@ def counts_of(plan, codes):
 
 
 # -------------------------------------------------------------------------------------------------- record and replay
-
-
-class Recorder:
-    """Keeps noisy answers with their rates, and plays them back in the same order, at the same rates only."""
-
-    def __init__(self):
-        self.answers, self.rates, self.next = [], [], None
-
-    def noisy(self, truth, rate, drawn):
-        if self.next is None:
-            self.answers.append(np.array(drawn()))
-            self.rates.append(rate)
-            return self.answers[-1].copy()
-        assert rate == self.rates[self.next], "a decision changed though no noisy answer did"
-        answer = self.answers[self.next]
-        assert answer.shape == np.shape(truth)
-        self.next += 1
-        return answer.copy()
-
-    def replay(self):
-        self.next = 0
-
-
-def record(monkeypatch):
-    """Take over every place at which noise meets exact answers."""
-    tape = Recorder()
-    draws, noisy, sample, people = NoisePaths.draw, twophase._noisy, iresamp._Table.sample, run.discrete_laplace
-
-    def path(self, truth, entropy):
-        found = []
-        levels = range(len(self._rates))
-
-        def dense():
-            found.append(draws(self, truth, entropy))
-            return np.stack([found[0].at(level) for level in levels])
-
-        values = tape.noisy(np.broadcast_to(truth, (len(levels), len(truth))), tuple(self._rates.tolist()), dense)
-        at, cells = np.nonzero(values[1:] != values[:-1])
-        return Path(values[0], at + 1, cells, values[at, cells], values[at + 1, cells])
-
-    def second_look(truth, rate, entropy):
-        return tape.noisy(truth, rate, lambda: noisy(truth, rate, entropy))
-
-    def another_sample(self, rate):
-        def added():
-            sample(self, rate)
-            self.rates.pop()
-            return self.samples.pop()
-
-        self.samples.append(tape.noisy(self._truth, rate, added))
-        self.rates.append(rate)
-
-    monkeypatch.setattr(NoisePaths, "draw", path)
-    monkeypatch.setattr(twophase, "_noisy", second_look)
-    monkeypatch.setattr(iresamp._Table, "sample", another_sample)
-    totals = []
-
-    def count_people(rates, columns, entropy):
-        """The noisy total, 100 + 7, on either table."""
-        totals.append(people(rates, columns, entropy))
-        return np.full((1, 1), 107 - (100 if len(totals) == 1 else 101))
-
-    monkeypatch.setattr(run, "discrete_laplace", count_people)
-    return tape
 
 
 def neighbours_of(codes, neighbours):
@@ -156,7 +93,7 @@ def test_with_the_noisy_answers_frozen_everything_is_the_same(monkeypatch, confi
     for other in (neighbours_of(codes, neighbours), far_from(codes, neighbours)):
         tape.replay()
         again, replayed = draw(plan, counts_of(plan, other), entropy=SeededEntropy(seed + 1))
-        assert tape.next == len(tape.answers) > 0
+        assert tape.next == len(tape.steps) > 0
         assert again.to_dict() == made.to_dict()  # rates, samples, details: all there is
         assert again.digest == made.digest
         for one, two in zip(measured.values, replayed.values, strict=True):
@@ -173,7 +110,7 @@ def test_parameters_follow_the_noisy_number_of_people(monkeypatch, method):
     codes = random_codes((2, 3), 100, 1)
     tape = record(monkeypatch)
     made, _ = draw(plan, counts_of(plan, codes), entropy=SeededEntropy(1))
-    tape.replay()
+    tape.replay(rows=101)
     again, _ = draw(plan, counts_of(plan, neighbours_of(codes, "add-remove")), entropy=SeededEntropy(2))
     assert again.to_dict() == made.to_dict()
     assert made.details["adaptive"]["settled"]["people"] == 107

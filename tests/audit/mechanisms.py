@@ -1,0 +1,197 @@
+"""Every mechanism on a tiny domain: a plan, what a person may be, and a run on the rows of some people.
+
+A person is a tuple of rows; a database is a tuple of people. All answers are sums over rows, but where a person's rows
+are bounded: there an engine chooses among them, with its keys held fixed.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import combinations_with_replacement, product
+from unittest.mock import patch
+
+import numpy as np
+import pyarrow as pa
+
+from audit.tags import Seen, tagged
+from helpers import NEIGHBOURS, MemoryEngine, make_schema
+from hushcube import Attribute, Schema
+from hushcube.api import plan_cube
+from hushcube.errors import BadInput
+from hushcube.model.measure import Measure
+from hushcube.model.privacy import Privacy
+from hushcube.model.queries import query_table
+from hushcube.model.unit import Unit
+from hushcube.model.workload import Workload
+from hushcube.plan.adaptive.rule import Rule
+from hushcube.plan.options import Options
+from hushcube.plan.plan import BUDGETS
+from hushcube.plan.request import Request
+from hushcube.plan.strategies import ALL
+from hushcube.private.engines import bounding, open_source
+from hushcube.private.measure import carry_out_cube, measure
+from nested import attribute, flat
+from ranged import ordered_schema
+
+GUARANTEES = ({"epsilon": 1}, {"rho": "1/2"}, {"epsilon": 1, "delta": "1e-6"})
+NOT_HERE = ("twophase", "iresamp", "ireduct")
+"""They decide while answers come in: their runs are replayed.                                          [tape.py]"""
+
+
+@dataclass(frozen=True, eq=False)
+class Mechanism:
+    """What is attacked: the guarantee, all people there may be, and the run on a database."""
+
+    family: str
+    name: str
+    privacy: Privacy
+    people: tuple
+    run: Callable[[tuple], Seen]
+
+
+def mechanisms(scale):
+    """All mechanisms; the short form has one of each kind under each guarantee and relation."""
+    for guarantee, neighbours in product(GUARANTEES, NEIGHBOURS):
+        privacy = {**guarantee, "neighbours": neighbours}
+        yield from _tables(privacy, scale)
+        yield from _ranges(privacy, scale)
+        yield from _levels(privacy)
+        yield from _matrices(privacy)
+        yield from _several_rows(privacy, scale)
+        if scale == "long" or "delta" not in guarantee:  # DuckDB reads the data, which takes its time
+            yield from _cubes(privacy, scale)
+            yield from _bounded(privacy, scale)
+
+
+# --------------------------------------------------------------------------------------------------- counts in memory
+
+
+def _tables(privacy, scale):
+    """Every strategy for tables, which together use the four bases; buckets of a sketch; uniform noise (dwork)."""
+    domains = (
+        [((2, 3), "cube")] if scale == "short" else [((2, 3), "cube"), ((2, 2, 2), "<=2-way"), ((4, 1, 2), "1-way")]
+    )
+    for sizes, words in domains:
+        yield from _planned("tables", make_schema(sizes), words, privacy, scale, Options(effort="low"))
+        sketch = Options(buckets=3, repetitions=3)
+        yield from _planned("sketch", make_schema(sizes), words, privacy, scale, sketch, ["sketch"])
+
+
+def _ranges(privacy, scale):
+    options = Options(effort="low", fan_out=2)
+    yield from _planned(
+        "trees", ordered_schema((5, 2)), "prefix(a0)*a1", privacy, scale, options, ["wavelet", "hierarchy"]
+    )
+
+
+def _levels(privacy):
+    schema = Schema((attribute("s", [[0, 0, 1, 1, 1], [0, 1]]), flat("u", 2)))
+    yield from _planned("levels", schema, "s*u,s@l1,s@l2*u,0-way", privacy, "long", Options(), ["levels"])
+
+
+def _matrices(privacy):
+    schema = make_schema((2, 3))
+    rows = query_table(schema, None, [[1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1], [2, -1, 0, 0, 1, 0], [0, 1, 3, 0, 0, -2]])
+    own = Workload.parse("queries", schema, rows)
+    yield from _planned("matrix", schema, own, privacy, "long", Options(matrix=rows), ["matrix"])
+    yield from _planned("matrix", schema, own, privacy, "short", Options(rule=Rule.of(sanity_bound=3)), ["dwork"])
+
+
+def _several_rows(privacy, scale):
+    """Up to two rows per person, taken at their word: nothing bounds them but the declaration."""
+    for sizes in [(3,)] if scale == "short" else [(3,), (2, 2)]:
+        several = {**privacy, "rows_per_person": 2}
+        yield from _planned("2 rows per person", make_schema(sizes), "cube", several, scale, Options(effort="low"))
+
+
+def _planned(family, schema, words, privacy, scale, options, strategies=None):
+    asked = words if isinstance(words, Workload) else Workload.parse(words, schema)
+    request = Request(asked, Privacy.of(**privacy), options)
+    for strategy in strategies or [name for name in ALL if name not in ("sketch", *NOT_HERE)]:
+        for rule in BUDGETS if scale == "long" else BUDGETS[:1]:
+            if ALL[strategy].accepts(request) is not None:
+                continue
+            try:
+                plan = ALL[strategy].plan(request, rule, "none" if strategy == "dwork" else "gls")
+            except BadInput:  # the request is not for this strategy
+                continue
+            yield in_memory(family, f"{strategy} {rule} {schema.sizes}", plan)
+
+
+def in_memory(family, name, plan):
+    """A plan on rows that are counted in memory."""
+    most = plan.privacy.rows_per_person
+
+    def run(people):
+        rows = [row for person in people for row in person]
+        with tagged() as tags:
+            return tags.read(measure(plan, MemoryEngine(rows, len(plan.schema))).values)
+
+    return Mechanism(family, name, plan.privacy, people_of(cells(plan.schema), most), run)
+
+
+def cells(schema):
+    """Every row there may be, as codes: levels follow from the finest values."""
+    finest = [chain[-1] for chain in schema.chains]
+    rows = []
+    for values in product(*(range(schema.sizes[i]) for i in finest)):
+        codes = [0] * len(schema)
+        for chain, value in zip(schema.chains, values, strict=True):
+            for position in chain:
+                codes[position] = int(schema.coarsening(chain[-1], position)[value])
+        rows.append(tuple(codes))
+    return rows
+
+
+def people_of(rows, most):
+    """Everybody of one to `most` rows."""
+    return tuple(person for k in range(1, most + 1) for person in combinations_with_replacement(rows, k))
+
+
+# ------------------------------------------------------------------------------------- rows that an engine reads itself
+
+
+def _cubes(privacy, scale):
+    """Sums beside counts: values far beyond the bounds, between the steps, and missing ones."""
+    values = (-9e9, 2.6, 9e9, None)
+    bounds = [{"bounds": (0, 3)}, {"bounds": (-2, 2), "resolution": "1/2"}]
+    for given in bounds[:1] if scale == "short" else bounds:
+        schema = Schema((Attribute(name="a", codes=2),), "sums", measures=(Measure.of(name="v", missing=1, **given),))
+        cube = plan_cube(schema, "cube", "avg(v)", strategy="workload", **privacy)
+
+        def run(people, cube=cube):
+            rows = [row for person in people for row in person]
+            with tagged() as tags:
+                parts = carry_out_cube(cube, open_source(_frame(rows, a=pa.int64(), v=pa.float64())))
+                return tags.read([values for _, measured in parts.values() for values in measured.values])
+
+        people = people_of(list(product(range(2), values)), 1)
+        yield Mechanism("cubes", f"sums within {given['bounds']}", cube.privacy, people, run)
+
+
+def _bounded(privacy, scale):
+    """A declared unit: whatever rows a person has, two of them count, and their order in the data does not matter."""
+    schema = Schema((Attribute(name="a", codes=3),), "visits", Unit("id", 2))
+    request = Request(Workload.parse("cube", schema), Privacy.of(**privacy, rows_per_person=2), Options(effort="low"))
+    kinds = ((0,), (2,), (0, 1), (1, 1, 2), (0, 1, 2, 2, 2))
+    people = tuple(tuple((a,) for a in person) for person in (kinds[2:] if scale == "short" else kinds))
+    for strategy in ("identity",) if scale == "short" else ("identity", "residual"):
+        plan = ALL[strategy].plan(request, "optimal", "gls")
+
+        def run(people, plan=plan):
+            alike, rows = Counter(), []
+            for person in people:
+                alike[person] += 1
+                rows += [(*row, f"{kinds.index(tuple(a for (a,) in person))} {alike[person]}") for row in person]
+            np.random.default_rng(len(rows)).shuffle(rows)
+            with tagged() as tags, patch.object(bounding.os, "urandom", bytes):
+                return tags.read(measure(plan, open_source(_frame(rows, a=pa.int64(), id=pa.string()))).values)
+
+        yield Mechanism("bounded units", f"{strategy}, at most 2 rows", plan.privacy, people, run)
+
+
+def _frame(rows, **columns):
+    """An Arrow table of rows."""
+    return pa.table(
+        {name: pa.array([row[at] for row in rows], kind) for at, (name, kind) in enumerate(columns.items())}
+    )
