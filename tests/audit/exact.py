@@ -16,16 +16,16 @@ _READ = ("cubes", "bounded units")
 """Families whose data is read by DuckDB, which takes its time: two tables each in the short form."""
 
 ATTACKED = """\
-Every kind of plan, under pure epsilon, rho-zCDP and (epsilon, delta), for both neighbour relations: tables in the four
-bases, trees, levels, matrices, sketches, several rows per person, sums beside counts, declared units, and the adaptive
-methods."""
+Every kind of plan, under pure epsilon, rho-zCDP and (epsilon, delta), for both neighbour relations: tables in the
+four bases, trees, levels, matrices, sketches, several rows per person, sums beside counts, declared units, and the
+adaptive methods."""
 HOW = """\
-The samplers are replaced by ones that return a tag for each draw and note its law. So every published integer can be
-taken apart: which exact integer it holds, and which draw. On tiny tables the worst loss over all neighbours then
-follows in fractions from the laws that were really drawn; delta is summed over the outcomes of the discrete Gaussians. It must
-not exceed the claim; no draw may be used twice; a number without noise must not change; and no law may depend on the
-data. The adaptive methods are replayed with their noisy answers frozen. A share of 1 says that nothing of the budget is
-wasted."""
+The samplers are replaced by ones that return a tag for each draw and note its law. So every published integer can
+be taken apart: which exact integer it holds, and which draw. On tiny tables the worst loss over all neighbours then
+follows in fractions from the laws that were really drawn; delta is summed over the outcomes of the discrete
+Gaussians. It must not exceed the claim; no draw may be used twice; a number without noise must not change; and no
+law may depend on the data. The adaptive methods are replayed with their noisy answers frozen. A share of 1 says
+that nothing of the budget is wasted."""
 
 
 def databases(mechanism, count):
