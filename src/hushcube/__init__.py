@@ -6,10 +6,10 @@ when they are used, so that `import hushcube` and `hushcube --help` are fast.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # `typing` would be most of what the import of this module costs
+    from typing import Any
 
-if TYPE_CHECKING:
     from hushcube.api import open_release
     from hushcube.files import read_schema
     from hushcube.model.attribute import Attribute
@@ -64,4 +64,6 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'hushcube' has no attribute {name!r}")
+    from importlib import import_module
+
     return getattr(import_module(f"hushcube.{_HOMES[name]}"), name)

@@ -18,6 +18,7 @@ from typing import Any, Final, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from hushcube import interrupts
 from hushcube.errors import BadInput
 from hushcube.model.form import QueryTable
 from hushcube.model.privacy import Number, Privacy, exact_number
@@ -265,6 +266,7 @@ def release(
         return published if face is None else recover(published, face, time_limit=time_limit, progress=progress)
     write(published, folder, progress=progress)
     if face is not None:
+        interrupts.resume()
         return recover(folder, face, time_limit=time_limit, progress=progress)
     return open_bundle(folder, verify=False)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from hushcube import interrupts
 from hushcube.cli.matrices import read_matrix
 from hushcube.errors import BadInput, OutputError
 
@@ -204,7 +205,8 @@ def write_file(content: str | bytes, target: Path, option: str = "--out") -> Non
     try:
         try:
             partial.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
-            partial.rename(target)
+            with interrupts.irreversible():
+                partial.rename(target)
         finally:
             partial.unlink(missing_ok=True)
     except OSError:

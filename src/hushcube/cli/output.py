@@ -11,6 +11,8 @@ from typing import Any
 
 import click
 
+from hushcube import interrupts
+
 
 def print_json(document: Any) -> None:
     """One JSON document on standard output."""
@@ -42,9 +44,12 @@ def visible(text: str) -> str:
 
 @contextmanager
 def progress_bar() -> Iterator[Callable[[str, float], None]]:
-    """A bar on standard error that names the stage; silent where standard error is not a terminal."""
+    """A bar on standard error that names the stage; silent where standard error is not a terminal.
+
+    Wherever work reports its progress, a request to stop that got lost is honoured.
+    """
     if not sys.stderr.isatty():
-        yield lambda _stage, _share: None
+        yield lambda _stage, _share: interrupts.check()
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
@@ -52,7 +57,12 @@ def progress_bar() -> Iterator[Callable[[str, float], None]]:
     columns = (TextColumn("{task.description:>10}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=1.0)
-        yield lambda stage, share: bar.update(task, description=stage, completed=share)
+
+        def report(stage: str, share: float) -> None:
+            interrupts.check()
+            bar.update(task, description=stage, completed=share)
+
+        yield report
 
 
 def number(value: float) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from hushcube import interrupts
 from hushcube.errors import DataError
 from hushcube.model.measure import Measure
 from hushcube.model.measurement import Measurement
@@ -89,6 +90,7 @@ def draw(
     plan: Plan, counts: ExactCounts, *, entropy: Entropy | None = None, progress: Report | None = None
 ) -> tuple[Plan, Measurement]:
     """The noisy answers of a plan from exact counts, and the plan as it was carried out."""
+    interrupts.check()
     entropy = SystemEntropy() if entropy is None else entropy
     report = progress or _silent
     if isinstance(plan, AdaptivePlan):

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from hushcube import interrupts
 from hushcube.errors import HushcubeError, OutputError
 
 _PARTIAL: Final = ".hushcube-partial-"
@@ -43,10 +44,11 @@ def all_or_nothing(folder: Path, *, replace: bool = False) -> Iterator[Path]:
     try:
         yield work
         work.chmod(0o755)
-        if replace:
-            _exchange(folder, work)
-        else:
-            work.rename(folder)
+        with interrupts.irreversible():
+            if replace:
+                _exchange(folder, work)
+            else:
+                work.rename(folder)
     except BaseException as problem:
         shutil.rmtree(work, ignore_errors=True)
         if isinstance(problem, OSError):
