@@ -28,7 +28,8 @@ SMALLEST_DELTA: Final = Fraction(1, 10**200)
 MAX_ROWS_PER_PERSON: Final = 2**52
 """Sums count a row as often as its value says, so that this may be large."""
 _DECIMAL: Final = re.compile(r"[+-]?(\d{1,40}(\.\d{0,400})?|\.\d{1,400})([eE][+-]?\d{1,4})?")
-_RATIO: Final = re.compile(r"\d{1,40}/0*[1-9]\d{0,39}")
+_RATIO: Final = re.compile(r"\d{1,2000}/0*[1-9]\d{0,1999}")
+"""As long as the exact form of any decimal in range, and of a part of it; plan files hold budgets in that form."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -48,7 +48,17 @@ def test_what_is_incomplete_or_out_of_range_is_refused(change, field):
     assert caught.value.field == field
 
 
-@pytest.mark.parametrize("amounts", [{"epsilon": "1/3"}, {"rho": "0.7"}, {"epsilon": 2, "delta": "1e-9"}], ids=str)
+@pytest.mark.parametrize(
+    "amounts",
+    [
+        {"epsilon": "1/3"},
+        {"rho": "0.7"},
+        {"epsilon": 2, "delta": "1e-9"},
+        {"epsilon": 1, "delta": "1e-100"},
+        {"epsilon": f"{'7' * 400}/{'9' * 400}", "delta": f".{'3' * 400}e-199"},
+    ],
+    ids=lambda amounts: str(amounts)[:40],
+)
 def test_json_form_is_read_back_exactly(amounts):
     privacy = Privacy.of(neighbours="replace-one", rows_per_person=3, **amounts)
     assert Privacy.from_dict(privacy.to_dict()) == privacy
