@@ -1,6 +1,9 @@
 """The page docs/audit.md: what stands above the mark is written by hand, the figures below it by the audit."""
 
-PARTS = {"exact": "audit.exact"}
+PARTS = {
+    "exact": "audit.exact",
+    "statistical": "audit.statistical",
+}
 """The module of each part, in the order of the page."""
 MARK = "<!-- figures: written by `make audit` -->"
 
