@@ -301,6 +301,8 @@ class SyntheticPeople:
 
     codes: NDArray[np.integer]
     report: dict[str, Any]
+    private: bool
+    """False where the noise of their release came from a seed."""
 
 
 def synthesize(
@@ -318,14 +320,14 @@ def synthesize(
     opened = release if isinstance(release, Release) else open_bundle(Path(release))
     published = opened.faces.get(face.name)
     if published is not None and published.read_people is not None and face == _WHOLE:
-        people = SyntheticPeople(published.read_people(), {"found_by": "the face-valid face"})
+        people = SyntheticPeople(published.read_people(), {"found_by": "the face-valid face"}, opened.private)
     else:
         made = make_face(opened.plan, opened.source.measurement(), face, Clock(time_limit, progress or _silent))
         if made.people is None:
             raise BadInput("face", "has no people", "ask for the kind integral")
-        people = SyntheticPeople(made.people, made.report)
+        people = SyntheticPeople(made.people, made.report, opened.private)
     if out is not None:
-        write_people(people.codes, opened.schema, Path(out))
+        write_people(people.codes, opened.schema, Path(out), private=opened.private)
     return people
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hushcube.cli.output import console, note, number, print_json, visible
+from hushcube.cli.output import console, note, number, print_about, print_json, visible
 
 if TYPE_CHECKING:
     from hushcube.plan.cube import CubePlan
@@ -45,50 +45,75 @@ def show_plan(cube: CubePlan, *, as_json: bool) -> None:
 def report(cube: CubeRelease, out: str, *, as_json: bool) -> None:
     """What was published."""
     words = [str(asked) for asked in cube.plan.asked]
-    if as_json:
-        document = {"out": out, "cube": words, "tables": len(cube.count), "privacy": cube.plan.privacy.to_dict()}
-        print_json({**document, "private": cube.private})
-        return
-    told = f"published {len(cube.count):,} tables with count, {', '.join(words)} in {out}: {cube.plan.privacy}"
-    click.echo(told)
-    click.echo(f"look at them with: hushcube show {out}")
+
+    def document() -> dict[str, Any]:
+        return {"out": out, "cube": words, "tables": len(cube.count), "privacy": cube.plan.privacy.to_dict()}
+
+    def text() -> None:
+        told = f"published {len(cube.count):,} tables with count, {', '.join(words)} in {out}: {cube.plan.privacy}"
+        click.echo(told)
+        click.echo(f"look at them with: hushcube show {out}")
+
+    print_about(cube.private, as_json=as_json, document=document, text=text)
 
 
 def show_cube(
     cube: CubeRelease, marginal: str | None, conditions: dict[str, list[str]], rows: int, *, as_json: bool
 ) -> None:
     """All numbers of a table's cells; without a table, what there is."""
-    from rich.table import Table
-
-    words = [str(asked) for asked in cube.plan.asked]
     if marginal is None:
-        tables = list(cube.count)
-        if as_json:
-            print_json({"cube": words, "privacy": cube.plan.privacy.to_dict(), "tables": tables})
-        else:
-            click.echo(f"{visible(cube.schema.name)}: {cube.plan.privacy}; count, {', '.join(words)} of the tables")
-            click.echo(visible(", ".join(tables)))
-        return
-    where = conditions or None
+        _show_contents(cube, as_json=as_json)
+    else:
+        _show_cells(cube, marginal, conditions, rows, as_json=as_json)
+
+
+def _show_contents(cube: CubeRelease, *, as_json: bool) -> None:
+    words, tables = [str(asked) for asked in cube.plan.asked], list(cube.count)
+
+    def text() -> None:
+        click.echo(f"{visible(cube.schema.name)}: {cube.plan.privacy}; count, {', '.join(words)} of the tables")
+        click.echo(visible(", ".join(tables)))
+
+    print_about(
+        cube.private,
+        as_json=as_json,
+        document=lambda: {"cube": words, "privacy": cube.plan.privacy.to_dict(), "tables": tables},
+        text=text,
+    )
+
+
+def _show_cells(
+    cube: CubeRelease, marginal: str, conditions: dict[str, list[str]], rows: int, *, as_json: bool
+) -> None:
+    where, words = conditions or None, [str(asked) for asked in cube.plan.asked]
     shown = {word: cube.table(marginal, word, where) for word in ("count", *words)}
     count = cube.count.table(marginal, where)
     cells: list[dict[str, Any]] = []
     for at, labels in enumerate(product(*count.labels)):
         numbers = {word: _number(table, at) for word, table in shown.items()}
         cells.append({**dict(zip(count.attributes, labels, strict=True)), **numbers})
-    if as_json:
-        print_json({"attributes": list(count.attributes), "private": cube.private, "cells": cells})
-        return
-    grid = Table(title=f"{visible(cube.schema.name)}: {visible(marginal)}, with 95% intervals", title_justify="left")
-    for attribute in count.attributes:
-        grid.add_column(visible(attribute))
-    for word in shown:
-        grid.add_column(visible(word), justify="right")
-    for cell in cells[:rows]:
-        grid.add_row(*(visible(cell[a]) for a in count.attributes), *(_text(cell[word]) for word in shown))
-    console().print(grid)
-    if len(cells) > rows:
-        note(f"... and {len(cells) - rows:,} more cells: --rows shows more, --json all")
+
+    def text() -> None:
+        from rich.table import Table
+
+        title = f"{visible(cube.schema.name)}: {visible(marginal)}, with 95% intervals"
+        grid = Table(title=title, title_justify="left")
+        for attribute in count.attributes:
+            grid.add_column(visible(attribute))
+        for word in shown:
+            grid.add_column(visible(word), justify="right")
+        for cell in cells[:rows]:
+            grid.add_row(*(visible(cell[a]) for a in count.attributes), *(_text(cell[word]) for word in shown))
+        console().print(grid)
+        if len(cells) > rows:
+            note(f"... and {len(cells) - rows:,} more cells: --rows shows more, --json all")
+
+    print_about(
+        cube.private,
+        as_json=as_json,
+        document=lambda: {"attributes": list(count.attributes), "cells": cells},
+        text=text,
+    )
 
 
 def _number(table: Any, at: int) -> dict[str, float | None]:

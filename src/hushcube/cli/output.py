@@ -19,6 +19,27 @@ def print_json(document: Any) -> None:
     click.echo(json.dumps(document, ensure_ascii=False, allow_nan=False))
 
 
+def print_about(
+    private: bool | None, *, as_json: bool, document: Callable[[], dict[str, Any]], text: Callable[[], None]
+) -> None:
+    """Print what a verb has to say about one release, as a document or as text, under the release's stamp.
+
+    The stamp of a seeded release is part of the output itself, so that it stays with a redirected one; where that does
+    not go to a terminal, it is repeated on standard error. `private` is None for a release that does not say.
+    """
+    from hushcube.release.stamp import NOT_PRIVATE, stamp
+
+    if private is False:
+        if as_json or not sys.stdout.isatty():
+            note(NOT_PRIVATE)
+        if not as_json:
+            click.echo(NOT_PRIVATE)
+    if as_json:
+        print_json({**document(), **stamp(private=private)})
+    else:
+        text()
+
+
 def note(text: str) -> None:
     """A remark on standard error."""
     click.echo(text, err=True)

@@ -9,7 +9,7 @@ import click
 
 from hushcube.cli.face_options import face_options, read_face, take, time_limit
 from hushcube.cli.options import as_json
-from hushcube.cli.output import note, number, print_json, progress_bar
+from hushcube.cli.output import number, print_about, progress_bar
 
 
 @click.command("recover")
@@ -39,15 +39,20 @@ def command(folder: str, out: str | None, as_json: bool, **options: Any) -> None
     value = read_face(given, release.schema)
     with progress_bar() as progress:
         published = recover(folder, value, out=out, time_limit=limit, progress=progress)
-    if not published.private:
-        note("NOT PRIVATE: the noise of this release came from a seed.")
     face = published.face(value.name)
     place = out or folder
-    if as_json:
-        print_json({"out": place, "face": face.name, "private": published.private, **face.description})
-        return
-    click.echo(f"added the face {face.name} to {place}: {describe(face.description['report'])}")
-    click.echo(f"look at it with: hushcube show {place} --face {face.name}  |  check it with: hushcube verify {place}")
+
+    def text() -> None:
+        click.echo(f"added the face {face.name} to {place}: {describe(face.description['report'])}")
+        shown, checked = f"hushcube show {place} --face {face.name}", f"hushcube verify {place}"
+        click.echo(f"look at it with: {shown}  |  check it with: {checked}")
+
+    print_about(
+        published.private,
+        as_json=as_json,
+        document=lambda: {"out": place, "face": face.name, **face.description},
+        text=text,
+    )
 
 
 def describe(report: dict[str, Any]) -> str:

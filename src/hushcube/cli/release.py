@@ -10,7 +10,7 @@ from click.core import ParameterSource
 
 from hushcube.cli.face_options import face_options, read_face, refuse_without_face, take, time_limit
 from hushcube.cli.options import as_json, make_comparison, make_cube, measuring, planning
-from hushcube.cli.output import note, number, print_json, progress_bar
+from hushcube.cli.output import note, number, print_about, progress_bar
 from hushcube.cli.recover import describe
 from hushcube.errors import BadInput, HushcubeError, PlanError
 
@@ -84,8 +84,6 @@ def command(
             made = release_cube(
                 cube, data, out=out, query=query, engine=engine, seed=seed, progress=progress, tell_owner=note
             )
-        if not made.private:
-            note("NOT PRIVATE: the noise came from --seed. Do not publish this release.")
         from hushcube.cli.cubes import report
 
         report(made, out, as_json=as_json)
@@ -110,29 +108,30 @@ def command(
             if Path(out).exists():
                 note(f"the unbiased release is published in {out}; its face can be added with: hushcube recover {out}")
             raise
-    if not published.private:
-        note("NOT PRIVATE: the noise came from --seed. Do not publish this release.")
-    if as_json:
-        print_json(
-            {
-                "out": out,
-                "tables": len(published),
-                "cells": published.cells,
-                "strategy": plan.strategy,
-                "privacy": plan.privacy.to_dict(),
-                "plan_digest": published.plan.digest,
-                "private": published.private,
-                "faces": {name: shown.description for name, shown in published.faces.items()},
-                **{key: told for key, told in published.plan.details.items() if key == "adaptive"},
-            }
-        )
-    else:
+
+    def say() -> None:
         click.echo(f"published {len(published):,} tables ({published.cells:,} cells) in {out}: {plan.privacy}")
         for name, shown in published.faces.items():
             click.echo(f"and the face {name}: {describe(shown.description['report'])}")
         if told := published.plan.details.get("adaptive"):
             click.echo(f"{told['method']}: {spending(told)}")
         click.echo(f"look at them with: hushcube show {out}")
+
+    print_about(
+        published.private,
+        as_json=as_json,
+        document=lambda: {
+            "out": out,
+            "tables": len(published),
+            "cells": published.cells,
+            "strategy": plan.strategy,
+            "privacy": plan.privacy.to_dict(),
+            "plan_digest": published.plan.digest,
+            "faces": {name: shown.description for name, shown in published.faces.items()},
+            **{key: told for key, told in published.plan.details.items() if key == "adaptive"},
+        },
+        text=say,
+    )
 
 
 def spending(told: dict[str, Any]) -> str:

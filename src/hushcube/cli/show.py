@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hushcube.cli.options import as_json
-from hushcube.cli.output import console, note, number, print_json, visible
+from hushcube.cli.output import console, note, number, print_about, visible
 from hushcube.errors import QueryError
 
 if TYPE_CHECKING:
@@ -62,8 +62,6 @@ def command(
         show_cube(open_cube(Path(folder), verify=not no_verify), marginal, _conditions(where), rows, as_json=as_json)
         return
     release = open_release(folder, verify=not no_verify)
-    if not release.private:
-        note("NOT PRIVATE: the noise of this release came from a seed.")
     if marginal is None:
         if where or as_sum:
             raise QueryError("marginal", "is not given", "name a table, for example `hushcube show FOLDER age*sex`")
@@ -75,18 +73,18 @@ def command(
             raise QueryError("--face", "a sum has an interval on the unbiased face only", "leave --face or --sum out")
         _show_sum(release, marginal, conditions, as_json=as_json)
         return
-    table = release.table(marginal, conditions, face=face or UNBIASED)
-    if as_json:
-        print_json(
-            {
-                "attributes": list(table.attributes),
-                "face": face or UNBIASED,
-                "private": release.private,
-                "cells": list(_cells(table, intervals=face in (None, UNBIASED))),
-            }
-        )
-    else:
-        show_table(table, release.schema.name, rows, face=face or UNBIASED)
+    shown = face or UNBIASED
+    table = release.table(marginal, conditions, face=shown)
+    print_about(
+        release.private,
+        as_json=as_json,
+        document=lambda: {
+            "attributes": list(table.attributes),
+            "face": shown,
+            "cells": list(_cells(table, intervals=shown == UNBIASED)),
+        },
+        text=lambda: show_table(table, release.schema.name, rows, face=shown),
+    )
 
 
 def _conditions(where: tuple[str, ...]) -> dict[str, list[str]]:
@@ -153,26 +151,23 @@ def _bar(value: float, margin: float, largest: float, width: int = 30) -> str:
 
 def _show_sum(release: Release, marginal: str, conditions: dict[str, list[str]], *, as_json: bool) -> None:
     estimate = release.estimate(marginal, conditions)
-    if as_json:
-        print_json(
-            {
-                "value": estimate.value,
-                "std_error": estimate.std_error,
-                "low_95": estimate.low,
-                "high_95": estimate.high,
-                "private": release.private,
-            }
-        )
-    else:
-        click.echo(
+    print_about(
+        release.private,
+        as_json=as_json,
+        document=lambda: {
+            "value": estimate.value,
+            "std_error": estimate.std_error,
+            "low_95": estimate.low,
+            "high_95": estimate.high,
+        },
+        text=lambda: click.echo(
             f"{number(estimate.value)} ± {number(estimate.margin)}  "
             f"(95%: {number(estimate.low)} to {number(estimate.high)})"
-        )
+        ),
+    )
 
 
 def _show_contents(release: Release, rows: int, face: str | None, *, as_json: bool) -> None:
-    from rich.table import Table
-
     from hushcube.plan.summary import table_errors
 
     plan = release.plan
@@ -191,27 +186,32 @@ def _show_contents(release: Release, rows: int, face: str | None, *, as_json: bo
         for name in faces
         for t in table_errors(plan, published=True)
     ]
-    if as_json:
-        print_json(
-            {
-                "name": release.schema.name,
-                "privacy": plan.privacy.to_dict(),
-                "private": release.private,
-                "faces": {name: shown.description for name, shown in release.faces.items()},
-                "tables": listed,
-            }
-        )
-        return
-    title = f"{visible(release.schema.name)}: {len(release):,} tables, {plan.privacy}"
-    grid = Table(title=title, title_justify="left")
-    grid.add_column("table")
-    if len(faces) > 1:
-        grid.add_column("face")
-    grid.add_column("cells", justify="right")
-    grid.add_column("standard error", justify="right")
-    for entry in listed[:rows]:
-        shown = [entry["face"]] if len(faces) > 1 else []
-        grid.add_row(visible(entry["table"]), *shown, f"{entry['cells']:,}", number(entry["std_error"]))
-    console().print(grid)
-    if len(listed) > rows:
-        note(f"... and {len(listed) - rows:,} more tables: --rows shows more, --json all")
+
+    def text() -> None:
+        from rich.table import Table
+
+        title = f"{visible(release.schema.name)}: {len(release):,} tables, {plan.privacy}"
+        grid = Table(title=title, title_justify="left")
+        grid.add_column("table")
+        if len(faces) > 1:
+            grid.add_column("face")
+        grid.add_column("cells", justify="right")
+        grid.add_column("standard error", justify="right")
+        for entry in listed[:rows]:
+            shown = [entry["face"]] if len(faces) > 1 else []
+            grid.add_row(visible(entry["table"]), *shown, f"{entry['cells']:,}", number(entry["std_error"]))
+        console().print(grid)
+        if len(listed) > rows:
+            note(f"... and {len(listed) - rows:,} more tables: --rows shows more, --json all")
+
+    print_about(
+        release.private,
+        as_json=as_json,
+        document=lambda: {
+            "name": release.schema.name,
+            "privacy": plan.privacy.to_dict(),
+            "faces": {name: shown.description for name, shown in release.faces.items()},
+            "tables": listed,
+        },
+        text=text,
+    )

@@ -8,7 +8,7 @@ import click
 
 from hushcube.cli.face_options import face_knobs, read_face, take, time_limit
 from hushcube.cli.options import as_json, new_file
-from hushcube.cli.output import note, number, print_json, progress_bar
+from hushcube.cli.output import number, print_about, progress_bar
 from hushcube.errors import BadInput, OutputError
 
 
@@ -43,14 +43,18 @@ def command(folder: str, rows: str, out: str | None, as_json: bool, **options: A
     value = read_face(given, release.schema, kind="integral", rows=_rows(rows))
     with progress_bar() as progress:
         people = synthesize(release, value, out=target, time_limit=limit, progress=progress)
-    if not release.private:
-        note("NOT PRIVATE: the noise of this release came from a seed.")
-    if as_json:
-        print_json({"out": out, "rows": len(people.codes), "private": release.private, "report": people.report})
-        return
-    click.echo(f"wrote {len(people.codes):,} synthetic people to {out}; they are made up and stand for nobody")
-    if "rms_from_rounding" in people.report:
-        click.echo(f"their tables are {number(people.report['rms_from_rounding'])} people a cell from the wanted ones")
+
+    def text() -> None:
+        click.echo(f"wrote {len(people.codes):,} synthetic people to {out}; they are made up and stand for nobody")
+        if (distance := people.report.get("rms_from_rounding")) is not None:
+            click.echo(f"their tables are {number(distance)} people a cell from the wanted ones")
+
+    print_about(
+        people.private,
+        as_json=as_json,
+        document=lambda: {"out": out, "rows": len(people.codes), "report": people.report},
+        text=text,
+    )
 
 
 def _rows(text: str) -> int | None:

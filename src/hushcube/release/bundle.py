@@ -44,6 +44,7 @@ from hushcube.release.manifest import (
 from hushcube.release.output import all_or_nothing, check_output
 from hushcube.release.people import read_people, write_people
 from hushcube.release.release import Release
+from hushcube.release.stamp import file_stamp
 from hushcube.release.statement import privacy_statement
 from hushcube.release.tables import read_table, write_tables
 
@@ -56,12 +57,12 @@ def write(release: Release, folder: Path, *, progress: Progress | None = None) -
     check_output(folder)
     tell = progress or (lambda _stage, _share: None)
     with all_or_nothing(folder) as work:
-        tables = write_tables(release.plan, release.source, work, tell)
+        tables = write_tables(release.plan, release.source, work, tell, private=release.private)
         _write_measurement(release.source.measurement(), work / MEASUREMENTS)
         (work / "plan.json").write_text(release.plan.to_json(), encoding="utf-8")
         (work / "schema.yaml").write_text(release.schema.to_yaml(), encoding="utf-8")
         for face in release.faces.values():
-            tables += _write_face(release.plan, face, work, tell)
+            tables += _write_face(release, face, work, tell)
         _seal(release, tables, work)
 
 
@@ -76,14 +77,15 @@ def add_face(folder: Path, face: PublishedFace, *, out: Path | None = None, prog
             if not name.startswith(own) and name != "PRIVACY.md":
                 _link(folder / name, work / name)
         entries = [entry for entry in read_manifest(folder)["tables"] if entry["face"] != face.name]
-        entries += _write_face(release.plan, face, work, progress or (lambda _stage, _share: None))
+        entries += _write_face(release, face, work, progress or (lambda _stage, _share: None))
         _seal(release, entries, work)
 
 
-def _write_face(plan: Plan, face: PublishedFace, work: Path, progress: Progress) -> list[dict[str, Any]]:
-    entries = write_tables(plan, face.source, work, progress, face=face.name)
+def _write_face(release: Release, face: PublishedFace, work: Path, progress: Progress) -> list[dict[str, Any]]:
+    plan, private = release.plan, release.private
+    entries = write_tables(plan, face.source, work, progress, face=face.name, private=private)
     if face.read_people is not None:
-        write_people(face.read_people(), plan.schema, work / people_file(face.name))
+        write_people(face.read_people(), plan.schema, work / people_file(face.name), private=private)
     return entries
 
 
@@ -205,7 +207,7 @@ def _write_measurement(measurement: Measurement, path: Path) -> None:
     import pyarrow.parquet as pq
 
     path.parent.mkdir()
-    schema = pa.schema([("value", pa.int64())])
+    schema = pa.schema([("value", pa.int64())], metadata=file_stamp(private=measurement.private))
     with pq.ParquetWriter(
         path, schema, compression="zstd", use_dictionary=False, column_encoding="DELTA_BINARY_PACKED"
     ) as writer:

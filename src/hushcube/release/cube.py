@@ -14,6 +14,7 @@ from hushcube.model.table import NoisyTable
 from hushcube.plan.cube import Asked, CubePlan
 from hushcube.release.ratio import ratio_interval
 from hushcube.release.release import Release, Where
+from hushcube.release.stamp import mark
 
 Floats = NDArray[np.float64]
 
@@ -30,13 +31,18 @@ class AverageTable:
     high: Floats
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class CubeRelease:
     """The releases of the counts and of each measure's integers; what people read is made of them."""
 
     plan: CubePlan
     count: Release
     sums: Mapping[str, Release]
+
+    def __repr__(self) -> str:
+        words = ", ".join(["count", *map(str, self.plan.asked)])
+        guarantee = f"{self.plan.privacy}{mark(self.private)}"
+        return f"CubeRelease({self.schema.name!r}: {len(self.count):,} tables of {words}, {guarantee})"
 
     @property
     def schema(self) -> Schema:
@@ -45,8 +51,8 @@ class CubeRelease:
 
     @property
     def private(self) -> bool:
-        """Whether the noise was real."""
-        return self.count.private
+        """Whether all noise was real."""
+        return all(part.private for part in (self.count, *self.sums.values()))
 
     def table(
         self, marginal: str | Sequence[str], what: str = "count", where: Where | None = None

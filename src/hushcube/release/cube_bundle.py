@@ -29,6 +29,7 @@ from hushcube.release.bundle import open_bundle, write
 from hushcube.release.cube import AverageTable, CubeRelease
 from hushcube.release.manifest import damaged, inside, read_manifest, sha256
 from hushcube.release.output import all_or_nothing, check_output
+from hushcube.release.stamp import file_stamp, stamp
 from hushcube.release.statement import cube_statement
 
 Progress = Callable[[str, float], None]
@@ -53,7 +54,7 @@ def write_cube(release: CubeRelease, folder: Path, *, progress: Progress | None 
         manifest = {
             "format": FORMAT,
             "cube": [str(asked) for asked in plan.asked],
-            "private": release.private,
+            **stamp(private=release.private),
             "privacy": plan.privacy.to_dict(),
             "parts": {COUNT: f"parts/{COUNT}", **{name: f"parts/{i:02}" for i, name in enumerate(plan.sums, 1)}},
             "checksums": {path.relative_to(work).as_posix(): sha256(path) for path in files},
@@ -90,7 +91,8 @@ def _write_table(release: CubeRelease, marginal: Marginal, work: Path, number: i
     safe = re.sub(r"[^A-Za-z0-9_-]+", "_", "-".join(names))[:60] or "total"
     file = f"tables/{number:04}-{safe}.parquet"
     table = cube_table(release, marginal)
-    pq.write_table(table, work / file, compression="zstd")
+    stamped = table.replace_schema_metadata(file_stamp(private=release.private))
+    pq.write_table(stamped, work / file, compression="zstd")
     return {"attributes": names, "file": file, "cells": table.num_rows}
 
 
@@ -114,6 +116,8 @@ def open_cube(folder: Path, *, verify: bool = True) -> CubeRelease:
         told = [str(asked) for asked in plan.asked], plan.privacy.to_dict(), list(plan.sums)
         if (manifest["cube"], manifest["privacy"], list(parts)) != told:
             raise ValueError
+        if any(part.private is not manifest["private"] for part in (count, *parts.values())):
+            raise damaged("manifest.json", "does not say of its noise what the parts say")
         if {COUNT: count.plan.digest, **{n: r.plan.digest for n, r in parts.items()}} != plan.digests:
             raise ValueError
     except (OSError, KeyError, TypeError, ValueError, AttributeError, RecursionError):

@@ -11,7 +11,7 @@ from hushcube.errors import BundleError
 from hushcube.model.marginal import Marginal
 from hushcube.plan.plan import Plan
 from hushcube.release.release import Release
-from hushcube.release.statement import NOT_PRIVATE
+from hushcube.release.stamp import stamp
 
 FORMAT: Final = 2
 _READABLE: Final = (1, 2)
@@ -28,8 +28,7 @@ def make_manifest(release: Release, tables: list[dict[str, Any]], work: Path) ->
     return {
         "format": FORMAT,
         "hushcube": __version__,
-        "private": release.private,
-        **({} if release.private else {"warning": NOT_PRIVATE}),
+        **stamp(private=release.private),
         **plan_fields(plan),
         "faces": {name: face.description for name, face in release.faces.items()},
         "checksums": {path.relative_to(work).as_posix(): sha256(path) for path in files},

@@ -13,20 +13,22 @@ from numpy.typing import NDArray
 
 from hushcube.errors import BundleError, OutputError
 from hushcube.model.schema import Schema
+from hushcube.release.stamp import file_stamp
 
 Codes = NDArray[np.integer]
 SUFFIXES: Final = (".parquet", ".csv")
 
 
-def write_people(codes: Codes, schema: Schema, path: Path) -> None:
-    """Write people as Parquet or CSV, by the file's suffix."""
+def write_people(codes: Codes, schema: Schema, path: Path, *, private: bool) -> None:
+    """Write people as Parquet or CSV, by the file's suffix; Parquet has room for the stamp of a seeded release."""
     table = pa.table(
         {
             attribute.name: pa.DictionaryArray.from_arrays(
                 np.ascontiguousarray(codes[:, i]).astype(np.int32), pa.array(attribute.labels, pa.string())
             )
             for i, attribute in enumerate(schema.attributes)
-        }
+        },
+        metadata=file_stamp(private=private),
     )
     if path.suffix == ".parquet":
         pq.write_table(table, path, compression="zstd")

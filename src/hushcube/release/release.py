@@ -25,6 +25,7 @@ from hushcube.recover.faces.value import UNBIASED
 from hushcube.recover.recovery import recover
 from hushcube.release.faces import FormsFromCells, PublishedFace
 from hushcube.release.levels import attributes_of, moved, rolled_up
+from hushcube.release.stamp import mark
 from hushcube.release.tables import Values
 
 Floats = NDArray[np.float64]
@@ -77,7 +78,7 @@ class Estimate:
         return self.value + self.margin
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Release:
     """What was published: `table("age*sex")` gives a table, `estimate(...)` a sum of cells with its interval."""
 
@@ -86,6 +87,10 @@ class Release:
     private: bool
     faces: Mapping[str, PublishedFace] = field(default_factory=dict)
     """Other faces of the same measurement, by their names."""
+
+    def __repr__(self) -> str:
+        faces = "".join(f" and {name}" for name in self.faces)
+        return f"Release({self.schema.name!r}: {len(self):,} tables{faces}, {self.plan.privacy}{mark(self.private)})"
 
     @property
     def schema(self) -> Schema:

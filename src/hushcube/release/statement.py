@@ -11,6 +11,7 @@ from hushcube.model.unit import Unit
 from hushcube.plan.cube import CubePlan
 from hushcube.plan.plan import Plan
 from hushcube.release.faces import PublishedFace
+from hushcube.release.stamp import NOT_PRIVATE
 
 _PROMISES: Final = {
     "consistent": "holds the nearest tables that add up; cells can be negative or fractional.",
@@ -18,7 +19,6 @@ _PROMISES: Final = {
     "face-valid": "holds whole numbers that add up, without negative cells: the counts of synthetic people "
     "(`people.parquet`), who are made up and stand for nobody.",
 }
-NOT_PRIVATE = "NOT PRIVATE: the noise came from a seed. This release is for experiments and protects nobody."
 
 
 def privacy_statement(plan: Plan, *, private: bool, faces: Iterable[PublishedFace] = ()) -> str:

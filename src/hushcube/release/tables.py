@@ -22,6 +22,7 @@ from hushcube.plan.kinds import LatticePlan
 from hushcube.plan.kinds.lattice_errors import is_uneven
 from hushcube.plan.plan import Plan
 from hushcube.recover.faces.value import NAMES, UNBIASED
+from hushcube.release.stamp import file_stamp
 
 Floats = NDArray[np.float64]
 Entry = dict[str, Any]
@@ -50,7 +51,13 @@ def published_tables(plan: Plan) -> Family:
 
 
 def write_tables(
-    plan: Plan, source: Values, folder: Path, progress: Callable[[str, float], None], *, face: str = UNBIASED
+    plan: Plan,
+    source: Values,
+    folder: Path,
+    progress: Callable[[str, float], None],
+    *,
+    face: str = UNBIASED,
+    private: bool,
 ) -> list[Entry]:
     """Write all tables of a face below `folder`; returns their entries for the manifest."""
     family = published_tables(plan)
@@ -58,7 +65,8 @@ def write_tables(
     (folder / place).mkdir(parents=True)
     done, total = 0.0, float(family.cells.sum())
     whole = face == NAMES["integral"]
-    with (_OneFileEach if len(family) <= MOST_FILES else _Packs)(plan.schema, folder, place) as sink:
+    metadata = file_stamp(private=private)
+    with (_OneFileEach if len(family) <= MOST_FILES else _Packs)(plan.schema, folder, place, metadata) as sink:
         for batch in family.batches:
             for part in batch.parts(_CHUNK):
                 rows = batch.rows[part]
@@ -68,7 +76,11 @@ def write_tables(
                 progress("writing", min(done / total, 1.0))
         entries = sink.entries
     for form in plan.workload.forms:
-        entries.append(_write_form(plan, _typed(source.form(form), whole), form, folder, place, len(entries)))
+        name = f"{place}/{len(entries):04d}-{_slug(form.word)}.parquet"
+        table = _form_table(plan, _typed(source.form(form), whole), form, metadata)
+        pq.write_table(table, folder / name, compression="zstd")
+        names = [plan.schema.names[i] for i in form.marginal]
+        entries.append({"attributes": names, "form": form.word, "file": name, "cells": form.cells})
     return [{**entry, "face": face} for entry in entries]
 
 
@@ -77,17 +89,14 @@ def _typed(values: Floats, whole: bool) -> NDArray[Any]:
     return np.rint(values).astype(np.int64) if whole and (values == np.rint(values)).all() else values
 
 
-def _write_form(plan: Plan, values: NDArray[Any], form: Form, folder: Path, place: str, number: int) -> Entry:
-    """One file for a form: its axes as labelled columns, then value and std_error."""
-    name = f"{place}/{number:04d}-{_slug(form.word)}.parquet"
+def _form_table(plan: Plan, values: NDArray[Any], form: Form, metadata: dict[str, str]) -> pa.Table:
+    """A form: its axes as labelled columns, then value and std_error."""
     columns: dict[str, Any] = {
         axis: pa.DictionaryArray.from_arrays(positions(form.shape, at), pa.array(list(labels), pa.string()))
         for at, (axis, labels) in enumerate(zip(form.axes, form.labels, strict=True))
     }
     columns |= number_columns(values, np.sqrt(error.form_variances(plan, form, exact=True)), taken=columns)
-    pq.write_table(pa.table(columns), folder / name, compression="zstd")
-    names = [plan.schema.names[i] for i in form.marginal]
-    return {"attributes": names, "form": form.word, "file": name, "cells": form.cells}
+    return pa.table(columns, metadata=metadata)
 
 
 def _slug(word: str) -> str:
@@ -125,11 +134,12 @@ def read_table(path: Path, attributes: list[str], offset: int | None, cells: int
 class _OneFileEach:
     """tables/0003-age-sex.parquet with the columns age, sex, value, std_error."""
 
-    def __init__(self, schema: Schema, folder: Path, place: str) -> None:
+    def __init__(self, schema: Schema, folder: Path, place: str, metadata: dict[str, str]) -> None:
         self.entries: list[Entry] = []
         self._schema = schema
         self._folder = folder
         self._place = place
+        self._metadata = metadata
 
     def __enter__(self) -> _OneFileEach:
         return self
@@ -146,18 +156,19 @@ class _OneFileEach:
                 for axis, i in enumerate(marginal)
             }
             columns |= number_columns(table, errors, taken=columns)
-            pq.write_table(pa.table(columns), self._folder / name, compression="zstd")
+            pq.write_table(pa.table(columns, metadata=self._metadata), self._folder / name, compression="zstd")
             self.entries.append(_entry(self._schema, marginal, name))
 
 
 class _Packs:
     """tables/3-way.parquet with the columns attribute_1, label_1, ..., value, std_error; a table is a run of rows."""
 
-    def __init__(self, schema: Schema, folder: Path, place: str) -> None:
+    def __init__(self, schema: Schema, folder: Path, place: str, metadata: dict[str, str]) -> None:
         self.entries: list[Entry] = []
         self._schema = schema
         self._folder = folder
         self._place = place
+        self._metadata = metadata
         self._writer: pq.ParquetWriter | None = None
         self._order = -1
         self._row = 0
@@ -182,7 +193,7 @@ class _Packs:
             columns[f"attribute_{axis + 1}"] = pa.DictionaryArray.from_arrays(attributes.astype(np.int16), self._names)
             columns[f"label_{axis + 1}"] = pa.DictionaryArray.from_arrays(labels, self._labels)
         columns |= number_columns(values, std_errors, taken={})
-        table = pa.table(columns)
+        table = pa.table(columns, metadata=self._metadata)
         if order != self._order:
             if self._writer is not None:
                 self._writer.close()

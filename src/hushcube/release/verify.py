@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -26,16 +27,20 @@ from hushcube.release.checks.verdict import Check, Findings, Verdict
 from hushcube.release.cube_bundle import cube_table, is_cube, open_cube
 from hushcube.release.manifest import MEASUREMENTS, inside, read_manifest
 from hushcube.release.release import RecoveredTables
+from hushcube.release.stamp import NOT_PRIVATE
 from hushcube.release.statement import cube_statement
 
 __all__ = ["Check", "Verdict", "verify"]
 
 
-def verify(folder: Path, progress: Progress | None = None) -> Verdict:
-    """Check everything that can be checked; raises BundleError where there is no manifest, so no release at all."""
+def verify(folder: Path, progress: Progress | None = None, *, allow_seeded: bool = False) -> Verdict:
+    """Check everything that can be checked; raises BundleError where there is no manifest, so no release at all.
+
+    Noise from a seed protects nobody, so that such a release fails unless it is expected (`allow_seeded`).
+    """
     tell = progress or (lambda _stage, _share: None)
     if _is_cube(folder):
-        return _verify_cube(folder, tell)
+        return _verify_cube(folder, tell, allow_seeded=allow_seeded)
     files = Findings("files", "the files are those of the manifest, and the manifest fits the plan")
     privacy = Findings("privacy", "the plan's cost is within its guarantee, and PRIVACY.md says so")
     try:
@@ -44,11 +49,14 @@ def verify(folder: Path, progress: Progress | None = None) -> Verdict:
         if problem.field != "manifest.json":  # there is none
             raise
         files.add(f"{problem.field}: {problem.problem}")
-        return Verdict((files.check(),))
+        return Verdict((files.check(),), None)
+    private = _flag(manifest)
     broken = check_checksums(folder, manifest, files, tell)
     opened = open_release(folder, manifest, broken, files, privacy)
+    if private is False and not allow_seeded:
+        privacy.add(NOT_PRIVATE)
     if opened is None:
-        return Verdict((files.check(), privacy.check()))
+        return Verdict((files.check(), privacy.check()), private)
     measurements = Findings("measurements", "the unbiased tables are what the plan recovers from the measurements")
     errors = Findings("errors", "standard errors are those that the plan predicts")
     labels = Findings("labels", "every table has all its cells, in schema order")
@@ -56,7 +64,13 @@ def verify(folder: Path, progress: Progress | None = None) -> Verdict:
     findings = [files, privacy, measurements, errors, labels]
     for face in opened.entries:
         findings += FaceChecks(opened, face, recovered, (labels, errors, measurements), tell).run()
-    return Verdict(tuple(finding.check() for finding in findings))
+    return Verdict(tuple(finding.check() for finding in findings), private)
+
+
+def _flag(manifest: dict[str, Any]) -> bool | None:
+    """What a manifest says about its noise, if it says anything."""
+    private = manifest.get("private")
+    return private if isinstance(private, bool) else None
 
 
 def _recovered(opened: Opened, measurements: Findings) -> RecoveredTables | None:
@@ -85,7 +99,7 @@ def _is_cube(folder: Path) -> bool:
         return False
 
 
-def _verify_cube(folder: Path, tell: Progress) -> Verdict:
+def _verify_cube(folder: Path, tell: Progress, *, allow_seeded: bool) -> Verdict:
     """The parts like any release, and what is made of them."""
     files = Findings("cube files", "the files are those of the manifest, and the parts are those of the cube")
     tables = Findings("cube tables", "counts, sums and averages are those of the parts")
@@ -95,7 +109,7 @@ def _verify_cube(folder: Path, tell: Progress) -> Verdict:
         cube = open_cube(folder, verify=False)
     except BundleError as problem:
         files.add(f"{problem.field}: {problem.problem}")
-        return Verdict((files.check(),))
+        return Verdict((files.check(),), _flag(manifest))
     statement = cube_statement(cube.plan, private=cube.private).encode()
     if "PRIVACY.md" not in broken and (folder / "PRIVACY.md").read_bytes() != statement:
         files.add("PRIVACY.md: is not the statement that the cube gives")
@@ -115,6 +129,6 @@ def _verify_cube(folder: Path, tell: Progress) -> Verdict:
             tables.add(f"{file}: does not hold the numbers of the parts")
     checks = [files.check(), tables.check()]
     for name, place in manifest["parts"].items():
-        part = verify(inside(folder, place), tell)
+        part = verify(inside(folder, place), tell, allow_seeded=allow_seeded)
         checks += [replace(check, name=f"{name}: {check.name}") for check in part.checks]
-    return Verdict(tuple(checks))
+    return Verdict(tuple(checks), cube.private)

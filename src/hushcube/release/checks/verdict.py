@@ -29,6 +29,8 @@ class Verdict:
     """All checks of one release."""
 
     checks: tuple[Check, ...]
+    private: bool | None
+    """False where the noise came from a seed; None where the manifest does not say."""
 
     @property
     def holds(self) -> bool:
