@@ -66,12 +66,18 @@ def compare(
     recovery: Recovery | None = None,
     options: Options = _DEFAULT,
     progress: Progress | None = None,
+    settle: bool = True,
 ) -> Comparison:
-    """Every applicable plan with its predicted error, and the best one; no data, no cost."""
+    """Every applicable plan with its predicted error, and the best one; no data, no cost.
+
+    With the strategy `auto`, a plan that is proven to be the best ends the comparison, unless it may not `settle`.
+    """
     rows = schema.rows_per_person(rows_per_person)
     privacy = Privacy.of(epsilon=epsilon, rho=rho, delta=delta, neighbours=neighbours, rows_per_person=rows)
     request = Request(_workload(workload, schema, queries), privacy, options)
-    return compare_plans(request, strategy=strategy, budgets=budgets, recovery=recovery, progress=progress)
+    return compare_plans(
+        request, strategy=strategy, budgets=budgets, recovery=recovery, progress=progress, settle=settle
+    )
 
 
 def plan(

@@ -9,7 +9,7 @@ import pytest
 from cli.desk import ASKED, BUDGET, SOURCES, listing
 from hushcube.cli import run
 
-PLAN_KEYS = {"schema", "privacy", "workload", "plans", "skipped", "chosen", "marginals"}
+PLAN_KEYS = {"schema", "privacy", "workload", "plans", "skipped", "lower_bound", "optimal", "chosen", "marginals"}
 CANDIDATE_KEYS = {
     "strategy",
     "budgets",

@@ -120,13 +120,12 @@ as_json = click.option(
 )
 
 
-def make_comparison(options: dict[str, Any], progress: Progress | None = None) -> Comparison:
+def make_comparison(options: dict[str, Any], progress: Progress | None = None, *, settle: bool = True) -> Comparison:
     """Plan as the shared options say."""
     from hushcube.api import compare
 
-    return compare(
-        **asked(options), epsilon=options["epsilon"], rho=options["rho"], delta=options["delta"], progress=progress
-    )
+    amounts = {name: options[name] for name in ("epsilon", "rho", "delta")}
+    return compare(**asked(options), **amounts, progress=progress, settle=settle)
 
 
 def make_cube(options: dict[str, Any], measures: Sequence[str], shares: str | None) -> CubePlan:

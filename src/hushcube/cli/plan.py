@@ -75,7 +75,7 @@ def command(
     budgets = None if what_if is None else read_budgets(what_if)
     with progress_bar() as progress:
         found = find_plan(options, targets, progress) if find else None
-        comparison = found.comparison if found else make_comparison(options, progress)
+        comparison = found.comparison if found else make_comparison(options, progress, settle=not charts)
         scenarios = () if budgets is None else other_budgets(comparison, budgets, options, progress)
     drawn = [(render(comparison, picture), picture) for picture in pictures]
     if target is not None:
@@ -135,6 +135,8 @@ def document(comparison: Comparison) -> dict[str, Any]:
         },
         "plans": [_summary(candidate) for candidate in comparison.candidates],
         "skipped": [{"strategy": name, "reason": reason} for name, reason in comparison.skipped.items()],
+        "lower_bound": comparison.least,
+        "optimal": comparison.is_optimal,
         "chosen": {**_key(chosen), "digest": chosen.digest, "details": dict(chosen.details)},
         "marginals": [
             {
@@ -203,8 +205,21 @@ def show_comparison(comparison: Comparison, *, to: Any = None) -> None:
             style="bold" if chosen in alike else None,
         )
     (to or console()).print(grid)
-    for name, reason in comparison.skipped.items():
+    if comparison.least is not None:
+        (to or console()).print(_distance(comparison), highlight=False)
+    skipped = {} if comparison.is_optimal else comparison.skipped
+    for name, reason in skipped.items():
         note(f"{name} was skipped: {reason}")
+
+
+def _distance(comparison: Comparison) -> str:
+    """How far the chosen plan is from the best possible one."""
+    from hushcube.plan.objective import objective_value
+
+    if comparison.is_optimal:
+        return "optimal: no plan of this kind can have less total variance"
+    least, reached = comparison.least or 0.0, objective_value(comparison.chosen)
+    return f"total variance at most {number(reached / least)} times the best possible" if least else ""
 
 
 def _merged(comparison: Comparison) -> list[list[Plan]]:

@@ -85,7 +85,8 @@ def find_budget(
             start = best if best < end else start
     if best == end:
         raise _unreachable(request, tried, goals)
-    comparison = compare(under(request, number(best)), strategy=strategy, budgets=budgets, recovery=recovery)
+    under_it = under(request, number(best))
+    comparison = compare(under_it, strategy=strategy, budgets=budgets, recovery=recovery, settle=False)
     names = {name for name, _, _ in tried}
     plans = [candidate.plan for candidate in comparison.candidates if candidate.plan.strategy in names]
     chosen = min((plan for plan in plans if all(goal.ratio(plan) <= 1 for goal in goals)), key=objective_value)

@@ -1,12 +1,17 @@
-"""Compare strategies and choose: plans are data-free, so looking at all of them costs no privacy."""
+"""Compare strategies and choose: plans are data-free, so looking at all of them costs no privacy.
+
+`auto` stops at a plan that is proven to be the best; the others could only be as good.           [plan/lower_bound.py]
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from hushcube.errors import BadInput, NotApplicable
+from hushcube.plan.lower_bound import least_total
 from hushcube.plan.objective import objective_value
 from hushcube.plan.plan import BUDGETS, RECOVERIES, Budgets, Plan, Recovery
 from hushcube.plan.request import Request
@@ -15,6 +20,8 @@ from hushcube.plan.strategies.adaptive import ADAPTIVE, NOT_PRIVATE, STOPPING
 
 Variant = tuple[str, Budgets, Recovery]
 """A strategy, how it divides the budget, and how tables are recovered."""
+_NEGLIGIBLE: Final = 1e-6
+"""A plan this near the bound is the best: budgets are rounded, and the bound allows for noise as narrow as any."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +39,13 @@ class Comparison:
     candidates: tuple[Candidate, ...]
     chosen: Plan
     skipped: dict[str, str]
+    least: float | None = None
+    """No plan has a smaller objective; None where no bound is known."""
+
+    @property
+    def is_optimal(self) -> bool:
+        """Whether the chosen plan is proven to be the best."""
+        return self.least is not None and objective_value(self.chosen) <= self.least * (1 + _NEGLIGIBLE)
 
 
 def compare(
@@ -41,12 +55,15 @@ def compare(
     budgets: Budgets | None = None,
     recovery: Recovery | None = None,
     progress: Callable[[str, float], None] | None = None,
+    settle: bool = True,
 ) -> Comparison:
     """Plan with one strategy, with `auto` (the best by predicted error), or with `all` (every variant, best chosen).
 
     Unless told otherwise one strategy means optimal budgets and generalised least squares; `auto` tries both budgets.
+    It stops at a plan that is proven to be the best, unless it may not `settle`.
     """
     tried, skipped = variants(request, strategy=strategy, budgets=budgets, recovery=recovery)
+    least = least_total(request)
     candidates = []
     refused: dict[str, str] = {}
     for done, (name, rule, way) in enumerate(tried):
@@ -59,6 +76,8 @@ def compare(
             refused.setdefault(name, problem.reason)
             continue
         candidates.append(Candidate(plan, time.perf_counter() - start))
+        if settle and strategy == "auto" and Comparison((), plan, {}, least).is_optimal:
+            break
     planned = {candidate.plan.strategy for candidate in candidates}  # a strategy may refuse some of its variants
     skipped |= {name: reason for name, reason in refused.items() if name not in planned}
     if not candidates:
@@ -66,13 +85,16 @@ def compare(
     plans = [candidate.plan for candidate in candidates]
     eligible = [plan for plan in plans if ALL[plan.strategy].automatic] or plans
     chosen = eligible[0] if len(eligible) == 1 else min(eligible, key=objective_value)
-    return Comparison(tuple(candidates), chosen, skipped)
+    return Comparison(tuple(candidates), chosen, skipped, least)
 
 
 def variants(
     request: Request, *, strategy: str, budgets: Budgets | None, recovery: Recovery | None
 ) -> tuple[list[Variant], dict[str, str]]:
-    """What `compare` tries, fast strategies first, and the strategies that do not apply, with the reason."""
+    """What `compare` tries, and the strategies that do not apply, with the reason.
+
+    First comes what may be proven to be the best, then fast strategies.
+    """
     request.schema.check_unit(request.privacy.rows_per_person)
     _check("budgets", budgets, BUDGETS)
     _check("recovery", recovery, RECOVERIES)
@@ -80,6 +102,7 @@ def variants(
     names = [name for name, s in REGISTRY.items() if s.is_compared(request)] if several else [strategy]
     if strategy == "auto":
         names = [name for name in names if REGISTRY[name].automatic]
+        names.sort(key=lambda name: not REGISTRY[name].leads(request))
     if strategy in NOT_PRIVATE:
         fix = "use it in `hushcube evaluate`, or choose ireduct"
         raise BadInput("strategy", f"{strategy} is not private: it chooses noise by the exact counts", fix)

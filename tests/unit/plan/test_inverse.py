@@ -32,7 +32,7 @@ def meets(plan, targets):
 
 
 def met_at(request, at, targets, strategy="auto"):
-    candidates = compare_plans(under(request, number(at)), strategy=strategy).candidates
+    candidates = compare_plans(under(request, number(at)), strategy=strategy, settle=False).candidates
     return any(meets(candidate.plan, targets) for candidate in candidates)
 
 

@@ -25,6 +25,10 @@ class Residual(Strategy):
 
     name = "residual"
 
+    def leads(self, request: Request) -> bool:
+        """The optimum for Gaussian noise."""
+        return not request.privacy.is_pure
+
     def plan(self, request: Request, budgets: Budgets, recovery: Recovery) -> Plan:
         """One measured set for each residual space."""
         measured = with_dimension(request.spaces)

@@ -35,6 +35,10 @@ class Strategy(ABC):
         """Whether a comparison should look at the strategy at all."""
         return True
 
+    def leads(self, request: Request) -> bool:  # noqa: ARG002 - few are known to be the best
+        """Whether theory says that nothing is better: `auto` looks there first, and stops if it is proven."""
+        return False
+
     def is_compared(self, request: Request) -> bool:
         """The same, for levels too: where they are nested, most strategies need no mention."""
         return self.concerns(request) and (self.serves_levels or not request.schema.is_nested)
