@@ -15,7 +15,7 @@ from hushcube import errors
 from hushcube.cli.verbs import cli
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").glob("*.md"))]
 PAGES.append(ROOT / "src/hushcube/private/README.md")
 SHIPPED = [*(ROOT / "examples").rglob("*"), *(ROOT / "docs" / "pictures").iterdir()]
 TEXTS = [*PAGES, *(p for p in SHIPPED if p.is_file() and p.suffix != ".pyc")]
