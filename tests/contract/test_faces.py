@@ -2,10 +2,20 @@
 
 import math
 
-import numpy as np
 import pytest
 
-from helpers import LAWS, NEIGHBOURS, MemoryEngine, applicable, exact_table, make_plan, make_request, random_codes
+from face_promises import check_promise
+from helpers import (
+    LAWS,
+    NEIGHBOURS,
+    MemoryEngine,
+    all_tables,
+    applicable,
+    exact_table,
+    make_plan,
+    make_request,
+    random_codes,
+)
 from hushcube.model.facts import Facts
 from hushcube.plan.plan import RECOVERIES
 from hushcube.private.measure import measure
@@ -42,35 +52,6 @@ def measured(plan, people=PEOPLE, seed=3):
     return codes, measure(plan, MemoryEngine(codes), entropy=SeededEntropy(seed))
 
 
-def tables_of(plan, answers):
-    return {
-        tuple(row): table
-        for batch in plan.request.marginals.batches
-        for row, table in zip(batch.rows.tolist(), answers.tables(batch.rows, batch.shape), strict=True)
-    }
-
-
-def check_promise(plan, face, people):
-    """All tables add up; signs and whole numbers as promised; a public total is kept."""
-    tables = tables_of(plan, face.tables)
-    whole = face.value.kind == "integral"
-    totals = [float(table.sum()) for table in tables.values()]
-    slack = 0 if whole else 1e-6 * (1 + max(map(abs, totals)))
-    assert max(totals) - min(totals) <= slack
-    for A, a in tables.items():
-        for B, b in tables.items():
-            if set(B) < set(A):
-                summed = a.sum(axis=tuple(axis for axis, i in enumerate(A) if i not in B))
-                assert np.abs(summed - b).max(initial=0) <= slack
-    if face.value.kind != "consistent":
-        assert min(float(table.min()) for table in tables.values()) >= 0
-    if whole:
-        assert all((table == np.rint(table)).all() for table in tables.values())
-        assert len(face.people) == totals[0]
-    if plan.privacy.neighbours == "replace-one":
-        assert totals[0] == pytest.approx(people, rel=1e-7)
-
-
 @everywhere
 def test_every_face_keeps_its_promise(strategy, law, neighbours):
     request = make_request(SIZES, "<=2-way", neighbours=neighbours, **law)
@@ -99,7 +80,7 @@ def test_projections_never_move_away_from_the_truth(strategy, law, neighbours):
         truth = {A: exact_table(plan.schema, codes, A) for A in plan.request.marginals}
 
         def error(answers, truth=truth):
-            return sum(float(((t - truth[A]) ** 2).sum()) for A, t in tables_of(plan, answers).items())
+            return sum(float(((t - truth[A]) ** 2).sum()) for A, t in all_tables(plan, answers).items())
 
         before = error(Release.of(plan, found).source)
         for method in ("local", "full-table"):
@@ -119,7 +100,7 @@ def test_ranges_are_sums_of_the_cells_of_the_face(words, neighbours):
             check_promise(plan, face, len(codes))
             published = PublishedFace.of(face)
             for form in plan.workload.forms:
-                carrier = tables_of(plan, face.tables)[form.marginal]
+                carrier = all_tables(plan, face.tables)[form.marginal]
                 assert published.source.form(form) == pytest.approx(form.evaluate(carrier))
 
 
@@ -167,7 +148,7 @@ def test_public_facts_hold(value, neighbours):
         return
     face = make_face(plan, found, FaceValue(**{**vars(value), "facts": facts}), Clock())
     check_promise(plan, face, len(codes))
-    tables = tables_of(plan, face.tables)
+    tables = all_tables(plan, face.tables)
     slack = {"abs": 0 if value.kind == "integral" else 1e-6 * PEOPLE}
     assert tables[1, 3][0, 2] == pytest.approx(0, **slack)
     assert tables[0,][1] == pytest.approx(known[0], **slack)
@@ -179,7 +160,7 @@ def test_a_number_of_people_is_kept_and_proportions_stay():
     codes, found = measured(plan, people=1000)
     many = make_face(plan, found, FaceValue(rows=5000), Clock())
     assert len(many.people) == 5000
-    one = tables_of(plan, many.tables)[0,] / 5000
+    one = all_tables(plan, many.tables)[0,] / 5000
     assert one == pytest.approx(exact_table(plan.schema, codes, (0,)) / 1000, abs=0.05)
 
 

@@ -54,6 +54,8 @@ _FULL_TABLE_LEFT: Final = 1e-5
 """Of the predicted total variance: the squared distance from the exact projection at which the solvers are content."""
 _ENOUGH: Final = 1e-3
 """Of the predicted variance of the largest tables: how far whole numbers may be from the real ones they follow."""
+_NOBODY: Final = 1e-6
+"""Tables of fewer people hold rounding errors and nothing else."""
 _BOUND: Final = 0.05
 """The chance that a bound of Barak et al. fails."""
 
@@ -99,6 +101,8 @@ def check_face(plan: Plan, value: FaceValue, clock: Clock) -> None:
         barak.check(plan, _objective(plan, value), value.weights)
     if value.method == "shift" and not (isinstance(plan, LatticePlan) and plan.basis.name == "fourier"):
         raise NotApplicable("shift", "it needs noisy Fourier coefficients: plan with the strategy `fourier`")
+    if value.method == "shift" and any(n & (n - 1) for n in plan.schema.sizes):
+        raise NotApplicable("shift", "an attribute's size is not a power of two: codes without a value get people too")
     if isinstance(plan, MatrixPlan) and (value.norm != "l2" or value.kind == "consistent"):
         if value.kind != "consistent" or facts:
             problem = (
@@ -238,8 +242,9 @@ class _Maker:
         schema, facts = self.plan.schema, self.facts
         family = Target.of(self.plan, self.answers).largest
         wanted = [tables.tables(batch.rows, batch.shape) for batch in family.batches]
-        total = self._number(float(wanted[0][0].sum()))
-        scale = total / max(float(wanted[0][0].sum()), 1e-300)
+        found = float(wanted[0][0].sum())
+        total = self._number(found)
+        scale = total / found if found > _NOBODY else 0.0  # tables of nobody say nothing: people go anywhere
         wanted = [values * scale for values in wanted]
         start, classes = None, facts.classes()
         if any(of.any() for of in classes):

@@ -28,6 +28,7 @@ Cells that are impossible (`allowed` False) have x = x* = 0, and their g does no
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -57,6 +58,9 @@ _CHECK: Final = 10
 _AVERAGED: Final = 20
 _STALLED: Final = 0.01
 """Of the tolerance, where nothing else is said: f has stopped falling when it falls by less between two checks."""
+
+_NOTHING: Final = 1e-30
+"""Terms of a step's polynomial below this are rounding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +166,7 @@ class _Fit:
             slopes *= w
             slopes *= 2
             d = memory.direction(slopes)
-            if float(d @ slopes) >= 0:
+            if not float(d @ slopes) < 0:
                 memory.forget()
                 d = -slopes
             first, second = 2 * full.sums(w * d), full.sums(d * d)
@@ -189,19 +193,24 @@ class _Fit:
 
 
 def _best_step(a: Floats, r: Floats, first: Floats, second: Floats) -> float:
-    """The t > 0 where 1/2 sum a (r + t first + t² second)² is least; 0 where none is below."""
-    c = np.array(
-        [
-            (a * second) @ second / 2,
-            (a * first) @ second,
-            (a * first) @ first / 2 + (a * r) @ second,
-            (a * r) @ first,
-            0.0,
-        ]
-    )
+    """The t > 0 where 1/2 sum a (r + t first + t² second)² is least; 0 where none is below.
+
+    The polynomial is taken relative to its slope at 0, in units of the t where its first term as large appears: tables
+    of next to nobody have coefficients near the smallest numbers.
+    """
+    slope = -float((a * r) @ first)
+    if not slope > 0:
+        return 0.0
+    bends = (a * second) @ second / 2, (a * first) @ second, (a * first) @ first / 2 + (a * r) @ second
+    terms = {power: float(bend) / slope for power, bend in zip((3, 2, 1), bends, strict=True)}
+    unit = min(((1 / abs(term)) ** (1 / power) for power, term in terms.items() if term), default=0.0)
+    if not 0 < unit < math.inf:
+        return 0.0
+    scaled = [term * unit**power for power, term in terms.items()]
+    c = np.array([*(term if abs(term) > _NOTHING else 0.0 for term in scaled), -1.0, 0.0])
     roots = np.roots(np.polyder(c))
     real = roots.real[(np.abs(roots.imag) <= 1e-9 * np.abs(roots)) & (roots.real > 0)]
-    return float(min(real, key=lambda t: np.polyval(c, t), default=0.0))
+    return unit * float(min(real, key=lambda t: np.polyval(c, t), default=0.0))
 
 
 def _vector(tables: Answers, family: Family, full: FullTable) -> Floats:

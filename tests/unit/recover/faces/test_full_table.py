@@ -202,3 +202,28 @@ def test_the_memory_is_that_of_dense_quasi_newton_updates():
     np.testing.assert_allclose(memory.direction(g), -H @ g, rtol=1e-4, atol=1e-4)
     memory.forget()
     np.testing.assert_array_equal(memory.direction(g), -g)
+
+
+@pytest.mark.parametrize("size", [1e-30, 1e-100, 1e30])
+def test_the_memory_knows_steps_of_any_length(size):
+    """H does not change where all steps and all differences of gradients are scaled alike."""
+    rng = np.random.default_rng(1)
+    A = rng.normal(size=(6, 6))
+    A = A @ A.T + np.eye(6)
+    plain, scaled = Memory(6, 3), Memory(6, 3)
+    for s in rng.normal(size=(3, 6)):
+        plain.add(s, A @ s)
+        scaled.add(size * s, size * (A @ s))
+    g = rng.normal(size=6)
+    np.testing.assert_allclose(scaled.direction(size * g) / size, plain.direction(g), rtol=1e-4)
+
+
+@pytest.mark.parametrize("size", [1e-60, 1e-30, 1.0, 1e30])
+def test_the_best_step_does_not_depend_on_the_unit(size):
+    rng = np.random.default_rng(2)
+    a, r, first, second = np.ones(5), *rng.normal(size=(3, 5))
+    first = first if r @ first < 0 else -first
+    expected = full_table._best_step(a, r, first, second)
+    assert expected > 0
+    assert full_table._best_step(a, size * r, size * first, size * second) == pytest.approx(expected)
+    assert full_table._best_step(a, r, size * first, size**2 * second) == pytest.approx(expected / size)

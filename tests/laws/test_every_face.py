@@ -1,0 +1,118 @@
+"""Every face works on every release: tiny domains, hardly anybody in them, and every kind of plan."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from face_promises import check_promise
+from helpers import NEIGHBOURS, MemoryEngine, random_codes
+from hushcube.errors import HushcubeError, NotApplicable
+from hushcube.model.facts import Fact, Facts
+from hushcube.model.privacy import Privacy
+from hushcube.model.workload import Workload
+from hushcube.plan.adaptive.rule import Rule
+from hushcube.plan.options import Options
+from hushcube.plan.plan import BUDGETS, RECOVERIES
+from hushcube.plan.request import Request
+from hushcube.plan.strategies import ALL
+from hushcube.private.measure import carry_out
+from hushcube.private.noise import SeededEntropy
+from hushcube.recover.faces.clock import Clock
+from hushcube.recover.faces.face import check_face, make_face
+from hushcube.recover.faces.value import FaceValue
+from ranged import ordered_schema, random_queries
+
+NORMED = [
+    FaceValue(kind, norm=norm, weights=weights)
+    for kind in ("consistent", "nonnegative", "integral")
+    for norm in ("l1", "linf")
+    for weights in ("equal", "deviation")
+]
+FITTED = [
+    FaceValue("consistent"),
+    *(FaceValue(kind, method=method) for kind in ("nonnegative", "integral") for method in ("local", "full-table")),
+    FaceValue(rows=5),
+]
+BARAK = [
+    FaceValue(kind, method="barak", objective=objective, weights=weights)
+    for kind in ("nonnegative", "integral")
+    for objective in ("max-coefficient", "total-coefficient", "max-marginal", "total-marginal")
+    for weights in ("equal", "deviation")
+]
+SHIFTED = FaceValue("nonnegative", method="shift", probability=1 - 1e-12)
+
+SIZES = [(1,), (2,), (3,), (5,), (1, 1), (2, 1), (2, 2), (3, 2), (1, 2, 3)]
+WORDS = ["0-way", "1-way", "<=1-way", "cube", "prefix(a0)", "ranges(a0)"]
+LAWS = [
+    {"epsilon": "0.01"},
+    {"epsilon": "1"},
+    {"epsilon": "10"},
+    {"epsilon": "500"},
+    {"rho": "0.0001"},
+    {"rho": "1/2"},
+    {"rho": "500"},
+    {"epsilon": "1", "delta": "1e-6"},
+]
+
+
+@st.composite
+def releases(draw):
+    """A plan for a tiny domain, made by any strategy, and what it measured on at most a handful of people."""
+    sizes = draw(st.sampled_from(SIZES))
+    schema = ordered_schema(sizes)
+    words = draw(st.sampled_from(WORDS))
+    words = words if schema.sizes[0] > 1 or "(" not in words else "1-way"
+    queries = None
+    if draw(st.booleans()) and draw(st.booleans()):
+        queries = random_queries(schema, tuple(range(len(sizes))), rows=2, seed=draw(st.integers(0, 9)))
+    privacy = Privacy.of(
+        neighbours=draw(st.sampled_from(NEIGHBOURS)),
+        rows_per_person=draw(st.sampled_from([1, 1, 2])),
+        **draw(st.sampled_from(LAWS)),
+    )
+    options = Options(effort="low", rule=Rule.of(sanity_bound="2"))
+    request = Request(Workload.parse(words, schema, queries), privacy, options)
+    serving = [name for name, strategy in ALL.items() if strategy.refusal(request) is None]
+    name = draw(st.sampled_from(serving))
+    try:
+        plan = ALL[name].plan(request, draw(st.sampled_from(BUDGETS)), draw(st.sampled_from(RECOVERIES)))
+    except NotApplicable:
+        plan = ALL["identity"].plan(request, "optimal", "gls")
+    seed, people = draw(st.integers(0, 10**6)), draw(st.sampled_from([0, 0, 1, 1, 2, 5]))
+    codes = random_codes(sizes, people, seed)
+    return *carry_out(plan, MemoryEngine(codes, len(sizes)), entropy=SeededEntropy(seed)), people
+
+
+@st.composite
+def faces(draw):
+    """One of each family, and those that need no solver."""
+    return [draw(st.sampled_from(NORMED)), *FITTED, draw(st.sampled_from(BARAK)), SHIFTED]
+
+
+@settings(max_examples=40)
+@given(release=releases(), values=faces())
+def test_every_face_works_on_every_release(release, values):
+    plan, found, people = release
+    total = Facts(plan.schema, (Fact((), (), people),))
+    for value in (*values, FaceValue("nonnegative", method="local", facts=total), FaceValue(facts=total)):
+        try:
+            check_face(plan, value, Clock())
+        except HushcubeError:
+            assert value.method in ("barak", "shift") or value.norm != "l2", value
+            continue
+        check_promise(plan, make_face(plan, found, value, Clock()), people)
+
+
+@pytest.mark.parametrize("words", ["1-way", "<=1-way", "0-way"])
+def test_hardly_anybody_in_two_cells(words):
+    """Steps of the full table's fit are so short here that nothing of them was left in single precision."""
+    schema = ordered_schema((2,))
+    request = Request(Workload.parse(words, schema), Privacy.of(epsilon=10, neighbours="add-remove"))
+    plan = ALL["identity"].plan(request, "optimal", "gls")
+    for seed in range(10):
+        for people in (0, 1):
+            engine = MemoryEngine(np.zeros((people, 1), np.int64), 1)
+            _, found = carry_out(plan, engine, entropy=SeededEntropy(seed))
+            for value in (FaceValue("nonnegative"), FaceValue()):
+                check_promise(plan, make_face(plan, found, value, Clock()), people)
