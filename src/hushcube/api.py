@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushcube import interrupts
+from hushcube.durable import check_file, check_output, new_file
 from hushcube.errors import BadInput
 from hushcube.model.form import QueryTable
 from hushcube.model.privacy import Number, Privacy, exact_number
@@ -41,7 +42,6 @@ from hushcube.release.bundle import add_face, open_bundle, write
 from hushcube.release.cube import CubeRelease
 from hushcube.release.cube_bundle import open_cube, write_cube
 from hushcube.release.faces import PublishedFace
-from hushcube.release.output import check_output
 from hushcube.release.release import Release
 
 Progress = Callable[[str, float], None]
@@ -323,6 +323,8 @@ def synthesize(
     from hushcube.recover.faces.face import make_face
     from hushcube.release.people import write_people
 
+    if out is not None:
+        check_file(Path(out))
     opened = release if isinstance(release, Release) else open_bundle(Path(release))
     published = opened.faces.get(face.name)
     if published is not None and published.read_people is not None and face == _WHOLE:
@@ -333,7 +335,8 @@ def synthesize(
             raise BadInput("face", "has no people", "ask for the kind integral")
         people = SyntheticPeople(made.people, made.report, opened.private)
     if out is not None:
-        write_people(people.codes, opened.schema, Path(out), private=opened.private)
+        with new_file(Path(out)) as file:
+            write_people(people.codes, opened.schema, file, private=opened.private)
     return people
 
 

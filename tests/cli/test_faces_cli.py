@@ -154,6 +154,40 @@ def test_synthetic_people_are_those_of_the_face(desk, done, document):
     assert pyarrow.csv.read_csv("made.csv").num_rows == 37
 
 
+@pytest.mark.parametrize("name", ["made.parquet", "made.csv"])
+def test_synthetic_people_are_there_whole_or_not_at_all(desk, monkeypatch, capsys, name):
+    """A full disk, an interruption, and a file that someone else makes meanwhile."""
+    import hushcube.release.people as people
+
+    before = listing(desk)
+    write = people.write_people
+
+    def fail_with(problem):
+        def fail(codes, schema, path, *rest, **more):
+            write(codes, schema, path, *rest, **more)
+            path.write_bytes(path.read_bytes()[:100])
+            raise problem
+
+        return fail
+
+    for problem, code, words in (
+        (OSError(28, "x"), 1, f"writing {name!r} failed (no space left on device); nothing was published"),
+        (OSError(30, "x"), 2, f"{name!r} cannot be written (read-only file system); nothing was published"),
+        (KeyboardInterrupt(), 130, "interrupted"),
+    ):
+        monkeypatch.setattr(people, "write_people", fail_with(problem))
+        assert run(["synth", "published", "--out", name]) == code
+        assert words in capsys.readouterr().err and listing(desk) == before
+
+    def someone_else(codes, schema, path, *rest, **more):
+        Path(name).write_text("theirs")
+
+    monkeypatch.setattr(people, "write_people", someone_else)
+    assert run(["synth", "published", "--out", name]) == 2
+    assert f"another process made {name!r} meanwhile; nothing was published" in capsys.readouterr().err
+    assert Path(name).read_text() == "theirs"
+
+
 def test_synthetic_people_without_a_face(desk, done):
     done("synth", "published", "--out", "made.csv")
     names = pyarrow.csv.read_csv("made.csv").column_names

@@ -28,7 +28,7 @@ def command(out: str | None) -> None:
     from hushcube.api import compare, release
     from hushcube.cli.plan import show_comparison, show_marginals
     from hushcube.cli.show import show_table
-    from hushcube.release.output import check_output
+    from hushcube.durable import check_output
     from hushcube.samples import TITANIC, titanic
 
     folder = Path(out) if out is not None else _free_folder()

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from hushcube import interrupts
 from hushcube.cli.matrices import read_matrix
-from hushcube.errors import BadInput, OutputError
+from hushcube.errors import BadInput
 
 if TYPE_CHECKING:
     from hushcube.model.schema import Schema
@@ -185,30 +183,15 @@ def read_options(options: dict[str, Any], schema: Schema) -> Options:
 
 def new_file(path: str, option: str = "--out") -> Path:
     """A file that can be written and is not there yet, before any work is done for it."""
-    target = Path(path)
-    try:
-        target.lstat()
-    except FileNotFoundError:
-        if target.absolute().parent.is_dir():
-            return target
-    except (OSError, ValueError):
-        pass
-    raise OutputError(
-        option, "the file exists already, or cannot be made there", "choose a new file in an existing folder"
-    )
+    from hushcube.durable import check_file
+
+    check_file(Path(path), option)
+    return Path(path)
 
 
 def write_file(content: str | bytes, target: Path, option: str = "--out") -> None:
     """Write a file whole or not at all."""
-    partial = target.with_name(f".hushcube-partial-{os.getpid()}")
-    try:
-        try:
-            partial.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
-            with interrupts.irreversible():
-                partial.rename(target)
-        finally:
-            partial.unlink(missing_ok=True)
-    except OSError:
-        raise OutputError(
-            option, "the file cannot be written", "choose another place, or mend its permissions"
-        ) from None
+    from hushcube import durable
+
+    with durable.new_file(target, option) as file:
+        file.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)

@@ -29,7 +29,7 @@ def command(folder: str, out: str | None, as_json: bool, **options: Any) -> None
     hushcube recover published --face-value consistent --norm l1 --out published-l1
     """
     from hushcube.api import open_release, recover
-    from hushcube.release.output import check_output
+    from hushcube.durable import check_output
 
     given = take(options)
     limit = time_limit(given)

@@ -56,10 +56,10 @@ def command(
         --data people.csv --out published --face-value
     """
     from hushcube.api import release, release_cube
+    from hushcube.durable import check_output
     from hushcube.files import read_text
     from hushcube.plan.cube import CubePlan, is_cube_plan
     from hushcube.plan.plan import Plan
-    from hushcube.release.output import check_output
 
     if data is None and query is None:
         raise BadInput("--data", "is not given", "name the data, for example `--data people.parquet`")

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hushcube.durable import check_output, new_folder
 from hushcube.errors import BadInput, BundleError
 from hushcube.model.form import Form
 from hushcube.model.marginal import Marginal
@@ -41,7 +42,7 @@ from hushcube.release.manifest import (
     manifest_text,
     read_manifest,
 )
-from hushcube.release.output import all_or_nothing, check_output
+from hushcube.release.output import all_or_nothing
 from hushcube.release.people import read_people, write_people
 from hushcube.release.release import Release
 from hushcube.release.stamp import file_stamp
@@ -56,7 +57,7 @@ def write(release: Release, folder: Path, *, progress: Progress | None = None) -
     """Write a release to a new folder; an interruption leaves nothing behind."""
     check_output(folder)
     tell = progress or (lambda _stage, _share: None)
-    with all_or_nothing(folder) as work:
+    with new_folder(folder) as work:
         tables = write_tables(release.plan, release.source, work, tell, private=release.private)
         _write_measurement(release.source.measurement(), work / MEASUREMENTS)
         (work / "plan.json").write_text(release.plan.to_json(), encoding="utf-8")
@@ -72,7 +73,7 @@ def add_face(folder: Path, face: PublishedFace, *, out: Path | None = None, prog
     if out is not None:
         check_output(out)
     own = f"faces/{face.name}/"
-    with all_or_nothing(out or folder, replace=out is None) as work:
+    with all_or_nothing(folder) if out is None else new_folder(out) as work:
         for name in read_manifest(folder)["checksums"]:
             if not name.startswith(own) and name != "PRIVACY.md":
                 _link(folder / name, work / name)

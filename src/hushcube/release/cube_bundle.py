@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from hushcube.durable import check_output, new_folder
 from hushcube.errors import BadInput
 from hushcube.model.marginal import Marginal
 from hushcube.model.table import NoisyTable
@@ -28,7 +29,6 @@ from hushcube.plan.cube import COUNT, CubePlan
 from hushcube.release.bundle import open_bundle, write
 from hushcube.release.cube import AverageTable, CubeRelease
 from hushcube.release.manifest import damaged, inside, read_manifest, sha256
-from hushcube.release.output import all_or_nothing, check_output
 from hushcube.release.stamp import file_stamp, stamp
 from hushcube.release.statement import cube_statement
 
@@ -40,7 +40,7 @@ def write_cube(release: CubeRelease, folder: Path, *, progress: Progress | None 
     """Write a cube to a new folder; an interruption leaves nothing behind."""
     check_output(folder)
     plan = release.plan
-    with all_or_nothing(folder) as work:
+    with new_folder(folder) as work:
         (work / "parts").mkdir()
         write(release.count, work / "parts" / COUNT, progress=progress)
         for number, part in enumerate(release.sums.values(), 1):

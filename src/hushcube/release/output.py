@@ -10,51 +10,25 @@ from pathlib import Path
 from typing import Final
 
 from hushcube import interrupts
-from hushcube.errors import HushcubeError, OutputError
+from hushcube.errors import HushcubeError
 
 _PARTIAL: Final = ".hushcube-partial-"
 
 
-def check_output(folder: Path) -> None:
-    """Refuse a folder that exists or cannot be made, before anything is spent."""
-    try:
-        folder.lstat()
-    except FileNotFoundError:
-        pass
-    except (OSError, ValueError):
-        raise OutputError("out", "is not a name that a folder can have", "choose another name or place") from None
-    else:
-        raise OutputError("out", "the folder exists already", "choose a new one; releases are never overwritten")
-    parent = folder.absolute().parent
-    if not parent.is_dir():
-        raise OutputError("out", "its parent is not a folder", "create the parent folder first")
-    try:
-        with tempfile.TemporaryDirectory(dir=parent, prefix=_PARTIAL):
-            pass
-    except OSError:
-        raise OutputError(
-            "out", "the parent folder cannot be written", "choose another place, or mend its permissions"
-        ) from None
-
-
 @contextmanager
-def all_or_nothing(folder: Path, *, replace: bool = False) -> Iterator[Path]:
-    """A folder to work in, which takes its place when the work is done; with `replace`, the place of another."""
+def all_or_nothing(folder: Path) -> Iterator[Path]:
+    """A folder to work in, which takes the place of another when the work is done."""
     work = Path(tempfile.mkdtemp(dir=folder.absolute().parent, prefix=_PARTIAL))
     try:
         yield work
         work.chmod(0o755)
         with interrupts.irreversible():
-            if replace:
-                _exchange(folder, work)
-            else:
-                work.rename(folder)
+            _exchange(folder, work)
     except BaseException as problem:
         shutil.rmtree(work, ignore_errors=True)
         if isinstance(problem, OSError):
             reason = (problem.strerror or "input/output error").lower()
-            left = "the release is unchanged" if replace else "nothing was published"
-            raise HushcubeError(f"out: writing failed ({reason}); {left}. Fix: make room, then try again.") from None
+            raise HushcubeError(f"out: writing failed ({reason}); the release is unchanged. Fix: make room.") from None
         raise
 
 

@@ -1,0 +1,239 @@
+"""Files and folders that are there whole or not at all, whatever happens: a signal, an error, a power cut.
+
+What is new is written aside, in the folder that it is for, and forced to the disk. One rename then puts it in its
+place, never over anything that is there, and the folder is forced to the disk as well. A file is replaced by one rename
+too. A process locks what it writes aside, so that the next one can tell what a dead process left, and removes it.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from hushcube import interrupts
+from hushcube.errors import HushcubeError, OutputError
+
+_PARTIAL: Final = ".hushcube-partial-"
+_TAKEN: Final = (errno.EEXIST, errno.ENOTEMPTY)
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_REFUSED: Final = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP)
+_UNSUPPORTED: Final = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP)
+_RENAME_NOREPLACE: Final = 1
+_AT_FDCWD: Final = -100
+
+
+def check_output(folder: Path, field: str = "out") -> None:
+    """Refuse a folder that exists or cannot be made, before anything is spent."""
+    _check_new(folder, field, "folder", "choose a new one; releases are never overwritten")
+
+
+def check_file(file: Path, field: str = "out") -> None:
+    """Refuse a file that exists or cannot be made, before any work is done for it."""
+    _check_new(file, field, "file", "choose a new one; files are never overwritten")
+
+
+def _check_new(target: Path, field: str, kind: str, fix: str) -> None:
+    """Refuse what exists or cannot be made; what dead processes left beside it is removed."""
+    try:
+        target.lstat()
+    except FileNotFoundError:
+        pass
+    except (OSError, ValueError):
+        problem = f"cannot be made there: that is not a name that a {kind} can have"
+        raise OutputError(field, problem, "choose another name or place") from None
+    else:
+        raise OutputError(field, f"the {kind} exists already: {_shown(target)}", fix)
+    parent = target.absolute().parent
+    if not parent.is_dir():
+        problem = f"cannot be made there: {_shown(parent)} is not a folder"
+        raise OutputError(field, problem, "create the parent folder first")
+    check_writable(parent, field)
+
+
+def check_writable(folder: Path, field: str) -> None:
+    """Refuse a folder in which nothing can be made; what dead processes left in it is removed."""
+    sweep(folder)
+    try:
+        with interrupts.held():
+            probe = folder / f"{_PARTIAL}{secrets.token_hex(8)}"
+            probe.mkdir(0o700)
+            probe.rmdir()
+    except OSError as problem:
+        raise explained(field, folder, problem, "nothing was written") from None
+
+
+@contextmanager
+def new_folder(target: Path, field: str = "out") -> Iterator[Path]:
+    """A folder to work in, which takes its place when the work is done."""
+    with _new(target, field, "", lambda path: path.mkdir(0o700)) as work:
+        yield work
+        work.chmod(0o755)
+
+
+@contextmanager
+def new_file(target: Path, field: str = "out") -> Iterator[Path]:
+    """A file to write, with the suffix of its name, which takes its place when it is written."""
+    with _new(target, field, target.suffix, lambda path: path.touch(exist_ok=False)) as work:
+        yield work
+
+
+@contextmanager
+def _new(target: Path, field: str, suffix: str, make: Callable[[Path], None]) -> Iterator[Path]:
+    try:
+        with _aside(target, suffix, make) as work:
+            yield work
+            _put(work, target, field, _rename)
+    except OSError as problem:
+        raise explained(field, target, problem, "nothing was published") from None
+
+
+def replace_file(target: Path, content: bytes, field: str) -> None:
+    """Give a file new content in one step: a reader, and a power cut, find the old or the new."""
+    try:
+        with _aside(target, target.suffix, lambda path: path.touch(exist_ok=False)) as work:
+            work.write_bytes(content)
+            _put(work, target, field, os.replace)
+    except OSError as problem:
+        raise explained(field, target, problem, "it is unchanged") from None
+
+
+def _put(work: Path, target: Path, field: str, move: Callable[[Path, Path], None]) -> None:
+    """Force what was written aside to the disk, and move it to its place: the step that cannot be taken back."""
+    sync(work)
+    with interrupts.irreversible():
+        move(work, target)
+        try:
+            sync_folder(target.absolute().parent)
+        except OSError as problem:
+            left = "it is in its place, but the disk has not confirmed that it will stay there"
+            raise explained(field, target, problem, left) from None
+
+
+@contextmanager
+def _aside(target: Path, suffix: str, make: Callable[[Path], None]) -> Iterator[Path]:
+    """A file or folder of its own beside the target, locked; removed in the end unless it has moved."""
+    parent, lock = target.absolute().parent, None
+    try:
+        while lock is None:  # a sweep may catch it before it is locked
+            work = parent / f"{_PARTIAL}{secrets.token_hex(8)}{suffix}"
+            make(work)
+            try:
+                lock = _lock(work)
+            except OSError:  # a file system without locks: nothing is swept there either
+                break
+        yield work
+    finally:
+        with interrupts.held():
+            _remove(work)
+            if lock is not None:
+                os.close(lock)
+
+
+def sync(path: Path) -> None:
+    """Force a file, or a folder with all that is in it, to the disk."""
+    if not path.is_dir():
+        _sync(path)
+        return
+    for folder, _, files in os.walk(path, topdown=False):
+        for name in files:
+            _sync(Path(folder, name))
+        sync_folder(Path(folder))
+
+
+def sync_folder(folder: Path) -> None:
+    """Force the names in a folder to the disk, where its file system knows how."""
+    try:
+        _sync(folder)
+    except OSError as problem:
+        if problem.errno not in (*_UNSUPPORTED, errno.EACCES):
+            raise
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sweep(folder: Path) -> None:
+    """Remove what dead processes of this user had written aside in a folder."""
+    with suppress(OSError), os.scandir(folder) as found:
+        for path in [Path(entry.path) for entry in found if entry.name.startswith(_PARTIAL)]:
+            with suppress(OSError):
+                if path.lstat().st_uid == os.getuid() and (lock := _lock(path)) is not None:
+                    _remove(path)
+                    os.close(lock)
+
+
+def _lock(path: Path) -> int | None:
+    """A descriptor that locks something while its process lives; None if another has it, or it is gone."""
+    with suppress(BlockingIOError, FileNotFoundError):
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(descriptor), path.lstat()):
+                return os.dup(descriptor)  # which shares the lock
+        finally:
+            os.close(descriptor)
+    return None
+
+
+def _remove(path: Path) -> None:
+    """Remove a file, or a folder with all that is in it; the next sweep tries again where that fails."""
+    with suppress(OSError):
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def _rename(source: Path, target: Path) -> None:
+    """Rename to a name that nothing has: a rename of the standard library would replace a file or an empty folder.
+
+    Where the file system cannot promise that, the name is looked at just before.
+    """
+    import ctypes
+
+    try:
+        rename = ctypes.CDLL(None, use_errno=True).renameat2
+    except (AttributeError, OSError):
+        code = errno.ENOSYS
+    else:
+        done = rename(_AT_FDCWD, os.fsencode(source), _AT_FDCWD, os.fsencode(target), _RENAME_NOREPLACE)
+        code = ctypes.get_errno() if done else 0
+    if code in _UNSUPPORTED:
+        if os.path.lexists(target):
+            code = errno.EEXIST
+        else:
+            source.rename(target)
+            return
+    if code:
+        raise OSError(code, os.strerror(code))
+
+
+def explained(field: str, target: Path, problem: OSError, left: str) -> HushcubeError:
+    """What went wrong with a file or folder, why, what is left, and what to do."""
+    reason = os.strerror(problem.errno).lower() if problem.errno else "input/output error"
+    if problem.errno in _TAKEN:
+        return OutputError(field, f"another process made {_shown(target)} meanwhile; {left}", "choose a new name")
+    if problem.errno in _REFUSED:
+        return OutputError(
+            field,
+            f"{_shown(target)} cannot be written ({reason}); {left}",
+            "choose another place, or fix its permissions",
+        )
+    fix = "make room" if problem.errno in _FULL else "look at the disk"
+    return HushcubeError(f"{field}: writing {_shown(target)} failed ({reason}); {left}. Fix: {fix}, then try again.")
+
+
+def _shown(path: Path) -> str:
+    return repr(str(path)[:200])
