@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.model.schema import Schema
+from hushcube.private.boundary import guarded
 from hushcube.private.engines.coding import code_type
 from hushcube.private.engines.duckdb import coded
 from hushcube.private.engines.refusals import refused
@@ -18,6 +19,7 @@ Codes = NDArray[Any]
 Report = Callable[[str, float], None]
 
 
+@guarded
 def coded_rows(
     schema: Schema, data: object, *, query: str | None = None, progress: Report | None = None
 ) -> dict[int, Codes]:

@@ -18,6 +18,7 @@ from hushcube.errors import DataError, SchemaError
 from hushcube.model.attribute import Attribute
 from hushcube.model.label import MAX_LABEL
 from hushcube.model.schema import Schema
+from hushcube.private.boundary import guarded
 from hushcube.private.engines.coding import FLOATS, INTEGERS, NUMBERS, coder
 from hushcube.private.engines.duckdb import coded
 from hushcube.private.engines.measuring import fetched
@@ -50,6 +51,7 @@ class Finding:
     examples: tuple[str, ...] = field(default=(), repr=False)
 
 
+@guarded
 def check_data(schema: Schema, source: object, *, query: str | None = None) -> list[Finding]:
     """Everything that would make counting this data fail: attributes in their order, then the unit and measures."""
     found: list[Finding] = []
@@ -118,6 +120,7 @@ def _outside(data: Opened, attribute: Attribute) -> tuple[str, ...]:
     return tuple(sorted(examples))
 
 
+@guarded
 def draft_schema(
     source: object, *, query: str | None = None, name: str = "data", max_values: int = 100
 ) -> tuple[Schema, list[str]]:

@@ -20,6 +20,7 @@ from hushcube.plan.cube import COUNT, CubePlan
 from hushcube.plan.kinds import AdaptivePlan
 from hushcube.plan.plan import Plan
 from hushcube.private.adaptive.run import run
+from hushcube.private.boundary import guarded
 from hushcube.private.engines import Engine, ExactCounts
 from hushcube.private.kinds import Report, noisy_values
 from hushcube.private.noise import Entropy, SystemEntropy
@@ -28,6 +29,7 @@ MAX_ROWS: Final = 2**34
 """Tables have at most 10^8 cells, so no transform of this many rows can overflow 64 bits."""
 
 
+@guarded
 def carry_out(
     plan: Plan,
     engine: Engine,
@@ -52,6 +54,7 @@ def measure(
     return carry_out(plan, engine, entropy=entropy, progress=progress)[1]
 
 
+@guarded
 def carry_out_cube(
     plan: CubePlan,
     engine: Engine,

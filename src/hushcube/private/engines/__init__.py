@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from hushcube.errors import DataError
 from hushcube.model.measure import Measure
 from hushcube.model.schema import Schema
+from hushcube.private.boundary import guarded
+from hushcube.private.engines.addresses import normal, shown
 
 __all__ = ["Engine", "ExactCounts", "Progress", "open_source"]
 
@@ -59,6 +61,7 @@ class Engine(Protocol):
         ...
 
 
+@guarded
 def open_source(source: object, *, query: str | None = None, engine: str | None = None) -> Engine:
     """The engine for what a user calls the data: a path, a table of a database, a query or a data frame.
 
@@ -66,7 +69,7 @@ def open_source(source: object, *, query: str | None = None, engine: str | None 
     name their own engines. Nothing is read yet except what is needed to recognise the source.
     """
     if engine not in (None, "duckdb", "spark"):
-        raise DataError("engine", f"{str(engine)[:40]!r} is unknown", "choose duckdb or spark")
+        raise DataError("engine", f"{shown(str(engine))} is unknown", "choose duckdb or spark")
     if engine != "duckdb" and (remote := _remote(source, engine)) is not None:
         if query is not None:
             raise DataError("query", "is run by DuckDB, not by a remote engine", "name a table or view instead")
@@ -85,6 +88,6 @@ def _remote(source: object, engine: str | None) -> Engine | None:
     from hushcube.private.engines.postgres.engine import recognise_postgres
     from hushcube.private.engines.spark.engine import recognise_spark
 
-    if isinstance(source, str) and (found := recognise_postgres(source)) is not None:
+    if isinstance(source, str) and (found := recognise_postgres(normal(source))) is not None:
         return found
     return recognise_spark(source, engine) or recognise_ibis(source)

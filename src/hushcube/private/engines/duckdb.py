@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from hushcube.model.attribute import Attribute
 from hushcube.model.measure import Measure
 from hushcube.model.schema import Schema
+from hushcube.private.boundary import guarded
 from hushcube.private.engines import ExactCounts, Progress
 from hushcube.private.engines.bounding import bounded
 from hushcube.private.engines.coding import Codes, coder
@@ -35,6 +36,7 @@ class DuckDBEngine:
     def __init__(self, source: Source) -> None:
         self.source = source
 
+    @guarded
     def count(
         self,
         schema: Schema,

@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from hushcube.private.engines.source import Opened, Source
+from hushcube.private.engines.source import Opened, Source, unreadable
 
 
 @dataclass(frozen=True, repr=False)
@@ -23,14 +23,18 @@ class Frame(Source):
 
     def show(self, connection: duckdb.DuckDBPyConnection, columns: Sequence[str] | None) -> Opened:
         """Columns named by position, since their own names may be one name to DuckDB."""
+        with unreadable(self.problem, self.fix, kinds=(Exception,)):
+            names, table = self._chosen(columns)
+        return Opened(connection.from_arrow(table), names, table.num_rows)
+
+    def _chosen(self, columns: Sequence[str] | None) -> tuple[tuple[str, ...], pa.Table]:
         names = self._names()
         needed = None if columns is None else {column.casefold() for column in columns}
         kept = [i for i, name in enumerate(names) if needed is None or name.casefold() in needed]
         if not kept:  # DuckDB has no tables without columns, but rows may still be counted
             kept = list(range(min(1, len(names))))
         table = self._arrow(kept).rename_columns([f"c{i}" for i in range(len(kept))])
-        shown = connection.from_arrow(table)
-        return Opened(shown, tuple(names[i] for i in kept), table.num_rows)
+        return tuple(names[i] for i in kept), table
 
     def _names(self) -> list[str]:
         if self.library == "polars":

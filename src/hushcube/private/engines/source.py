@@ -19,7 +19,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TextIO
 
@@ -27,6 +27,8 @@ import duckdb
 import pyarrow as pa
 
 from hushcube.errors import DataError
+from hushcube.private.boundary import PASSING
+from hushcube.private.engines.addresses import shown
 from hushcube.private.engines.coding import literal, quote
 from hushcube.private.engines.connection import connected
 from hushcube.private.engines.names import position
@@ -35,6 +37,7 @@ _CSV: Final = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 _PARQUET: Final = (".parquet", ".pq")
 _DATABASE: Final = (".duckdb", ".ddb", ".db")
 _DELIMITERS: Final = ",;\t|"
+_RAISED: Final = (duckdb.Error, pa.ArrowException, OSError, UnicodeError, csv.Error, EOFError)
 _LONGEST_LINE: Final = 2**25
 _HELP: Final = "give a .csv or .parquet file, FILE.duckdb#TABLE, or say which with csv:, parquet: or duckdb:"
 
@@ -89,13 +92,17 @@ def _stamps(files: Sequence[str | Path]) -> tuple[tuple[int, ...], ...]:
 
 
 @contextmanager
-def unreadable(problem: str, fix: str, field: str = "data") -> Iterator[None]:
-    """Turn what DuckDB, Arrow and the file system raise into an error without any data in it."""
+def unreadable(
+    problem: str, fix: str, field: str = "data", kinds: tuple[type[Exception], ...] = _RAISED
+) -> Iterator[None]:
+    """Turn what DuckDB, Arrow and the file system raise, or other kinds, into an error without any data in it."""
     try:
         yield
+    except PASSING:
+        raise
     except duckdb.InterruptException:
         raise KeyboardInterrupt from None
-    except (duckdb.Error, pa.ArrowException, OSError, UnicodeError, csv.Error, EOFError):
+    except kinds:
         raise DataError(field, problem, fix) from None
 
 
@@ -170,7 +177,7 @@ class Database(Source):
 
     path: Path | None
     table: str | None = None
-    query: str | None = None
+    query: str | None = field(default=None, repr=False)
     problem = "the database cannot be read"
     fix = (
         "it must be a DuckDB file that nobody else has open for writing, this program included, and the query must run"
@@ -211,7 +218,9 @@ class Database(Source):
         ).fetchall()
         if len(found) != 1:
             what = "no table or view" if not found else "several tables or views"
-            raise DataError("data", f"the database has {what} {self.table!r}", "write FILE#TABLE or FILE#SCHEMA.TABLE")
+            raise DataError(
+                "data", f"the database has {what} {shown(self.table or '')}", "write FILE#TABLE or FILE#SCHEMA.TABLE"
+            )
         schema, name, steady = found[0]
         return connection.sql(f"SELECT * FROM {quote(schema)}.{quote(name)}"), bool(steady)  # noqa: S608
 
@@ -271,13 +280,13 @@ def _recognise_path(text: Any) -> Source:
     if kind == "parquet" or (not kind and lower.endswith(_PARQUET)):
         files = (name,) if Path(name).is_file() else tuple(sorted(glob.glob(name, recursive=True)))  # noqa: PTH207
         if not files:
-            raise DataError("data", f"there is no file {name!r}", "check the path; quote a pattern in the shell")
+            raise DataError("data", f"there is no file {shown(name)}", "check the path; quote a pattern in the shell")
         return Parquet(files)
     if mark and table and (kind == "duckdb" or file.lower().endswith(_DATABASE)):
         return Database(_existing(file), table=table)
     if kind == "duckdb" or lower.endswith(_DATABASE):
         raise DataError("data", "names a database but no table", "write FILE.duckdb#TABLE, or give a query")
-    raise DataError("data", f"it is not clear what {text!r} is", _HELP)
+    raise DataError("data", f"it is not clear what {shown(text)} is", _HELP)
 
 
 def _query_file(source: object) -> Path:
@@ -289,5 +298,5 @@ def _query_file(source: object) -> Path:
 def _existing(name: str) -> Path:
     path = Path(name)
     if not path.is_file():
-        raise DataError("data", f"there is no file {name!r}", "check the path")
+        raise DataError("data", f"there is no file {shown(name)}", "check the path")
     return path

@@ -34,6 +34,7 @@ from hushcube.model.attribute import Attribute
 from hushcube.model.marginal import Marginal
 from hushcube.model.measure import Measure
 from hushcube.model.schema import Schema
+from hushcube.private.boundary import guarded
 from hushcube.private.engines import ExactCounts, Progress
 from hushcube.private.engines.coding import (
     Coder,
@@ -83,6 +84,7 @@ class GroupedEngine:
     def __init__(self, warehouse: Warehouse) -> None:
         self.warehouse = warehouse
 
+    @guarded
     def count(
         self,
         schema: Schema,

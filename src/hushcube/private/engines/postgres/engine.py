@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from hushcube.errors import DataError, MissingDependency
+from hushcube.private.engines.addresses import shown
 from hushcube.private.engines.grouped.engine import GroupedEngine
 from hushcube.private.engines.grouped.warehouse import Opened, Warehouse
 from hushcube.private.engines.postgres.rows import PostgresRows
@@ -159,7 +160,7 @@ def _find(connection: psycopg.Connection[Any], table: str) -> Opened:
         found = [row for row in found if row[3]]
     if len(found) != 1:
         what = "no table or view" if not found else "several tables or views"
-        raise DataError("data", f"the Postgres database has {what} {table!r}", _HELP)
+        raise DataError("data", f"the Postgres database has {what} {shown(table)}", _HELP)
     number, schema, name, _, steady = found[0]
     for setting, value in _SESSION.items():
         connection.execute("SELECT set_config(%s, %s, true)", [setting, value])

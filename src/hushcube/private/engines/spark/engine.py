@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hushcube.errors import DataError
+from hushcube.private.engines.addresses import normal, shown
 from hushcube.private.engines.grouped.engine import GroupedEngine
 from hushcube.private.engines.grouped.warehouse import Opened, Warehouse
 from hushcube.private.engines.source import Parquet, recognise
@@ -46,13 +47,13 @@ class SparkTable(Warehouse):
         """Find the table; each part of its name is one name, whatever is in it."""
         fix = "write ADDRESS#TABLE, ADDRESS#SCHEMA.TABLE or ADDRESS#CATALOG.SCHEMA.TABLE, and check your rights"
         with session(self.address) as spark:
-            with spoken(f"Spark has no table {self.table!r} that can be read", fix):
+            with spoken(f"Spark has no table {shown(self.table)} that can be read", fix):
                 frame = spark.table(".".join(f"`{part.replace('`', '``')}`" for part in self.table.split(".")))
                 _ = frame.schema  # Spark Connect looks the table up only now
             yield from _opened(SparkRows(frame))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SparkFiles(Warehouse):
     """Parquet files, read by Spark on this machine or by a cluster; or a pattern that only Spark can look up."""
 
@@ -111,13 +112,14 @@ def recognise_spark(source: object, engine: str | None = None) -> GroupedEngine 
     if type(source).__name__ == "DataFrame" and type(source).__module__.startswith("pyspark.sql"):
         return GroupedEngine(SparkFrame(source))
     text = os.fspath(source) if isinstance(source, str | os.PathLike) else None
-    if isinstance(text, str) and text.startswith(("spark://", "sc://")):
+    text = normal(text) if isinstance(text, str) else None
+    if text is not None and text.startswith(("spark://", "sc://")):
         return GroupedEngine(_recognise_address(text))
     if engine != "spark":
         return None
-    if isinstance(text, str) and re.match(_PATTERN, text):
+    if text is not None and re.match(_PATTERN, text):
         return GroupedEngine(SparkFiles((text.removeprefix("parquet:"),), listed=False))
-    found = recognise(source) if isinstance(text, str) else None
+    found = recognise(source) if text is not None else None
     if not isinstance(found, Parquet):
         raise DataError("data", "Spark reads Parquet files and tables of a cluster", _FIX)
     return GroupedEngine(SparkFiles(found.files))
@@ -127,7 +129,7 @@ def _recognise_address(text: str) -> Warehouse:
     address, mark, table = text.partition("#")
     hosts, _, parameters = address.partition("://")[2].partition("/")
     named = {pair.partition("=")[0] for pair in parameters.split(";") if pair}
-    if "@" in hosts or named - _PLAIN_PARAMETERS:
+    if re.search("[@?&=]", hosts) or named - _PLAIN_PARAMETERS:
         fix = "set SPARK_CONNECT_AUTHENTICATE_TOKEN, or put them into Spark's own settings"
         raise DataError("data", "an address holds no credentials or other parameters than use_ssl", fix)
     if not hosts or not mark or not table.removeprefix("parquet:"):

@@ -111,10 +111,14 @@ def _reach(address: str, scheme: str) -> None:
         except ValueError:
             host = None
         if not host:
-            raise DataError("data", f"{address!r} is no address", f"write {scheme}://HOST:{_PORTS[scheme]}#TABLE")
+            raise DataError(
+                "data", f"{scheme}://{hosts} is no address", f"write {scheme}://HOST:{_PORTS[scheme]}#TABLE"
+            )
         with suppress(OSError), socket.create_connection((host, port), _REACH_SECONDS):
             return
-    raise DataError("data", f"nobody answers at {address!r}", "check host and port, and that the server is running")
+    raise DataError(
+        "data", f"nobody answers at {scheme}://{hosts}", "check host and port, and that the server is running"
+    )
 
 
 @contextmanager

@@ -1,0 +1,90 @@
+"""Nothing that a data library says leaves this folder: its messages, causes and tracebacks quote rows.
+
+Every function through which others reach the data is `guarded`. Our own errors pass, since they hold no data; whatever
+else is raised, by whichever library, becomes a `DataError` that names the kind of failure and the line of hushcube
+where it happened. Both leave without `__cause__`, `__context__` and the frames below the boundary: `from None` only
+hides a context, and a logger or debugger that looks for it, or for local variables, would find rows.
+
+Interrupts and a lack of memory stay what they are, and so does what the caller's own callbacks raise.
+"""
+
+from __future__ import annotations
+
+import functools
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, ParamSpec, TypeVar
+
+from hushcube.errors import DataError, HushcubeError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+PASSING: Final = (HushcubeError, MemoryError, KeyboardInterrupt, SystemExit, GeneratorExit)
+"""What holds no data. Other exceptions that are no `Exception` do: polars panics with such."""
+_FOLDER: Final = str(Path(__file__).parents[1])
+_CALLBACKS: Final = ("progress", "tell_owner")
+"""Arguments that are functions of the caller."""
+
+
+def guarded(work: Callable[P, R]) -> Callable[P, R]:
+    """The same function; what it raises holds no data, and no reference to any.
+
+    >>> @guarded
+    ... def read():
+    ...     return int("secret")
+    >>> try:
+    ...     read()
+    ... except DataError as error:
+    ...     print(error.problem, error.__cause__, error.__context__)
+    it cannot be read (ValueError) None None
+    """
+
+    @functools.wraps(work)
+    def guard(*args: P.args, **options: P.kwargs) -> R:
+        own: list[BaseException] = []
+        for name in _CALLBACKS:
+            if callable(callback := options.get(name)):
+                options[name] = _noting(callback, own)
+        try:
+            return work(*args, **options)
+        except BaseException as error:
+            failure = own[-1] if own else _bare(explained(error))
+        del args, options  # they hold the data, and loggers show local variables
+        raise failure  # here, after the handler, so that it gets no context
+
+    return guard
+
+
+def explained(error: BaseException) -> BaseException:
+    """What may be said of an exception: itself where it holds no data, else an error that names its kind."""
+    if isinstance(error, PASSING):
+        return error
+    fix = "check that all of it can be read, and that each column holds one kind of values"
+    return DataError("data", f"it cannot be read ({type(error).__name__}{_place(error)})", fix)
+
+
+def _bare(error: BaseException) -> BaseException:
+    """An exception without what it came from."""
+    error.__cause__ = error.__context__ = None
+    return error.with_traceback(None)
+
+
+def _place(error: BaseException) -> str:
+    """The innermost line of hushcube that an exception passed through."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.startswith(_FOLDER)]
+    inner = [frame for frame in frames if frame.filename != __file__]
+    return f" at {Path(inner[-1].filename).relative_to(_FOLDER)}:{inner[-1].lineno}" if inner else ""
+
+
+def _noting(callback: Callable[..., Any], own: list[BaseException]) -> Callable[..., Any]:
+    """A callback whose exceptions are noted as the caller's own."""
+
+    def noted(*args: Any) -> Any:
+        try:
+            return callback(*args)
+        except BaseException as error:
+            own.append(error)
+            raise
+
+    return noted
