@@ -55,6 +55,8 @@ def any_margin(plan: Plan, deviations: Floats) -> Floats:
 
 def cell_margin(plan: Plan, marginal: Marginal, deviations: Floats) -> Floats:
     """The half-widths for the cells of one workload marginal, given their standard deviations."""
+    if not deviations.any():  # public: where nothing noisy is measured there are no weights, and no kurtosis
+        return np.zeros_like(deviations)
     if not isinstance(plan, LatticePlan):
         return any_margin(plan, deviations)
     at = int(plan.request.marginals.ids([marginal])[0])

@@ -69,6 +69,11 @@ def test_a_public_total_has_no_margin():
         assert margins.margins(plan)[0] == 0, strategy
 
 
+def test_tables_of_one_cell_are_as_public_as_the_total():
+    plan = make_plan(make_request((1, 1), "1-way", epsilon=1, neighbours="replace-one"), "workload")
+    assert margins.margins(plan).tolist() == [0, 0]
+
+
 def test_a_measured_table_has_the_exact_margin_of_its_lattice():
     plan = make_plan(make_request((2, 3), "2-way", epsilon=1), "workload", "uniform", "none")
     assert margins.margins(plan).tolist() == [3.0]  # P(|X| <= 3) = 0.973, P(|X| <= 2) = 0.927
