@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from hushcube import interrupts
 from hushcube.durable import check_file, check_output, new_file
-from hushcube.errors import BadInput
+from hushcube.errors import BadInput, after
 from hushcube.model.form import QueryTable
 from hushcube.model.privacy import Number, Privacy, exact_number
 from hushcube.model.queries import query_table
@@ -173,7 +173,8 @@ def release_cube(
     if folder is None:
         return published
     write_cube(published, folder, progress=progress)
-    return open_cube(folder, verify=False)
+    with after(spent(folder)):
+        return open_cube(folder, verify=False)
 
 
 def find_plan(
@@ -271,10 +272,13 @@ def release(
     if folder is None:
         return published if face is None else recover(published, face, time_limit=time_limit, progress=progress)
     write(published, folder, progress=progress)
-    if face is not None:
+    if face is None:
+        with after(spent(folder)):
+            return open_bundle(folder, verify=False)
+    add = f"add the face with `hushcube recover {folder}` and the options of the face"
+    with after(f"{spent(folder, 'unbiased release')}; {add}"):
         interrupts.resume()
         return recover(folder, face, time_limit=time_limit, progress=progress)
-    return open_bundle(folder, verify=False)
 
 
 def recover(
@@ -338,6 +342,11 @@ def synthesize(
         with new_file(Path(out)) as file:
             write_people(people.codes, opened.schema, file, private=opened.private)
     return people
+
+
+def spent(folder: str | Path, what: str = "release") -> str:
+    """What is true once a release is published, whatever happens then."""
+    return f"the {what} is published in {folder} and its budget is spent: do not release the data again"
 
 
 def _check_seed(seed: int | None) -> None:

@@ -14,6 +14,7 @@ HushcubeError                 anything hushcube raises on purpose
 │   ├── BundleError           a release that is damaged, was changed, or is not one
 │   ├── FactsError            public facts that cannot be read, or that contradict each other
 │   └── QueryError            a question that a release cannot answer
+├── ResourceError             memory, a disk or open files ran out: the machine's fault, not the input's
 ├── TimeLimitReached          post-processing that took longer than it was allowed; what was there is untouched
 └── MissingDependency         an optional package that is not installed
 
@@ -23,6 +24,8 @@ Messages never hold data: a value found in a row is not repeated in an error.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 
 
@@ -31,7 +34,7 @@ class HushcubeError(Exception):
 
 
 class BadInput(HushcubeError):
-    """Input that its owner can mend; `field` says where, `fix` says how."""
+    """Input that its owner can fix; `field` says where, `fix` says how."""
 
     def __init__(self, field: str, problem: str, fix: str) -> None:
         super().__init__(f"{field}: {problem}. Fix: {fix}.")
@@ -113,6 +116,15 @@ class FactsError(BadInput):
     """Public facts that cannot be read, or that no table can satisfy."""
 
 
+class ResourceError(HushcubeError):
+    """Something that the machine has no more of: `resource` says what, `fix` where more could come from."""
+
+    def __init__(self, resource: str, problem: str, fix: str) -> None:
+        super().__init__(f"{resource} {problem}. Fix: {fix}.")
+        self.resource = resource
+        self.fix = fix
+
+
 class TimeLimitReached(HushcubeError):
     """Post-processing that took longer than it was allowed."""
 
@@ -129,6 +141,16 @@ class MissingDependency(HushcubeError):
 
     def __init__(self, package: str, purpose: str, extra: str) -> None:
         super().__init__(f"{purpose} needs {package}. Fix: pip install 'hushcube[{extra}]'.")
+
+
+@contextmanager
+def after(done: str) -> Iterator[None]:
+    """Whatever fails inside also says, as a note of its exception, what has been done for good before."""
+    try:
+        yield
+    except BaseException as problem:
+        problem.add_note(done)
+        raise
 
 
 def readable(count: int) -> str:

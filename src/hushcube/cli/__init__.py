@@ -24,12 +24,12 @@ def run(arguments: list[str]) -> int:
     """Run a command; returns the exit code."""
     try:
         interrupts.resume()
-        from hushcube.cli.verbs import cli
+        from hushcube.cli.verbs import call
 
-        code = cli.main(args=arguments, prog_name="hushcube", standalone_mode=False)
+        code = call(arguments)
         interrupts.check()
         interrupts.hold()
-        return code if isinstance(code, int) else 0  # click returns the code of an Exit
+        return code
     except BaseException as problem:
         interrupts.hold()
         from hushcube.cli.failures import explain

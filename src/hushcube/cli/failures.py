@@ -2,42 +2,80 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
+import traceback
 from contextlib import suppress
+from typing import Final
 
 import click
 
 from hushcube import interrupts
 from hushcube.errors import BadInput, HushcubeError
+from hushcube.resources import exhausted
+
+_REFUSED: Final = (
+    *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.EEXIST, errno.ENOTDIR, errno.EISDIR),
+    *(errno.ENOTEMPTY, errno.ELOOP, errno.ENAMETOOLONG),
+)
+"""What the owner of a file or folder can fix."""
 
 
 def explain(problem: BaseException) -> int:
-    """Report a failure; returns the exit code. Whatever fails because of a request to stop is an interruption."""
-    if interrupts.noted() is not None or isinstance(problem, KeyboardInterrupt | click.exceptions.Abort):
-        return _fail("interrupted: nothing was published", 128 + (interrupts.noted() or signal.SIGINT))
+    """Report a failure, and what had been done for good before it; returns the exit code.
+
+    Whatever fails because of a request to stop is an interruption.
+    """
     if isinstance(problem, SystemExit):
         raise problem
+    done: list[str] = getattr(problem, "__notes__", [])
+    if interrupts.noted() is not None or isinstance(problem, KeyboardInterrupt):
+        _say(f"interrupted: {done[0] if done else 'nothing was published'}")
+        return 128 + (interrupts.noted() or signal.SIGINT)
     if isinstance(problem, click.ClickException):
         problem.show()
         return 2
-    if isinstance(problem, BadInput):
-        return _fail(str(problem), 2)
+    message, code = _output(problem) if isinstance(problem, OSError) and _is_output(problem) else _described(problem)
+    for line in (message, *done):
+        _say(line)
+    return code
+
+
+def _described(problem: BaseException) -> tuple[str, int]:
+    """The message and the exit code; what nobody expected is described by its kind, since its text may hold data."""
     if isinstance(problem, HushcubeError):
-        return _fail(str(problem), 1)
-    if isinstance(problem, BrokenPipeError):
-        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115 - the reader went away; so do we, quietly
-        return 1
-    if isinstance(problem, MemoryError):
-        return _fail("there is not enough memory. Fix: ask for smaller marginals, or use a larger machine.", 1)
+        return str(problem), 2 if isinstance(problem, BadInput) else 1
+    if (resource := exhausted(problem)) is not None:
+        return str(resource), 1
+    if isinstance(problem, OSError) and problem.errno is not None:
+        name = "a file or folder" if problem.filename is None else repr(os.fsdecode(problem.filename))
+        reason = os.strerror(problem.errno).lower()
+        if problem.errno in _REFUSED:
+            return f"{name} cannot be used ({reason}). Fix: check the path and its permissions.", 2
+        return f"{name} cannot be read or written ({reason}). Fix: look at the disk, then try again.", 1
     if os.environ.get("HUSHCUBE_DEBUG"):
         raise problem
-    # a message could hold a value from the data, so only the kind of error is shown
-    return _fail(f"unexpected {type(problem).__name__}. Fix: run again with HUSHCUBE_DEBUG=1 and report it.", 1)
+    return f"unexpected {type(problem).__name__}. Fix: run again with HUSHCUBE_DEBUG=1 and report it.", 1
 
 
-def _fail(message: str, code: int) -> int:
+def _is_output(problem: OSError) -> bool:
+    """Whether it is standard output that cannot be written: click or rich raised it, which touch nothing else."""
+    frames = [frame for frame, _ in traceback.walk_tb(problem.__traceback__)]
+    return bool(frames) and frames[-1].f_globals.get("__name__", "").partition(".")[0] in ("click", "rich")
+
+
+def _output(problem: OSError) -> tuple[str, int]:
+    """Standard output that cannot be written; a reader that went away needs no message."""
+    sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115 - Python itself flushes it once more in the end
+    if isinstance(problem, BrokenPipeError):
+        return "", 1
+    reason = os.strerror(problem.errno or errno.EIO).lower()
+    return f"standard output cannot be written ({reason}). Fix: send it elsewhere.", 1
+
+
+def _say(line: str) -> None:
     with suppress(OSError):  # a terminal that hung up reads nothing
-        click.echo(f"hushcube: {message}", err=True)
-    return code
+        if line:
+            click.echo(f"hushcube: {line}", err=True)

@@ -7,7 +7,7 @@ import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
@@ -30,7 +30,7 @@ def print_about(
     from hushcube.release.stamp import NOT_PRIVATE, stamp
 
     if private is False:
-        if as_json or not sys.stdout.isatty():
+        if as_json or not _is_terminal(sys.stdout):
             note(NOT_PRIVATE)
         if not as_json:
             click.echo(NOT_PRIVATE)
@@ -38,6 +38,11 @@ def print_about(
         print_json({**document(), **stamp(private=private)})
     else:
         text()
+
+
+def _is_terminal(stream: TextIO | None) -> bool:
+    """Whether somebody watches; a stream that was closed before the program began is None."""
+    return stream is not None and stream.isatty()
 
 
 def note(text: str) -> None:
@@ -49,7 +54,7 @@ def console(**options: Any) -> Any:
     """A terminal for tables; wide enough not to fold when the output is not a terminal. Labels are not markup."""
     from rich.console import Console
 
-    if not sys.stdout.isatty():
+    if not _is_terminal(sys.stdout):
         options.setdefault("width", 120)
     return Console(highlight=False, markup=False, emoji=False, **options)
 
@@ -69,7 +74,7 @@ def progress_bar() -> Iterator[Callable[[str, float], None]]:
 
     Wherever work reports its progress, a request to stop that got lost is honoured.
     """
-    if not sys.stderr.isatty():
+    if not _is_terminal(sys.stderr):
         yield lambda _stage, _share: interrupts.check()
         return
     from rich.console import Console

@@ -12,7 +12,7 @@ from hushcube.cli.face_options import face_options, read_face, refuse_without_fa
 from hushcube.cli.options import as_json, make_comparison, make_cube, measuring, planning
 from hushcube.cli.output import note, number, print_about, progress_bar
 from hushcube.cli.recover import describe
-from hushcube.errors import BadInput, HushcubeError, PlanError
+from hushcube.errors import BadInput, PlanError, after
 
 
 @click.command("release")
@@ -55,7 +55,7 @@ def command(
     hushcube release --schema people.yaml --workload 2-way --epsilon 1 --neighbours add-remove \\
         --data people.csv --out published --face-value
     """
-    from hushcube.api import release, release_cube
+    from hushcube.api import release, release_cube, spent
     from hushcube.durable import check_output
     from hushcube.files import read_text
     from hushcube.plan.cube import CubePlan, is_cube_plan
@@ -86,28 +86,24 @@ def command(
             )
         from hushcube.cli.cubes import report
 
-        report(made, out, as_json=as_json)
+        with after(spent(out)):
+            report(made, out, as_json=as_json)
         return
     with progress_bar() as progress:
         plan = make_comparison(options, progress).chosen if text is None else Plan.from_json(text)
         value = read_face(face, plan.schema) if face else None
-        try:
-            published = release(
-                plan,
-                data,
-                query=query,
-                engine=engine,
-                out=out,
-                seed=seed,
-                face=value,
-                time_limit=limit,
-                progress=progress,
-                tell_owner=note,
-            )
-        except (HushcubeError, KeyboardInterrupt):
-            if Path(out).exists():
-                note(f"the unbiased release is published in {out}; its face can be added with: hushcube recover {out}")
-            raise
+        published = release(
+            plan,
+            data,
+            query=query,
+            engine=engine,
+            out=out,
+            seed=seed,
+            face=value,
+            time_limit=limit,
+            progress=progress,
+            tell_owner=note,
+        )
 
     def say() -> None:
         click.echo(f"published {len(published):,} tables ({published.cells:,} cells) in {out}: {plan.privacy}")
@@ -117,21 +113,22 @@ def command(
             click.echo(f"{told['method']}: {spending(told)}")
         click.echo(f"look at them with: hushcube show {out}")
 
-    print_about(
-        published.private,
-        as_json=as_json,
-        document=lambda: {
-            "out": out,
-            "tables": len(published),
-            "cells": published.cells,
-            "strategy": plan.strategy,
-            "privacy": plan.privacy.to_dict(),
-            "plan_digest": published.plan.digest,
-            "faces": {name: shown.description for name, shown in published.faces.items()},
-            **{key: told for key, told in published.plan.details.items() if key == "adaptive"},
-        },
-        text=say,
-    )
+    with after(spent(out)):
+        print_about(
+            published.private,
+            as_json=as_json,
+            document=lambda: {
+                "out": out,
+                "tables": len(published),
+                "cells": published.cells,
+                "strategy": plan.strategy,
+                "privacy": plan.privacy.to_dict(),
+                "plan_digest": published.plan.digest,
+                "faces": {name: shown.description for name, shown in published.faces.items()},
+                **{key: told for key, told in published.plan.details.items() if key == "adaptive"},
+            },
+            text=say,
+        )
 
 
 def spending(told: dict[str, Any]) -> str:

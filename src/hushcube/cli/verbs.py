@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 
 import click
@@ -46,3 +47,15 @@ def cli() -> None:
     Declare the schema, the tables you want and the budget; see the error before spending anything; release once.
     Every table adds up, and every cell has an error bar.
     """
+
+
+def call(arguments: list[str]) -> int:
+    """Run a verb; returns the exit code. What it raises is not caught, as click's own `main` would."""
+    if "_HUSHCUBE_COMPLETE" in os.environ:
+        cli.main(arguments, prog_name="hushcube")  # a shell asks how to complete a command
+    try:
+        with cli.make_context("hushcube", arguments) as context:
+            cli.invoke(context)
+    except click.exceptions.Exit as end:
+        return end.exit_code
+    return 0
