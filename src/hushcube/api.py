@@ -38,10 +38,12 @@ from hushcube.plan.what_if import Amount, Scenario
 from hushcube.plan.what_if import what_if as compare_budgets
 from hushcube.recover.faces.clock import Clock
 from hushcube.recover.faces.value import FaceValue
-from hushcube.release.bundle import add_face, open_bundle, write
+from hushcube.release.bundle import open_bundle, write
+from hushcube.release.change import add_face, check_change
 from hushcube.release.cube import CubeRelease
 from hushcube.release.cube_bundle import open_cube, write_cube
 from hushcube.release.faces import PublishedFace
+from hushcube.release.manifest import steadily
 from hushcube.release.release import Release
 
 Progress = Callable[[str, float], None]
@@ -291,7 +293,7 @@ def recover(
 ) -> Release:
     """A release with one more face, from its stored measurements; costs no budget.
 
-    A folder is written again in its place, or to `out`; a release in memory stays there.
+    A folder gets the face in its place, or stays as it is beside the new one, `out`; a release in memory stays there.
     """
     from hushcube.recover.faces.face import make_face
 
@@ -299,10 +301,12 @@ def recover(
     if isinstance(release, Release):
         made = make_face(release.plan, release.source.measurement(), face, clock)
         return release.with_face(PublishedFace.of(made))
-    opened = open_bundle(Path(release))
+    folder, new = Path(release), None if out is None else Path(out)
+    check_change(folder, in_place=new is None)
+    opened = open_bundle(folder)
     made = make_face(opened.plan, opened.source.measurement(), face, clock)
-    add_face(Path(release), PublishedFace.of(made), out=None if out is None else Path(out), progress=progress)
-    return open_bundle(Path(release if out is None else out), verify=False)
+    add_face(folder, PublishedFace.of(made), out=new, progress=progress)
+    return open_bundle(new or folder, verify=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -329,15 +333,20 @@ def synthesize(
 
     if out is not None:
         check_file(Path(out))
-    opened = release if isinstance(release, Release) else open_bundle(Path(release))
-    published = opened.faces.get(face.name)
-    if published is not None and published.read_people is not None and face == _WHOLE:
-        people = SyntheticPeople(published.read_people(), {"found_by": "the face-valid face"}, opened.private)
-    else:
+
+    def read() -> tuple[Release, NDArray[np.integer] | None]:
+        opened = release if isinstance(release, Release) else open_bundle(Path(release))
+        published = opened.faces.get(face.name) if face == _WHOLE else None
+        return opened, None if published is None or published.read_people is None else published.read_people()
+
+    opened, codes = read() if isinstance(release, Release) else steadily(Path(release), read)
+    report: dict[str, Any] = {"found_by": "the face-valid face"}
+    if codes is None:
         made = make_face(opened.plan, opened.source.measurement(), face, Clock(time_limit, progress or _silent))
         if made.people is None:
             raise BadInput("face", "has no people", "ask for the kind integral")
-        people = SyntheticPeople(made.people, made.report, opened.private)
+        codes, report = made.people, made.report
+    people = SyntheticPeople(codes, report, opened.private)
     if out is not None:
         with new_file(Path(out)) as file:
             write_people(people.codes, opened.schema, file, private=opened.private)

@@ -120,5 +120,5 @@ def test_a_plan_file_decides_alone(stays):
 def test_verbs_for_counts_point_to_the_parts_of_a_cube(stays):
     stays("release", "--schema", "stays.yaml", *ASKED, "--data", "stays.csv", "--out", "cube")
     found = stays("recover", "cube")
-    assert found.code == 2 and "is a cube. Fix: name one of its parts, such as parts/count" in found.err
+    assert found.code == 2 and "is a cube, which has no faces. Fix: make a release of one of its parts" in found.err
     assert stays("show", "cube/parts/count", "ward").code == 0 and stays("verify", "cube/parts/01").code == 0

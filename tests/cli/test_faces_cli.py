@@ -63,7 +63,7 @@ def test_release_with_two_faces(done):
     for entry in entries("new", "face-valid"):
         values = column("new", entry)
         assert values.dtype == np.int64 and (values >= 0).all()
-    assert "made up and stand for nobody" in (Path("new") / "PRIVACY.md").read_text()
+    assert "made up and stand for nobody" in (Path("new") / "faces/face-valid/PRIVACY.md").read_text()
     assert run(["verify", "new"]) == 0
 
 
@@ -138,7 +138,8 @@ def test_public_facts_hold_and_are_told(desk, done):
         table = release.table("sex*age", face="face-valid").values
         assert table[1, :2].tolist() == [0, 0]
         assert table[0].sum() == 50 and table.sum() == 100
-        statement = Path("published/PRIVACY.md").read_text()
+        folder = manifest("published")["faces"]["face-valid"]["folder"]
+        statement = Path("published", folder, "PRIVACY.md").read_text()
         assert "No person has sex = Male and age = 0." in statement
         assert "The number of people with sex = Female is 50." in statement
         assert run(["verify", "published"]) == 0
@@ -294,17 +295,15 @@ def test_an_interrupted_recovery_changes_nothing(desk, monkeypatch):
     assert listing(desk) == before
 
 
-def test_a_failed_exchange_brings_the_release_back(desk, monkeypatch):
+def test_a_failed_replacement_leaves_the_release_as_it_was(desk, monkeypatch, capsys):
     before = listing(desk)
-    rename = os.rename
 
-    def fail_once(source, target, *rest, **more):
-        if Path(target).name == "published" and ".hushcube-partial" in str(source) and "old" not in str(source):
-            raise OSError(28, "No space left on device")
-        return rename(source, target, *rest, **more)
+    def fail(source, target):
+        raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(os, "rename", fail_once)
+    monkeypatch.setattr(os, "replace", fail)
     assert run(["recover", "published"]) == 1
+    assert "'published/manifest.json' failed (input/output error); it is unchanged" in capsys.readouterr().err
     assert listing(desk) == before
 
 

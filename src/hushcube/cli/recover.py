@@ -30,11 +30,13 @@ def command(folder: str, out: str | None, as_json: bool, **options: Any) -> None
     """
     from hushcube.api import open_release, recover
     from hushcube.durable import check_output
+    from hushcube.release.change import check_change
 
     given = take(options)
     limit = time_limit(given)
     if out is not None:
         check_output(Path(out))
+    check_change(Path(folder), in_place=out is None)
     release = open_release(folder)
     value = read_face(given, release.schema)
     with progress_bar() as progress:

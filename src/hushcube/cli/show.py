@@ -55,26 +55,31 @@ def command(
     from hushcube.api import open_release
     from hushcube.cli.cubes import show_cube
     from hushcube.release.cube_bundle import is_cube, open_cube
+    from hushcube.release.manifest import steadily
 
     if is_cube(Path(folder)):
         if face is not None or as_sum:
             raise QueryError("--face" if face else "--sum", "is for releases of counts", "look into parts/count")
         show_cube(open_cube(Path(folder), verify=not no_verify), marginal, _conditions(where), rows, as_json=as_json)
         return
-    release = open_release(folder, verify=not no_verify)
     if marginal is None:
         if where or as_sum:
             raise QueryError("marginal", "is not given", "name a table, for example `hushcube show FOLDER age*sex`")
-        _show_contents(release, rows, face, as_json=as_json)
+        _show_contents(open_release(folder, verify=not no_verify), rows, face, as_json=as_json)
         return
     conditions = _conditions(where)
     if as_sum:
         if face not in (None, UNBIASED):
             raise QueryError("--face", "a sum has an interval on the unbiased face only", "leave --face or --sum out")
-        _show_sum(release, marginal, conditions, as_json=as_json)
+        _show_sum(open_release(folder, verify=not no_verify), marginal, conditions, as_json=as_json)
         return
     shown = face or UNBIASED
-    table = release.table(marginal, conditions, face=shown)
+
+    def read() -> tuple[Release, NoisyTable]:
+        release = open_release(folder, verify=not no_verify)
+        return release, release.table(marginal, conditions, face=shown)
+
+    release, table = steadily(Path(folder), read)
     print_about(
         release.private,
         as_json=as_json,

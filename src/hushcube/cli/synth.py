@@ -39,10 +39,9 @@ def command(folder: str, rows: str, out: str | None, as_json: bool, **options: A
     target = new_file(out)
     if target.suffix not in SUFFIXES:
         raise OutputError("--out", f"{out!r} is no kind of file that can be written", "end it in .parquet or .csv")
-    release = open_release(folder)
-    value = read_face(given, release.schema, kind="integral", rows=_rows(rows))
+    value = read_face(given, open_release(folder).schema, kind="integral", rows=_rows(rows))
     with progress_bar() as progress:
-        people = synthesize(release, value, out=target, time_limit=limit, progress=progress)
+        people = synthesize(folder, value, out=target, time_limit=limit, progress=progress)
 
     def text() -> None:
         click.echo(f"wrote {len(people.codes):,} synthetic people to {out}; they are made up and stand for nobody")

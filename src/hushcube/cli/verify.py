@@ -37,7 +37,14 @@ def command(folder: str, allow_seeded: bool, as_json: bool) -> None:
         document=lambda: {
             "holds": verdict.holds,
             "checks": [
-                {"name": c.name, "what": c.what, "holds": c.holds, "checked": c.checked, "problems": list(c.problems)}
+                {
+                    "name": c.name,
+                    "what": c.what,
+                    "holds": c.holds,
+                    "checked": c.checked,
+                    "problems": list(c.problems),
+                    "remarks": list(c.remarks),
+                }
                 for c in verdict.checks
             ],
         },
@@ -51,8 +58,8 @@ def _print(verdict: Verdict) -> None:
     for check in verdict.checks:
         click.echo(visible(_line(check)))
     for check in verdict.checks:
-        for problem in check.problems:
-            click.echo(visible(f"{check.name}: {problem}"))
+        for line in (*check.problems, *check.remarks):
+            click.echo(visible(f"{check.name}: {line}"))
     but = "" if verdict.private else ", but it is NOT PRIVATE"
     click.echo(f"All of it holds{but}." if verdict.holds else "The release does not hold what it promises.")
 

@@ -4,7 +4,8 @@
     tables/*.parquet       one row per cell: the attributes as labelled columns, then `value` and `std_error`
     measurements/          the noisy integers, in the plan's order: all that other post-processing needs
     plan.json, schema.yaml, PRIVACY.md
-    faces/NAME/            the same tables under another promise, and the synthetic people behind whole numbers
+    faces/NAME/            the same tables under another promise, the synthetic people behind whole numbers, and a
+                           PRIVACY.md of its own, so that nothing that is there changes when a face is added
 
 Beyond 1,000 tables they are packed by order into files with columns attribute_1, label_1, ..., value, std_error; the
 manifest gives each table's file, its first row (`offset`) and its number of rows (`cells`).
@@ -14,7 +15,6 @@ Everything is written to a temporary folder beside the target and renamed at the
 from __future__ import annotations
 
 import math
-import shutil
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -32,21 +32,25 @@ from hushcube.plan.plan import Plan
 from hushcube.recover.faces.value import NAMES, UNBIASED
 from hushcube.release.faces import PublishedFace
 from hushcube.release.manifest import (
+    MANIFEST,
     MEASUREMENTS,
+    STATEMENT,
     check_files,
+    checksums,
     damaged,
     entry_key,
+    face_folders,
     inside,
     is_entry,
     make_manifest,
     manifest_text,
     read_manifest,
+    steadily,
 )
-from hushcube.release.output import all_or_nothing
 from hushcube.release.people import read_people, write_people
 from hushcube.release.release import Release
 from hushcube.release.stamp import file_stamp
-from hushcube.release.statement import privacy_statement
+from hushcube.release.statement import face_statement, privacy_statement
 from hushcube.release.tables import read_table, write_tables
 
 Floats = NDArray[np.float64]
@@ -56,64 +60,57 @@ Progress = Callable[[str, float], None]
 def write(release: Release, folder: Path, *, progress: Progress | None = None) -> None:
     """Write a release to a new folder; an interruption leaves nothing behind."""
     check_output(folder)
-    tell = progress or (lambda _stage, _share: None)
     with new_folder(folder) as work:
-        tables = write_tables(release.plan, release.source, work, tell, private=release.private)
-        _write_measurement(release.source.measurement(), work / MEASUREMENTS)
-        (work / "plan.json").write_text(release.plan.to_json(), encoding="utf-8")
-        (work / "schema.yaml").write_text(release.schema.to_yaml(), encoding="utf-8")
-        for face in release.faces.values():
-            tables += _write_face(release, face, work, tell)
-        _seal(release, tables, work)
+        fill(release, work, progress)
 
 
-def add_face(folder: Path, face: PublishedFace, *, out: Path | None = None, progress: Progress | None = None) -> None:
-    """Write a bundle again with one more face: in its place, or to a new folder. What is there already is linked."""
-    release = open_bundle(folder, verify=False).with_face(face)
-    if out is not None:
-        check_output(out)
-    own = f"faces/{face.name}/"
-    with all_or_nothing(folder) if out is None else new_folder(out) as work:
-        for name in read_manifest(folder)["checksums"]:
-            if not name.startswith(own) and name != "PRIVACY.md":
-                _link(folder / name, work / name)
-        entries = [entry for entry in read_manifest(folder)["tables"] if entry["face"] != face.name]
-        entries += _write_face(release, face, work, progress or (lambda _stage, _share: None))
-        _seal(release, entries, work)
+def fill(release: Release, folder: Path, progress: Progress | None = None) -> None:
+    """Write all files of a release to an empty folder."""
+    tell = progress or (lambda _stage, _share: None)
+    tables = write_tables(release.plan, release.source, folder, tell, private=release.private)
+    _write_measurement(release.source.measurement(), folder / MEASUREMENTS)
+    (folder / "plan.json").write_text(release.plan.to_json(), encoding="utf-8")
+    (folder / "schema.yaml").write_text(release.schema.to_yaml(), encoding="utf-8")
+    places = {name: f"faces/{name}" for name in release.faces}
+    for face in release.faces.values():
+        tables += write_face(release, face, folder, places[face.name], tell)
+    write_statements(release, places, folder)
+    manifest = make_manifest(release, tables, places, checksums(folder))
+    (folder / MANIFEST).write_text(manifest_text(manifest), encoding="utf-8")
 
 
-def _write_face(release: Release, face: PublishedFace, work: Path, progress: Progress) -> list[dict[str, Any]]:
+def write_face(
+    release: Release, face: PublishedFace, folder: Path, place: str, progress: Progress
+) -> list[dict[str, Any]]:
+    """Write the files of a face to its place in a release; returns the entries of its tables for the manifest."""
     plan, private = release.plan, release.private
-    entries = write_tables(plan, face.source, work, progress, face=face.name, private=private)
+    entries = write_tables(plan, face.source, folder, progress, face=face.name, place=place, private=private)
     if face.read_people is not None:
-        write_people(face.read_people(), plan.schema, work / people_file(face.name), private=private)
+        write_people(face.read_people(), plan.schema, folder / people_file(place), private=private)
+    (folder / place / STATEMENT).write_text(face_statement(plan, face, private=private), encoding="utf-8")
     return entries
 
 
-def people_file(face: str) -> str:
+def people_file(place: str) -> str:
     """Where the synthetic people of a face are kept."""
-    return f"faces/{face}/people.parquet"
+    return f"{place}/people.parquet"
 
 
-def _link(source: Path, target: Path) -> None:
-    """Files of a bundle never change, so a second bundle may share them."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        target.hardlink_to(source)
-    except OSError:
-        shutil.copyfile(source, target)
-
-
-def _seal(release: Release, tables: list[dict[str, Any]], work: Path) -> None:
-    """The privacy statement, and the manifest with every checksum."""
-    statement = privacy_statement(release.plan, private=release.private, faces=release.faces.values())
-    (work / "PRIVACY.md").write_text(statement, encoding="utf-8")
-    manifest = make_manifest(release, tables, work)
-    (work / "manifest.json").write_text(manifest_text(manifest), encoding="utf-8")
+def write_statements(release: Release, places: dict[str, str], folder: Path) -> None:
+    """What is promised by the release, and by each face in its own place."""
+    plan, private = release.plan, release.private
+    (folder / STATEMENT).write_text(privacy_statement(plan, private=private), encoding="utf-8")
+    for name, face in release.faces.items():
+        text = face_statement(plan, face, private=private)
+        (folder / places[name] / STATEMENT).write_text(text, encoding="utf-8")
 
 
 def open_bundle(folder: Path, *, verify: bool = True) -> Release:
     """Open a release; unless told not to, every file's checksum is verified."""
+    return steadily(folder, lambda: _open(folder, verify))
+
+
+def _open(folder: Path, verify: bool) -> Release:
     manifest = read_manifest(folder)
     if "cube" in manifest:
         raise BundleError(f"{str(folder)[:200]!r}", "is a cube", "name one of its parts, such as parts/count")
@@ -121,7 +118,7 @@ def open_bundle(folder: Path, *, verify: bool = True) -> Release:
         check_files(folder, manifest)
     try:
         plan = Plan.from_json((folder / "plan.json").read_text(encoding="utf-8"))
-        described = manifest.get("faces", {})
+        described, places = manifest.get("faces", {}), face_folders(manifest)
         faces: dict[str, dict[Marginal | str, dict[str, Any]]] = {name: {} for name in (UNBIASED, *described)}
         for entry in manifest["tables"]:
             faces[entry["face"]][entry_key(entry, plan)] = entry
@@ -140,10 +137,10 @@ def open_bundle(folder: Path, *, verify: bool = True) -> Release:
         published = {
             name: PublishedFace(
                 name,
-                dict(description),
+                {key: told for key, told in description.items() if key != "folder"},
                 BundleTables(folder, plan, faces[name], private),
-                partial(read_people, folder / people_file(name), plan.schema)
-                if people_file(name) in manifest["checksums"]
+                partial(read_people, folder / people_file(places[name]), plan.schema)
+                if people_file(places[name]) in manifest["checksums"]
                 else None,
             )
             for name, description in described.items()

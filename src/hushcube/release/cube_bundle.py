@@ -26,9 +26,9 @@ from hushcube.errors import BadInput
 from hushcube.model.marginal import Marginal
 from hushcube.model.table import NoisyTable
 from hushcube.plan.cube import COUNT, CubePlan
-from hushcube.release.bundle import open_bundle, write
+from hushcube.release.bundle import fill, open_bundle
 from hushcube.release.cube import AverageTable, CubeRelease
-from hushcube.release.manifest import damaged, inside, read_manifest, sha256
+from hushcube.release.manifest import checksums, damaged, inside, read_manifest, sha256
 from hushcube.release.stamp import file_stamp, stamp
 from hushcube.release.statement import cube_statement
 
@@ -41,23 +41,22 @@ def write_cube(release: CubeRelease, folder: Path, *, progress: Progress | None 
     check_output(folder)
     plan = release.plan
     with new_folder(folder) as work:
-        (work / "parts").mkdir()
-        write(release.count, work / "parts" / COUNT, progress=progress)
-        for number, part in enumerate(release.sums.values(), 1):
-            write(part, work / "parts" / f"{number:02}", progress=progress)
+        places = {COUNT: f"parts/{COUNT}", **{name: f"parts/{i:02}" for i, name in enumerate(plan.sums, 1)}}
+        for name, part in {COUNT: release.count, **release.sums}.items():
+            (work / places[name]).mkdir(parents=True)
+            fill(part, work / places[name], progress)
         (work / "tables").mkdir()
         entries = [_write_table(release, m, work, at) for at, m in enumerate(plan.workload.published)]
         (work / "cube.json").write_text(plan.to_json(), encoding="utf-8")
         (work / "schema.yaml").write_text(plan.schema.to_yaml(), encoding="utf-8")
         (work / "PRIVACY.md").write_text(cube_statement(plan, private=release.private), encoding="utf-8")
-        files = sorted(path for path in work.rglob("*") if path.is_file())
         manifest = {
             "format": FORMAT,
             "cube": [str(asked) for asked in plan.asked],
             **stamp(private=release.private),
             "privacy": plan.privacy.to_dict(),
-            "parts": {COUNT: f"parts/{COUNT}", **{name: f"parts/{i:02}" for i, name in enumerate(plan.sums, 1)}},
-            "checksums": {path.relative_to(work).as_posix(): sha256(path) for path in files},
+            "parts": places,
+            "checksums": checksums(work),
             "tables": entries,
         }
         (work / "manifest.json").write_text(json.dumps(manifest, ensure_ascii=False, indent=1), encoding="utf-8")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from hushcube.errors import BundleError
 from hushcube.model.marginal import Marginal
@@ -13,27 +14,42 @@ from hushcube.plan.plan import Plan
 from hushcube.release.release import Release
 from hushcube.release.stamp import stamp
 
-FORMAT: Final = 2
-_READABLE: Final = (1, 2)
-"""Format 1 had no faces."""
+Result = TypeVar("Result")
+
+FORMAT: Final = 3
+_READABLE: Final = (1, 2, 3)
+"""Format 1 had no faces; format 2 had each in faces/NAME, and all of their statements in PRIVACY.md."""
+MANIFEST: Final = "manifest.json"
+STATEMENT: Final = "PRIVACY.md"
 MEASUREMENTS: Final = "measurements/values.parquet"
 
 
-def make_manifest(release: Release, tables: list[dict[str, Any]], work: Path) -> dict[str, Any]:
-    """The manifest of a folder that is complete but for it."""
+def make_manifest(
+    release: Release, tables: list[dict[str, Any]], places: dict[str, str], sums: dict[str, str]
+) -> dict[str, Any]:
+    """The manifest of a release, of whose faces `places` gives the folders, and `sums` the checksums of all files."""
     from hushcube import __version__
 
-    plan = release.plan
-    files = sorted(path for path in work.rglob("*") if path.is_file())
     return {
         "format": FORMAT,
         "hushcube": __version__,
         **stamp(private=release.private),
-        **plan_fields(plan),
-        "faces": {name: face.description for name, face in release.faces.items()},
-        "checksums": {path.relative_to(work).as_posix(): sha256(path) for path in files},
+        **plan_fields(release.plan),
+        "faces": {name: {**face.description, "folder": places[name]} for name, face in release.faces.items()},
+        "checksums": sums,
         "tables": tables,
     }
+
+
+def checksums(folder: Path, place: str = "") -> dict[str, str]:
+    """The checksums of all files in a folder, or in a place in it, by their names in the manifest."""
+    files = sorted(path for path in (folder / place).rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): sha256(path) for path in files}
+
+
+def face_folders(manifest: dict[str, Any]) -> dict[str, str]:
+    """Where the files of each face are."""
+    return {name: told.get("folder", f"faces/{name}") for name, told in manifest.get("faces", {}).items()}
 
 
 def plan_fields(plan: Plan) -> dict[str, Any]:
@@ -83,6 +99,26 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     if not isinstance(manifest, dict) or manifest.get("format") not in _READABLE:
         raise damaged("manifest.json", "is not of this version of hushcube")
     return manifest
+
+
+def steadily(folder: Path, read: Callable[[], Result]) -> Result:
+    """Read from a release; once more where something did not fit because a face was replaced meanwhile."""
+    while True:
+        before = version(folder)
+        try:
+            return read()
+        except BundleError:
+            if version(folder) == before:
+                raise
+
+
+def version(folder: Path) -> tuple[int, int] | None:
+    """What differs between the manifests of a folder as time goes by."""
+    try:
+        found = (folder / MANIFEST).stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns
 
 
 def check_files(folder: Path, manifest: dict[str, Any]) -> None:

@@ -19,10 +19,15 @@ _PROMISES: Final = {
     "face-valid": "holds whole numbers that add up, without negative cells: the counts of synthetic people "
     "(`people.parquet`), who are made up and stand for nobody.",
 }
+_FACES: Final = [
+    "Folders below `faces`, if there are any, hold the same tables under other promises, computed from the same noisy "
+    "numbers. The `PRIVACY.md` of each says what it promises, and which public facts it relies on.",
+    "",
+]
 
 
-def privacy_statement(plan: Plan, *, private: bool, faces: Iterable[PublishedFace] = ()) -> str:
-    """The text of PRIVACY.md."""
+def privacy_statement(plan: Plan, *, private: bool, faces: Iterable[PublishedFace] | None = None) -> str:
+    """The text of PRIVACY.md; in releases of formats 1 and 2 the promises of their `faces` were a part of it."""
     lines = [
         *_guarantee("release", plan.schema, plan.privacy, private=private),
         f"How it is met: strategy `{plan.strategy}` measured {plan.measures} "
@@ -34,7 +39,20 @@ def privacy_statement(plan: Plan, *, private: bool, faces: Iterable[PublishedFac
         *([f"Note: {plan.details['note']}.", ""] if "note" in plan.details else []),
         "The attributes and their values (`schema.yaml`) were declared as public; they are not protected.",
         "",
-        *(line for face in faces for line in _face(face, plan)),
+        *(_FACES if faces is None else [line for face in faces for line in _face(face, plan, f"`faces/{face.name}`")]),
+    ]
+    return "\n".join(lines)
+
+
+def face_statement(plan: Plan, face: PublishedFace, *, private: bool) -> str:
+    """The text of PRIVACY.md in the folder of a face."""
+    lines = [
+        f"# The face `{face.name}` of the release `{plan.schema.name}`",
+        "",
+        *([] if private else [f"**{NOT_PRIVATE}**", ""]),
+        *_face(face, plan, "this folder"),
+        "The guarantee is that of the release: see its own `PRIVACY.md`.",
+        "",
     ]
     return "\n".join(lines)
 
@@ -72,9 +90,9 @@ def cube_statement(plan: CubePlan, *, private: bool) -> str:
     return "\n".join(lines)
 
 
-def _face(face: PublishedFace, plan: Plan) -> list[str]:
+def _face(face: PublishedFace, plan: Plan, place: str) -> list[str]:
     """What a face promises, and which public facts went into it."""
-    lines = [f"The face `{face.name}` (`faces/{face.name}`) {_PROMISES[face.name]}"]
+    lines = [f"The face `{face.name}` ({place}) {_PROMISES[face.name]}"]
     lines[0] += " It is computed from the same noisy numbers, and costs no privacy."
     if told := face.facts(plan.schema).describe():
         lines += [

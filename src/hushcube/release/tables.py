@@ -57,11 +57,12 @@ def write_tables(
     progress: Callable[[str, float], None],
     *,
     face: str = UNBIASED,
+    place: str = "",
     private: bool,
 ) -> list[Entry]:
-    """Write all tables of a face below `folder`; returns their entries for the manifest."""
+    """Write all tables of a face below a `place` in `folder`; returns their entries for the manifest."""
     family = published_tables(plan)
-    place = "tables" if face == UNBIASED else f"faces/{face}/tables"
+    place = f"{place}/tables" if place else "tables"
     (folder / place).mkdir(parents=True)
     done, total = 0.0, float(family.cells.sum())
     whole = face == NAMES["integral"]

@@ -25,7 +25,7 @@ from hushcube.release.checks.face import FaceChecks
 from hushcube.release.checks.files import Opened, check_checksums, open_release
 from hushcube.release.checks.verdict import Check, Findings, Verdict
 from hushcube.release.cube_bundle import cube_table, is_cube, open_cube
-from hushcube.release.manifest import MEASUREMENTS, inside, read_manifest
+from hushcube.release.manifest import MEASUREMENTS, inside, read_manifest, version
 from hushcube.release.release import RecoveredTables
 from hushcube.release.stamp import NOT_PRIVATE
 from hushcube.release.statement import cube_statement
@@ -36,9 +36,17 @@ __all__ = ["Check", "Verdict", "verify"]
 def verify(folder: Path, progress: Progress | None = None, *, allow_seeded: bool = False) -> Verdict:
     """Check everything that can be checked; raises BundleError where there is no manifest, so no release at all.
 
-    Noise from a seed protects nobody, so that such a release fails unless it is expected (`allow_seeded`).
+    Noise from a seed protects nobody, so that such a release fails unless it is expected (`allow_seeded`). A release
+    that gets a face meanwhile is looked at again.
     """
-    tell = progress or (lambda _stage, _share: None)
+    while True:
+        before = version(folder)
+        verdict = _verify(folder, progress or (lambda _stage, _share: None), allow_seeded=allow_seeded)
+        if verdict.holds or version(folder) == before:
+            return verdict
+
+
+def _verify(folder: Path, tell: Progress, *, allow_seeded: bool) -> Verdict:
     if _is_cube(folder):
         return _verify_cube(folder, tell, allow_seeded=allow_seeded)
     files = Findings("files", "the files are those of the manifest, and the manifest fits the plan")

@@ -17,7 +17,8 @@ from hushcube.private.measure import measure
 from hushcube.private.noise import SeededEntropy
 from hushcube.recover.faces.people import PeopleTables
 from hushcube.release import tables
-from hushcube.release.bundle import add_face, write
+from hushcube.release.bundle import write
+from hushcube.release.change import add_face
 from hushcube.release.checks.face import count_cells
 from hushcube.release.faces import FormsFromCells, PublishedFace
 from hushcube.release.manifest import manifest_text, sha256
@@ -356,11 +357,6 @@ def missing_plan(folder):
     return {"files": "plan.json: is missing"}
 
 
-def extra_file(folder):
-    (folder / "tables" / "notes.txt").write_text("hello")
-    return {"files": "tables/notes.txt: is not in the manifest"}
-
-
 def cut_file(folder):
     name = find(folder, "nonnegative", "class", "sex")
     (folder / name).write_bytes((folder / name).read_bytes()[:-20])
@@ -475,7 +471,7 @@ def no_json(folder):
 
 
 FILES = [
-    *(missing_file, missing_people, missing_measurements, missing_plan, extra_file, cut_file, changed_statement),
+    *(missing_file, missing_people, missing_measurements, missing_plan, cut_file, changed_statement),
     *(unstamped_statement, undeclared_fact, dearer_plan, cheaper_plan, missing_entry, double_entry, foreign_entry),
     *(unlisted_checksum, other_privacy, other_schema, unknown_face, outside_file, other_version, no_json),
 ]
@@ -488,6 +484,18 @@ def test_a_changed_folder_is_found(bundle, spoil):
     assert found.keys() == expected.keys()
     for name, words in expected.items():
         assert any(words in problem for problem in found[name]), found
+
+
+def test_files_of_others_are_remarked_on_and_no_problem(bundle):
+    (bundle / "tables" / "notes.txt").write_text("hello")
+    (bundle / "LICENCE.txt").touch()
+    (bundle / ".git" / "objects").mkdir(parents=True)
+    (bundle / ".git" / "objects" / "x").touch()
+    (bundle / "link").symlink_to("nowhere")
+    verdict = verify(bundle, allow_seeded=True)
+    assert verdict.holds
+    foreign = (".git/", "LICENCE.txt", "link", "tables/notes.txt")
+    assert verdict.checks[0].remarks == tuple(f"{name}: is not part of the release" for name in foreign)
 
 
 def test_a_manifest_of_nonsense_is_a_problem_not_a_crash(bundle):
@@ -515,11 +523,14 @@ def test_other_problems_are_still_found_after_the_first(bundle):
     assert failed(bundle).keys() == repaired | {"files"}
 
 
-def test_a_long_list_of_problems_is_cut(bundle):
+def test_a_long_list_is_cut(bundle):
     for number in range(35):
         (bundle / f"extra{number:02}").write_text("")
-    problems = failed(bundle)["files"]
-    assert len(problems) == 21 and problems[-1] == "... and 15 more"
+    for path in sorted((bundle / "tables").iterdir())[:5] + sorted((bundle / "faces").rglob("*.parquet"))[:20]:
+        path.unlink()
+    files = verify(bundle, allow_seeded=True).checks[0]
+    assert len(files.remarks) == 21 and files.remarks[-1] == "... and 15 more"
+    assert len(files.problems) == 21 and files.problems[-1] == "... and 5 more"
 
 
 def test_packs_are_checked_table_by_table(tmp_path, monkeypatch):

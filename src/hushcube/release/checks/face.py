@@ -52,7 +52,7 @@ class FaceChecks:
     ) -> None:
         self._labels, self._errors, self._measurements = shared
         self._opened, self._face, self._progress = opened, face, progress
-        self._plan = opened.plan
+        self._plan, self._place = opened.plan, opened.places.get(face, "")
         self._recovered = recovered if face == UNBIASED else None
         self._exact = face == _WHOLE
         self._agrees = face != UNBIASED or self._plan.is_consistent
@@ -177,7 +177,7 @@ class FaceChecks:
             findings.add(problem.format(f"{int(wrong.sum()):,}"))
 
     def _read_people(self) -> Codes | None:
-        name = people_file(self._face)
+        name = people_file(self._place)
         try:
             return read_people(self._opened.folder / name, self._plan.schema)
         except BundleError as problem:
@@ -191,12 +191,12 @@ class FaceChecks:
         for marginal, known in facts.by_marginal.items():
             allowed = 0.0
             if self._codes is not None:
-                place, found = people_file(self._face), count_cells(self._codes, schema.sizes, marginal, known.cells)
+                place, found = people_file(self._place), count_cells(self._codes, schema.sizes, marginal, known.cells)
             else:
                 table = self._tables.table(marginal)
                 if table is None:
                     continue
-                place, found = f"faces/{self._face}/tables", table[tuple(known.cells.T)].reshape(-1)
+                place, found = f"{self._place}/tables", table[tuple(known.cells.T)].reshape(-1)
                 allowed = float(
                     tolerance(np.append(table, known.counts.astype(np.float64))[None], exact=self._exact)[0]
                 )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from hushcube.errors import BadInput, BundleError
@@ -16,8 +17,19 @@ from hushcube.recover.faces.value import NAMES, UNBIASED
 from hushcube.release.bundle import BundleTables, Progress, open_bundle
 from hushcube.release.checks.verdict import Findings
 from hushcube.release.faces import PublishedFace
-from hushcube.release.manifest import MEASUREMENTS, entry_key, inside, is_entry, plan_fields, sha256
-from hushcube.release.statement import privacy_statement
+from hushcube.release.manifest import (
+    FORMAT,
+    MANIFEST,
+    MEASUREMENTS,
+    STATEMENT,
+    entry_key,
+    face_folders,
+    inside,
+    is_entry,
+    plan_fields,
+    sha256,
+)
+from hushcube.release.statement import face_statement, privacy_statement
 
 Entry = dict[str, Any]
 Entries = dict[Marginal | str, Entry]
@@ -34,6 +46,8 @@ class Opened:
     entries: dict[str, Entries]
     """For each face, the unbiased one first, the tables that the manifest lists."""
     facts: dict[str, Facts]
+    places: dict[str, str]
+    """Where the files of each face but the unbiased one are."""
     broken: frozenset[str]
     """Files that are missing or were changed, which is told already."""
 
@@ -41,7 +55,7 @@ class Opened:
 def check_checksums(
     folder: Path, manifest: Entry, files: Findings, progress: Progress, needed: Sequence[str] = NEEDED
 ) -> frozenset[str]:
-    """Every file with its checksum, and no others; returns those that are missing or changed."""
+    """Every file with its checksum; returns those that are missing or changed. Other files are remarked on."""
     checksums = manifest.get("checksums")
     if not isinstance(checksums, dict):
         checksums = manifest["checksums"] = {}
@@ -56,11 +70,22 @@ def check_checksums(
             files.add(problem)
             broken.add(name)
         progress("checksums", (number + 1) / len(checksums))
-    there = (path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir())
-    for name in sorted(set(there) - checksums.keys() - {"manifest.json"}):
-        files.add(f"{name}: is not in the manifest")
+    for name in foreign_files(folder, {MANIFEST, *checksums}):
+        files.remark(f"{name}: is not part of the release")
     files.checked += len(checksums)
     return frozenset(broken)
+
+
+def foreign_files(folder: Path, listed: Collection[str]) -> list[str]:
+    """Files that are not listed, and folders, with a slash, in which nothing is."""
+    known = {parent.as_posix() for name in listed for parent in PurePosixPath(name).parents}
+    foreign = []
+    for place, folders, files in os.walk(folder):
+        inner = {name: (Path(place, name).relative_to(folder)).as_posix() for name in (*folders, *files)}
+        foreign += [inner[name] for name in files if inner[name] not in listed]
+        foreign += [f"{inner[name]}/" for name in folders if inner[name] not in known]
+        folders[:] = [name for name in folders if inner[name] in known]
+    return sorted(foreign)
 
 
 def _file_problem(folder: Path, name: str, expected: Any) -> str | None:
@@ -102,14 +127,22 @@ def open_release(
             faces.append(face)
         except BadInput as problem:
             files.add(f"manifest.json: the facts of the face {name}: {problem.field}: {problem.problem}")
+    places = face_folders({"faces": described})
     if len(faces) == len(described):
-        _check_statement(folder, privacy_statement(plan, private=private, faces=faces), broken, privacy)
+        apart = manifest["format"] == FORMAT
+        statements = {STATEMENT: privacy_statement(plan, private=private, faces=None if apart else faces)}
+        if apart:
+            statements |= {
+                f"{places[face.name]}/{STATEMENT}": face_statement(plan, face, private=private) for face in faces
+            }
+        for name, text in statements.items():
+            _check_statement(folder, name, text, broken, privacy)
     if not files and not privacy:
         try:
             open_bundle(folder, verify=False)
         except BundleError as problem:
             files.add(f"{problem.field}: {problem.problem}")
-    return Opened(folder, plan, private, entries, facts, broken)
+    return Opened(folder, plan, private, entries, facts, places, broken)
 
 
 def _check_fields(folder: Path, manifest: Entry, plan: Plan, broken: frozenset[str], files: Findings) -> None:
@@ -132,7 +165,11 @@ def _described(manifest: Entry, files: Findings) -> dict[str, Entry]:
     if not isinstance(described, dict):
         files.add("manifest.json: `faces` is not a mapping")
         return {}
-    known = {name: d for name, d in described.items() if name in NAMES.values() and isinstance(d, dict)}
+    known = {
+        name: told
+        for name, told in described.items()
+        if name in NAMES.values() and isinstance(told, dict) and isinstance(told.get("folder", ""), str)
+    }
     for name in described.keys() - known.keys():
         files.add(f"manifest.json: describes the face {name!r}, which is unknown or not well described")
     return known
@@ -176,16 +213,16 @@ def _word(key: Marginal | str, schema: Schema) -> str:
     return key if isinstance(key, str) else schema.describe(key)
 
 
-def _check_statement(folder: Path, expected: str, broken: frozenset[str], privacy: Findings) -> None:
+def _check_statement(folder: Path, name: str, expected: str, broken: frozenset[str], privacy: Findings) -> None:
     privacy.checked += 1
     try:
-        text = (folder / "PRIVACY.md").read_text(encoding="utf-8")
-    except (OSError, ValueError):
-        if "PRIVACY.md" not in broken:
-            privacy.add("PRIVACY.md: cannot be read")
+        text = inside(folder, name).read_text(encoding="utf-8")
+    except (OSError, ValueError, BundleError):
+        if name not in broken:
+            privacy.add(f"{name}: cannot be read")
         return
     if text != expected:
         lines, wanted = text.split("\n"), expected.split("\n")
         same = next((i for i, (a, b) in enumerate(zip(lines, wanted, strict=False)) if a != b), None)
         at = min(len(lines), len(wanted)) if same is None else same
-        privacy.add(f"PRIVACY.md: is not the statement that the plan and the faces give, from line {at + 1} on")
+        privacy.add(f"{name}: is not the statement that the plan and the faces give, from line {at + 1} on")
