@@ -115,3 +115,15 @@ def kappa_small(t2):
     """ln((1+e)/(1-e)) for tiny e, without cancellation."""
     e = 2 * math.exp(-2 * math.pi**2 * t2)
     return 2 * math.atanh(e)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta"), [("1e-9", "1e-20"), ("1e-3", "1e-15"), ("0.01", "1e-100"), ("0.1", "1e-200")]
+)
+def test_wide_noise_is_not_searched_for_what_smoothing_gives_anyway(epsilon, delta):
+    """The exact proof's grid would take minutes there, and cannot hit closer than smoothing does."""
+    privacy = make_request((2,), "1-way", epsilon=epsilon, delta=delta).privacy
+    assert "exact" not in calibrate.proofs(privacy, tables=1)
+    sigma = calibrate.analytic_sigma(float(epsilon), float(delta))
+    smoothed = 0.5 / float(calibrate.row_budget(privacy, "smoothing")) + calibrate.smoothing_variance(privacy, 1)
+    assert sigma**2 < smoothed < (1 + 1e-4) * sigma**2

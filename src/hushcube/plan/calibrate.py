@@ -31,8 +31,10 @@ from hushcube.model.privacy import Privacy
 Proof = Literal["direct", "smoothing", "exact", "zcdp"]
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
-_WIDEST: Final = 1e4
-"""Beyond this sigma the exact proof would save nothing: smoothing adds a millionth of the variance or less."""
+_STEP: Final = 1e-4
+"""The grid on which the exact proof looks for its variance."""
+_WIDEST: Final = 200.0
+"""Beyond this sigma the exact proof saves nothing: smoothing adds less to the variance than a step of its grid."""
 _SLACK: Final = 1e-11
 """Relative safety on top of bounds that are themselves rounded up."""
 
@@ -127,7 +129,7 @@ def discrete_variance(epsilon: float, delta: float) -> float:
     """The least parameter, on a grid of one part in 10,000, whose exact delta suffices; delta is not monotone in it."""
     start = analytic_sigma(epsilon, delta) ** 2
     for step in range(-2000, 20_000):
-        variance = start * (1 + step * 1e-4)
+        variance = start * (1 + step * _STEP)
         if discrete_delta(epsilon, variance) <= delta:
             return variance
     return math.inf
