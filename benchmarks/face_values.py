@@ -77,7 +77,7 @@ def block(case):
         with tempfile.TemporaryDirectory() as folder:
             file_out = Path(folder) / "people.parquet"
             synthesize(published, out=file_out)
-            people = PeopleTables(read_people(file_out, schema), schema.sizes)
+            people = PeopleTables(read_people(file_out.parent, file_out.name, schema), schema.sizes)
         add("synthetic people, counted from their file", people, start)
     cells = family.cells.sum() * len(SEEDS)
     base = sums["least squares (unbiased)"][1]

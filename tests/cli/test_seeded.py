@@ -10,6 +10,7 @@ from cli.test_cubes_cli import SCHEMA as STAYS
 from hushcube.api import open_release, synthesize
 from hushcube.cli import run
 from hushcube.release.cube_bundle import open_cube
+from hushcube.release.reading import checksum
 from hushcube.release.verify import verify
 
 STAMP = "NOT PRIVATE: the noise came from a seed. This release is for experiments and protects nobody."
@@ -108,8 +109,6 @@ def test_python_objects_say_so_too(desk, cube):
 @pytest.mark.parametrize("folder", ["cube", "cube/parts/01"])
 def test_a_cube_whose_parts_say_otherwise_is_refused(done, desk, cube, folder):
     """The checksum of a part's manifest is made again, as a careful forger would."""
-    from hushcube.release.manifest import sha256
-
     done(*cube, "--out", "cube")
     path = desk / folder / "manifest.json"
     manifest = json.loads(path.read_text())
@@ -118,7 +117,7 @@ def test_a_cube_whose_parts_say_otherwise_is_refused(done, desk, cube, folder):
     if folder != "cube":
         statement = desk / folder / "PRIVACY.md"
         statement.write_text(statement.read_text().replace(f"**{STAMP}**\n\n", ""))
-        whole["checksums"] |= {f"parts/01/{n}": sha256(desk / folder / n) for n in ("manifest.json", "PRIVACY.md")}
+        whole["checksums"] |= {f"parts/01/{n}": checksum(desk / folder, n) for n in ("manifest.json", "PRIVACY.md")}
         (desk / "cube" / "manifest.json").write_text(json.dumps(whole))
     out, _ = done("verify", "cube", "--allow-seeded", code=1)
     assert "does not say of its noise what the parts say" in out

@@ -37,10 +37,8 @@ from hushcube.release.manifest import (
     STATEMENT,
     check_files,
     checksums,
-    damaged,
     entry_key,
     face_folders,
-    inside,
     is_entry,
     make_manifest,
     manifest_text,
@@ -48,6 +46,7 @@ from hushcube.release.manifest import (
     steadily,
 )
 from hushcube.release.people import read_people, write_people
+from hushcube.release.reading import damaged, parquet, read_text
 from hushcube.release.release import Release
 from hushcube.release.stamp import file_stamp
 from hushcube.release.statement import face_statement, privacy_statement
@@ -117,13 +116,13 @@ def _open(folder: Path, verify: bool) -> Release:
     if verify:
         check_files(folder, manifest)
     try:
-        plan = Plan.from_json((folder / "plan.json").read_text(encoding="utf-8"))
+        plan = Plan.from_json(read_text(folder, "plan.json"))
         described, places = manifest.get("faces", {}), face_folders(manifest)
         faces: dict[str, dict[Marginal | str, dict[str, Any]]] = {name: {} for name in (UNBIASED, *described)}
         for entry in manifest["tables"]:
             faces[entry["face"]][entry_key(entry, plan)] = entry
         private = manifest["private"]
-        stamped = "NOT PRIVATE" in (folder / "PRIVACY.md").read_text(encoding="utf-8")
+        stamped = "NOT PRIVATE" in read_text(folder, "PRIVACY.md")
         told = (manifest["plan_digest"], manifest["privacy"], manifest["schema"], private)
         asked = {*plan.workload.published, *(form.word for form in plan.workload.forms)}
         if (
@@ -139,7 +138,7 @@ def _open(folder: Path, verify: bool) -> Release:
                 name,
                 {key: told for key, told in description.items() if key != "folder"},
                 BundleTables(folder, plan, faces[name], private),
-                partial(read_people, folder / people_file(places[name]), plan.schema)
+                partial(read_people, folder, people_file(places[name]), plan.schema)
                 if people_file(places[name]) in manifest["checksums"]
                 else None,
             )
@@ -147,8 +146,10 @@ def _open(folder: Path, verify: bool) -> Release:
         }
         for face in published.values():
             face.facts(plan.schema)
-    except (OSError, KeyError, TypeError, ValueError, AttributeError, RecursionError):
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
         raise damaged("manifest.json", "does not fit the plan and the tables") from None
+    except BundleError:
+        raise
     except BadInput as problem:
         raise damaged("plan.json", problem.problem) from None
     return Release(plan, BundleTables(folder, plan, faces[UNBIASED], private), private, published)
@@ -177,24 +178,22 @@ class BundleTables:
 
     def _numbers(self, key: Marginal | str, names: list[str], cells: int) -> Floats:
         entry = self._entries[key]
-        values = read_table(inside(self._folder, entry["file"]), names, entry.get("offset"), cells)
+        values = read_table(self._folder, entry["file"], names, entry.get("offset"), cells)
         if len(values) != cells:
             raise damaged(entry["file"], "does not have the right number of rows")
         return values
 
     def measurement(self) -> Measurement:
         """The noisy measurements, in the plan's batches."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        try:
-            flat = pq.read_table(self._folder / MEASUREMENTS).column("value").to_numpy()
-        except (OSError, pa.ArrowException, KeyError):
-            raise damaged(MEASUREMENTS, "cannot be read") from None
         shapes = self._plan.shapes
         ends = np.cumsum([0] + [math.prod(shape) for shape in shapes]).tolist()
-        if ends[-1] != len(flat):
-            raise damaged(MEASUREMENTS, "does not have the right number of rows")
+        with parquet(self._folder, MEASUREMENTS) as file:
+            if ends[-1] != file.metadata.num_rows:
+                raise damaged(MEASUREMENTS, "does not have the right number of rows")
+            column = file.read(columns=["value"]).column("value")
+            if column.type != "int64" or column.null_count:
+                raise damaged(MEASUREMENTS, "its numbers are not all integers")
+            flat = column.to_numpy()
         parts = zip(ends, ends[1:], shapes, strict=False)
         values = [flat[start:end].reshape(shape) for start, end, shape in parts]
         return Measurement(self._plan.digest, tuple(values), self._private)

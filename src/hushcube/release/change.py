@@ -23,13 +23,13 @@ from hushcube.release.manifest import (
     MANIFEST,
     STATEMENT,
     checksums,
-    damaged,
     face_folders,
     make_manifest,
     manifest_text,
     read_manifest,
     steadily,
 )
+from hushcube.release.reading import damaged
 
 
 def check_change(folder: Path, *, in_place: bool = True) -> None:

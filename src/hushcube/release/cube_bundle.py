@@ -28,7 +28,8 @@ from hushcube.model.table import NoisyTable
 from hushcube.plan.cube import COUNT, CubePlan
 from hushcube.release.bundle import fill, open_bundle
 from hushcube.release.cube import AverageTable, CubeRelease
-from hushcube.release.manifest import checksums, damaged, inside, read_manifest, sha256
+from hushcube.release.manifest import checksums, read_manifest
+from hushcube.release.reading import checksum, damaged, folder_inside, read_text
 from hushcube.release.stamp import file_stamp, stamp
 from hushcube.release.statement import cube_statement
 
@@ -106,11 +107,11 @@ def open_cube(folder: Path, *, verify: bool = True) -> CubeRelease:
     try:
         if verify:
             for name, expected in manifest["checksums"].items():
-                path = inside(folder, name)
-                if not path.is_file() or sha256(path) != expected:
-                    raise damaged(name, "is missing, or was changed after the release")
-        plan = CubePlan.from_json((folder / "cube.json").read_text(encoding="utf-8"))
-        parts = {name: open_bundle(inside(folder, place), verify=False) for name, place in manifest["parts"].items()}
+                if checksum(folder, name) != expected:
+                    raise damaged(name, "was changed after the release")
+        plan = CubePlan.from_json(read_text(folder, "cube.json"))
+        places = manifest["parts"].items()
+        parts = {name: open_bundle(folder_inside(folder, place), verify=False) for name, place in places}
         count = parts.pop(COUNT)
         told = [str(asked) for asked in plan.asked], plan.privacy.to_dict(), list(plan.sums)
         if (manifest["cube"], manifest["privacy"], list(parts)) != told:
@@ -119,7 +120,7 @@ def open_cube(folder: Path, *, verify: bool = True) -> CubeRelease:
             raise damaged("manifest.json", "does not say of its noise what the parts say")
         if {COUNT: count.plan.digest, **{n: r.plan.digest for n, r in parts.items()}} != plan.digests:
             raise ValueError
-    except (OSError, KeyError, TypeError, ValueError, AttributeError, RecursionError):
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
         raise damaged("manifest.json", "does not fit the cube and its parts") from None
     except BadInput as problem:
         raise damaged(problem.field, problem.problem) from None

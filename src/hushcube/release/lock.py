@@ -22,7 +22,8 @@ from typing import Any, Final
 from hushcube import interrupts
 from hushcube.durable import sync_folder
 from hushcube.errors import BundleError
-from hushcube.release.manifest import face_folders, inside, read_manifest
+from hushcube.release.manifest import face_folders, read_manifest
+from hushcube.release.reading import folder_inside
 
 LOCK: Final = ".hushcube-lock"
 _PATIENCE: Final = 60.0
@@ -138,7 +139,9 @@ def _remove_unlisted(folder: Path, place: str) -> None:
     """Remove what the program wrote for a face that the release does not list; other files there stay."""
     if place in _listed(folder):
         return
-    where = inside(folder, place)
+    where = folder / place
+    if os.path.lexists(where):
+        where = folder_inside(folder, place)  # not through a link that leaves the release
     for pattern in _WRITTEN:
         for path in where.glob(pattern):
             path.unlink()

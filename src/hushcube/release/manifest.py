@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 from hushcube.errors import BundleError
 from hushcube.model.marginal import Marginal
 from hushcube.plan.plan import Plan
+from hushcube.release.reading import checksum, damaged, read_text
 from hushcube.release.release import Release
 from hushcube.release.stamp import stamp
 
@@ -43,8 +44,8 @@ def make_manifest(
 
 def checksums(folder: Path, place: str = "") -> dict[str, str]:
     """The checksums of all files in a folder, or in a place in it, by their names in the manifest."""
-    files = sorted(path for path in (folder / place).rglob("*") if path.is_file())
-    return {path.relative_to(folder).as_posix(): sha256(path) for path in files}
+    files = sorted(path.relative_to(folder).as_posix() for path in (folder / place).rglob("*") if path.is_file())
+    return {name: checksum(folder, name) for name in files}
 
 
 def face_folders(manifest: dict[str, Any]) -> dict[str, str]:
@@ -81,20 +82,15 @@ def manifest_text(manifest: dict[str, Any]) -> str:
 
 def read_manifest(folder: Path) -> dict[str, Any]:
     """The manifest of a release."""
-    path = folder / "manifest.json"
-    try:
-        there = path.is_file()
-    except OSError:  # such as a name that is too long
-        there = False
-    if not there:
+    if not os.path.lexists(folder / "manifest.json"):
         raise BundleError(
             f"{str(folder)[:200]!r}",
             "is not a release: it has no manifest.json",
             "give the folder that `hushcube release` wrote",
         )
     try:
-        manifest = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        manifest = json.loads(read_text(folder, "manifest.json"))
+    except (ValueError, RecursionError):
         raise damaged("manifest.json", "cannot be read") from None
     if not isinstance(manifest, dict) or manifest.get("format") not in _READABLE:
         raise damaged("manifest.json", "is not of this version of hushcube")
@@ -127,23 +123,8 @@ def check_files(folder: Path, manifest: dict[str, Any]) -> None:
     if not isinstance(checksums, dict) or not {"plan.json", MEASUREMENTS} <= checksums.keys():
         raise damaged("manifest.json", "lists no checksums")
     for name, expected in checksums.items():
-        path = inside(folder, name)
-        if not path.is_file():
-            raise damaged(name, "is missing")
-        if sha256(path) != expected:
+        if checksum(folder, name) != expected:
             raise damaged(name, "was changed after the release")
-
-
-def inside(folder: Path, name: str) -> Path:
-    """A file of the release by its name in the manifest."""
-    path = folder / name
-    try:
-        is_inside = path.resolve().is_relative_to(folder.resolve())
-    except (OSError, ValueError, RuntimeError):
-        is_inside = False
-    if not is_inside:
-        raise damaged("manifest.json", "names a file outside the release")
-    return path
 
 
 def entry_key(entry: dict[str, Any], plan: Plan) -> Marginal | str:
@@ -156,14 +137,3 @@ def is_entry(entry: dict[str, Any]) -> bool:
     """Whether an entry of `tables` says where the table is."""
     offset = entry.get("offset", 0)
     return isinstance(entry["file"], str) and type(offset) is int and offset >= 0
-
-
-def sha256(path: Path) -> str:
-    """The checksum of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def damaged(part: str, problem: str) -> BundleError:
-    """What is wrong with a part of a release."""
-    return BundleError(part, problem, "get the release again from its publisher")

@@ -11,8 +11,9 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from hushcube.errors import BundleError, OutputError
+from hushcube.errors import OutputError
 from hushcube.model.schema import Schema
+from hushcube.release.reading import MOST_PEOPLE, damaged, parquet
 from hushcube.release.stamp import file_stamp
 
 Codes = NDArray[np.integer]
@@ -39,21 +40,19 @@ def write_people(codes: Codes, schema: Schema, path: Path, *, private: bool) -> 
         raise OutputError("out", f"{path.suffix or 'no suffix'} is not a kind of file", "end it in .parquet or .csv")
 
 
-def read_people(path: Path, schema: Schema) -> Codes:
-    """The positions of people from a Parquet file that `write_people` wrote."""
-    try:
-        table = pq.read_table(path)
-        if table.column_names != list(schema.names):
-            raise KeyError
+def read_people(folder: Path, name: str, schema: Schema) -> Codes:
+    """The positions of people from a Parquet file of a release, which `write_people` wrote."""
+    with parquet(folder, name) as file:
+        if file.schema_arrow.names != list(schema.names):
+            raise damaged(name, "does not fit the schema")
+        if file.metadata.num_rows > MOST_PEOPLE:
+            raise damaged(name, f"has {file.metadata.num_rows:,} people, more than any release")
+        table = file.read()
         columns = []
         for attribute in schema.attributes:
             column = table.column(attribute.name).combine_chunks().cast(pa.string())
             found = pa.compute.index_in(column, value_set=pa.array(attribute.labels, pa.string()))
             if found.null_count:
-                raise KeyError
+                raise damaged(name, "does not fit the schema")
             columns.append(found.to_numpy(zero_copy_only=False))
         return np.stack(columns, axis=1) if columns else np.zeros((table.num_rows, 0), np.int64)
-    except (OSError, pa.ArrowException, KeyError):
-        raise BundleError(
-            path.name, "cannot be read, or does not fit the schema", "get the release again from its publisher"
-        ) from None

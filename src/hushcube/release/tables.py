@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from hushcube.errors import BundleError
 from hushcube.lattice.family import Family
 from hushcube.model.form import Form
 from hushcube.model.marginal import Marginal
@@ -22,6 +21,7 @@ from hushcube.plan.kinds import LatticePlan
 from hushcube.plan.kinds.lattice_errors import is_uneven
 from hushcube.plan.plan import Plan
 from hushcube.recover.faces.value import NAMES, UNBIASED
+from hushcube.release.reading import parquet, row_groups
 from hushcube.release.stamp import file_stamp
 
 Floats = NDArray[np.float64]
@@ -104,18 +104,16 @@ def _slug(word: str) -> str:
     return re.sub(r"[^A-Za-z0-9]+", "-", word).strip("-")[:60]
 
 
-def read_table(path: Path, attributes: list[str], offset: int | None, cells: int) -> Floats:
+def read_table(folder: Path, name: str, attributes: list[str], offset: int | None, cells: int) -> Floats:
     """The values of one table, which must be the one asked for; from a pack (offset), only its row groups are read."""
-    try:
-        file = pq.ParquetFile(path)
+    with parquet(folder, name) as file:
         names = file.schema_arrow.names
         if offset is None:
             if names[:-2] != attributes or file.metadata.num_rows != cells:
                 raise KeyError
             return np.asarray(file.read(columns=names[-2:-1]).column(names[-2]).to_numpy())
         groups, skipped, start = [], 0, 0
-        for group in range(file.metadata.num_row_groups):
-            rows = file.metadata.row_group(group).num_rows
+        for group, rows in enumerate(row_groups(file)):
             if start + rows > offset and start < offset + cells:
                 groups.append(group)
             elif not groups:
@@ -126,10 +124,6 @@ def read_table(path: Path, attributes: list[str], offset: int | None, cells: int
         if ends != [attributes, attributes]:
             raise KeyError
         return np.asarray(found.column("value").to_numpy())
-    except (OSError, pa.ArrowException, KeyError, IndexError):
-        raise BundleError(
-            path.name, "cannot be read, or holds another table", "get the release again from its publisher"
-        ) from None
 
 
 class _OneFileEach:

@@ -16,16 +16,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from hushcube.errors import BundleError
 from hushcube.release.bundle import BundleTables, Progress
 from hushcube.release.checks.face import FaceChecks
 from hushcube.release.checks.files import Opened, check_checksums, open_release
 from hushcube.release.checks.verdict import Check, Findings, Verdict
 from hushcube.release.cube_bundle import cube_table, is_cube, open_cube
-from hushcube.release.manifest import MEASUREMENTS, inside, read_manifest, version
+from hushcube.release.manifest import MEASUREMENTS, read_manifest, version
+from hushcube.release.reading import folder_inside, parquet, read_text
 from hushcube.release.release import RecoveredTables
 from hushcube.release.stamp import NOT_PRIVATE
 from hushcube.release.statement import cube_statement
@@ -84,20 +82,12 @@ def _flag(manifest: dict[str, Any]) -> bool | None:
 def _recovered(opened: Opened, measurements: Findings) -> RecoveredTables | None:
     """The tables that the measurements give, if they can be read."""
     try:
-        path = opened.folder / MEASUREMENTS
-        field = pq.ParquetFile(path).schema_arrow.field("value")
-        column = pq.read_table(path, columns=["value"]).column("value")
-        if not pa.types.is_integer(field.type) or column.null_count:
-            measurements.add(f"{MEASUREMENTS}: its numbers are not all integers")
-            return None
         source = BundleTables(opened.folder, opened.plan, {}, opened.private)
         return RecoveredTables(opened.plan, source.measurement())
     except BundleError as problem:
-        measurements.add(f"{MEASUREMENTS}: {problem.problem}")
-    except (OSError, KeyError, pa.ArrowException):
         if MEASUREMENTS not in opened.broken:
-            measurements.add(f"{MEASUREMENTS}: cannot be read")
-    return None
+            measurements.add(f"{MEASUREMENTS}: {problem.problem}")
+        return None
 
 
 def _is_cube(folder: Path) -> bool:
@@ -118,8 +108,8 @@ def _verify_cube(folder: Path, tell: Progress, *, allow_seeded: bool) -> Verdict
     except BundleError as problem:
         files.add(f"{problem.field}: {problem.problem}")
         return Verdict((files.check(),), _flag(manifest))
-    statement = cube_statement(cube.plan, private=cube.private).encode()
-    if "PRIVACY.md" not in broken and (folder / "PRIVACY.md").read_bytes() != statement:
+    statement = cube_statement(cube.plan, private=cube.private)
+    if "PRIVACY.md" not in broken and read_text(folder, "PRIVACY.md") != statement:
         files.add("PRIVACY.md: is not the statement that the cube gives")
     entries = manifest.get("tables")
     listed = {tuple(e.get("attributes", ())): e for e in entries if isinstance(e, dict)} if entries else {}
@@ -128,15 +118,17 @@ def _verify_cube(folder: Path, tell: Progress, *, allow_seeded: bool) -> Verdict
         tables.checked += 1
         file = listed.get(names, {}).get("file", "")
         try:
-            numbers, found = cube_table(cube, marginal), pq.read_table(inside(folder, file))
-        except (OSError, pa.ArrowException, BundleError):
+            numbers = cube_table(cube, marginal)
+            with parquet(folder, file) as found:
+                fits = found.metadata.num_rows == numbers.num_rows and found.read().equals(numbers)
+        except BundleError:
             if file not in broken:
                 tables.add(f"{'*'.join(names) or 'total'}: its table, or one of a part, cannot be read")
             continue
-        if not found.equals(numbers):
+        if not fits:
             tables.add(f"{file}: does not hold the numbers of the parts")
     checks = [files.check(), tables.check()]
     for name, place in manifest["parts"].items():
-        part = verify(inside(folder, place), tell, allow_seeded=allow_seeded)
+        part = verify(folder_inside(folder, place), tell, allow_seeded=allow_seeded)
         checks += [replace(check, name=f"{name}: {check.name}") for check in part.checks]
     return Verdict(tuple(checks), cube.private)

@@ -28,7 +28,7 @@ from hushcube.release.bundle import open_bundle, write
 from hushcube.release.change import add_face
 from hushcube.release.faces import FormsFromCells, PublishedFace
 from hushcube.release.lock import LOCK, changing
-from hushcube.release.manifest import sha256
+from hushcube.release.reading import checksum
 from hushcube.release.release import Release
 from hushcube.release.statement import privacy_statement
 from hushcube.release.verify import verify
@@ -348,7 +348,7 @@ def earlier(folder):
     told = manifest(folder)
     told["format"] = 2
     del told["faces"]["consistent"]["folder"], told["checksums"]["faces/consistent/PRIVACY.md"]
-    told["checksums"]["PRIVACY.md"] = sha256(folder / "PRIVACY.md")
+    told["checksums"]["PRIVACY.md"] = checksum(folder, "PRIVACY.md")
     (folder / "manifest.json").write_text(json.dumps(told))
     return folder
 

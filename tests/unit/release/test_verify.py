@@ -21,8 +21,9 @@ from hushcube.release.bundle import write
 from hushcube.release.change import add_face
 from hushcube.release.checks.face import count_cells
 from hushcube.release.faces import FormsFromCells, PublishedFace
-from hushcube.release.manifest import manifest_text, sha256
+from hushcube.release.manifest import manifest_text
 from hushcube.release.people import read_people, write_people
+from hushcube.release.reading import checksum
 from hushcube.release.release import Release
 from hushcube.release.verify import verify
 from hushcube.samples import TITANIC, titanic
@@ -81,7 +82,7 @@ def write_manifest(folder, manifest):
 def repair(folder):
     """What a careful forger would do: every checksum again."""
     manifest = manifest_of(folder)
-    manifest["checksums"] = {name: sha256(folder / name) for name in manifest["checksums"] if (folder / name).exists()}
+    manifest["checksums"] = {name: checksum(folder, name) for name in manifest["checksums"] if (folder / name).exists()}
     write_manifest(folder, manifest)
 
 
@@ -258,14 +259,14 @@ def changed_form(folder):
 
 
 def added_person(folder):
-    codes = read_people(folder / PEOPLE, TITANIC)
+    codes = read_people(folder, PEOPLE, TITANIC)
     write_people(np.concatenate([codes, codes[:1]]), TITANIC, folder / PEOPLE, private=False)
     return "but the people are"
 
 
 def forbidden_people(folder):
     """A child among the crew; the tables count it too."""
-    codes = read_people(folder / PEOPLE, TITANIC).copy()
+    codes = read_people(folder, PEOPLE, TITANIC).copy()
     codes[np.flatnonzero(codes[:, 0] == 3)[0], 2] = 0
     write_people(codes, TITANIC, folder / PEOPLE, private=False)
     source = FormsFromCells(PeopleTables(codes, TITANIC.sizes))

@@ -179,7 +179,7 @@ class FaceChecks:
     def _read_people(self) -> Codes | None:
         name = people_file(self._place)
         try:
-            return read_people(self._opened.folder / name, self._plan.schema)
+            return read_people(self._opened.folder, name, self._plan.schema)
         except BundleError as problem:
             if name not in self._opened.broken:
                 self._people.add(f"{name}: {problem.problem}")

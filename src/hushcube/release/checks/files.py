@@ -24,11 +24,10 @@ from hushcube.release.manifest import (
     STATEMENT,
     entry_key,
     face_folders,
-    inside,
     is_entry,
     plan_fields,
-    sha256,
 )
+from hushcube.release.reading import checksum, read_text
 from hushcube.release.statement import face_statement, privacy_statement
 
 Entry = dict[str, Any]
@@ -90,14 +89,10 @@ def foreign_files(folder: Path, listed: Collection[str]) -> list[str]:
 
 def _file_problem(folder: Path, name: str, expected: Any) -> str | None:
     try:
-        path = inside(folder, name)
-        if not path.is_file():
-            return f"{name}: is missing"
-        return None if sha256(path) == expected else f"{name}: was changed after the release (another checksum)"
+        same = checksum(folder, name) == expected
     except BundleError as problem:
-        return f"manifest.json: {problem.problem}"
-    except OSError:
-        return f"{name}: cannot be read"
+        return f"{problem.field}: {problem.problem}"
+    return None if same else f"{name}: was changed after the release (another checksum)"
 
 
 def open_release(
@@ -106,13 +101,13 @@ def open_release(
     """The plan, and what the manifest says about its tables; None where there is no plan to go by."""
     privacy.checked += 1
     try:
-        plan = Plan.from_json((folder / "plan.json").read_text(encoding="utf-8"))
+        plan = Plan.from_json(read_text(folder, "plan.json"))
+    except BundleError as problem:
+        if "plan.json" not in broken:
+            files.add(f"{problem.field}: {problem.problem}")
+        return None
     except BadInput as problem:
         privacy.add(f"plan.json: {problem.field}: {problem.problem}")
-        return None
-    except (OSError, ValueError):
-        if "plan.json" not in broken:
-            files.add("plan.json: cannot be read")
         return None
     _check_fields(folder, manifest, plan, broken, files)
     described = _described(manifest, files)
@@ -153,9 +148,9 @@ def _check_fields(folder: Path, manifest: Entry, plan: Plan, broken: frozenset[s
     if not isinstance(manifest.get("private"), bool):
         files.add("manifest.json: `private` is neither true nor false")
     try:
-        if Schema.from_yaml((folder / "schema.yaml").read_text(encoding="utf-8")) != plan.schema.declared:
+        if Schema.from_yaml(read_text(folder, "schema.yaml")) != plan.schema.declared:
             files.add("schema.yaml: does not declare the schema of plan.json")
-    except (OSError, ValueError, BadInput):
+    except (ValueError, BadInput):
         if "schema.yaml" not in broken:
             files.add("schema.yaml: cannot be read")
 
@@ -216,10 +211,10 @@ def _word(key: Marginal | str, schema: Schema) -> str:
 def _check_statement(folder: Path, name: str, expected: str, broken: frozenset[str], privacy: Findings) -> None:
     privacy.checked += 1
     try:
-        text = inside(folder, name).read_text(encoding="utf-8")
-    except (OSError, ValueError, BundleError):
+        text = read_text(folder, name)
+    except BundleError as problem:
         if name not in broken:
-            privacy.add(f"{name}: cannot be read")
+            privacy.add(f"{problem.field}: {problem.problem}")
         return
     if text != expected:
         lines, wanted = text.split("\n"), expected.split("\n")

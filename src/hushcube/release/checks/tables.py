@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -25,7 +26,7 @@ from hushcube.model.form import Form
 from hushcube.model.marginal import Marginal
 from hushcube.release.checks.files import Entry, Opened
 from hushcube.release.checks.verdict import Findings
-from hushcube.release.manifest import inside
+from hushcube.release.reading import inside, parquet, row_groups, unreadable
 from hushcube.release.tables import number_columns, positions
 
 Floats = NDArray[np.float64]
@@ -136,14 +137,13 @@ class FaceTables:
         if str(problem):
             self._labels.add(f"{self.place(key)}: {problem}")
 
-    def _path(self, entry: Entry) -> Path:
+    @contextmanager
+    def _reading(self, name: str) -> Iterator[None]:
+        """What cannot be read does not fit; of a file with another checksum that is no news."""
         try:
-            path = inside(self._opened.folder, entry["file"])
-        except BundleError:
-            raise Unfit from None
-        if not path.is_file():
-            raise Unfit
-        return path
+            yield
+        except BundleError as problem:
+            raise Unfit("" if name in self._opened.broken else problem.problem) from None
 
     def _single(self, rows: Rows, shape: tuple[int, ...]) -> Block:
         marginal = tuple(rows[0].tolist())
@@ -156,15 +156,14 @@ class FaceTables:
         self, entry: Entry, names: Sequence[str], labels: Sequence[Sequence[str]], shape: tuple[int, ...]
     ) -> tuple[Floats, Floats]:
         """The numbers of a file of its own, if columns, rows and labels are what they should be."""
-        try:
-            table = pq.ParquetFile(self._path(entry)).read()
-        except (OSError, pa.ArrowException):
-            raise Unfit("" if entry["file"] in self._opened.broken else "cannot be read") from None
         numbers = number_columns(np.zeros(0), np.zeros(0), taken=dict.fromkeys(names))
-        if table.column_names != [*names, *numbers]:
-            raise Unfit(f"holds another table: its columns are {', '.join(table.column_names[:12])}")
-        if table.num_rows != math.prod(shape):
-            raise Unfit(f"has {table.num_rows:,} rows, not {math.prod(shape):,}")
+        with self._reading(entry["file"]), parquet(self._opened.folder, entry["file"]) as file:
+            found = file.schema_arrow.names
+            if found != [*names, *numbers]:
+                raise Unfit(f"holds another table: its columns are {', '.join(found[:12])}")
+            if file.metadata.num_rows != math.prod(shape):
+                raise Unfit(f"has {file.metadata.num_rows:,} rows, not {math.prod(shape):,}")
+            table = file.read()
         for axis, name in enumerate(names):
             at = _codes(table.column(axis), pa.array(list(labels[axis]), pa.string()))
             wrong = np.flatnonzero(at != positions(shape, axis))
@@ -197,12 +196,10 @@ class FaceTables:
         if len(files) > 1 or (np.diff(offsets) != cells).any():
             raise Unfit("the tables do not follow each other")
         (name,) = files
-        try:
+        with self._reading(name), unreadable(name):
             if name not in self._packs:
-                self._packs[name] = _Pack(self._path(entries[0]))
+                self._packs[name] = _Pack(inside(self._opened.folder, name))
             return self._packs[name].rows(int(offsets[0]), len(entries) * cells)
-        except (OSError, pa.ArrowException):
-            raise Unfit("" if name in self._opened.broken else "cannot be read") from None
 
     @cached_property
     def _names(self) -> Any:
@@ -227,8 +224,7 @@ class _Pack:
 
     def __init__(self, path: Path) -> None:
         self._file = pq.ParquetFile(path)
-        metadata = self._file.metadata
-        self._starts = np.cumsum([0, *(metadata.row_group(g).num_rows for g in range(metadata.num_row_groups))])
+        self._starts = np.cumsum([0, *row_groups(self._file)])
 
     def rows(self, start: int, number: int) -> Any:
         """A run of rows."""
