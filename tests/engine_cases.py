@@ -280,6 +280,20 @@ def test_ids_of_any_kind(make, kind):
     assert found[:2] == (3, 2)
 
 
+def one_person_of(engine, column, most=3):
+    """An engine over rows of which all have equal ids, as their column sees it, counts those of one person."""
+    schema = Schema((Attribute(name="a", codes=CELLS),), unit=Unit(column, most))
+    counts = engine.count(schema, marginals(1, (0, 1)))
+    assert counts.rows == most
+    assert counts.tables(np.array([[0]], np.int32)).sum() == most
+
+
+@pytest.mark.parametrize("ids", [(0.0, -0.0), (math.nan, -math.nan)], ids=["zeros", "no numbers"])
+def test_ids_that_their_column_calls_equal_are_one_person(make, ids):
+    numbers = np.array(ids * 20)
+    one_person_of(make(pa.table({"a": np.arange(40) % CELLS, "id": numbers})), "id")
+
+
 def test_nobody_at_all(make):
     empty = visits(["p"]).slice(0, 0)
     assert same_as(open_source(empty), make(empty), people(2))[:2] == (0, 0)

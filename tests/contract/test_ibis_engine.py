@@ -8,7 +8,7 @@ import pytest
 from test_engines import HOSTILE, TABLE, _strict, check, marginals
 
 from engine_cases import *  # noqa: F403
-from engine_cases import same_as
+from engine_cases import one_person_of, same_as
 from hushcube.errors import DataError
 from hushcube.model.attribute import Attribute
 from hushcube.model.schema import Schema
@@ -64,6 +64,15 @@ def test_messages_of_the_driver_are_not_passed_on(make):
         )
     assert "secret" not in str(caught.value)
     assert caught.value.__suppress_context__
+
+
+def test_ids_that_a_collation_calls_equal_are_one_person(tmp_path):
+    with duckdb.connect(str(tmp_path / "x.duckdb")) as connection:
+        connection.execute("CREATE TABLE t (a INTEGER, id VARCHAR COLLATE NOCASE.NOACCENT)")
+        connection.execute("INSERT INTO t SELECT i % 5, ['Ann', 'ANN', '\u00e4nn'][i % 3 + 1] FROM range(30) AS r(i)")
+    backend = ibis.duckdb.connect(str(tmp_path / "x.duckdb"), read_only=True)
+    one_person_of(recognise_ibis(backend.table("t")), "id")
+    backend.disconnect()
 
 
 def test_only_tables_are_recognised(make):

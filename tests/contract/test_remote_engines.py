@@ -34,7 +34,7 @@ from test_engines import (  # noqa: F401  (collected here too, with the fixture 
 
 from cli.desk import listing
 from engine_cases import *  # noqa: F403
-from engine_cases import same_as
+from engine_cases import one_person_of, same_as
 from hushcube.errors import DataError, MissingDependency
 from hushcube.model.attribute import Attribute
 from hushcube.model.measure import Measure
@@ -607,6 +607,52 @@ def test_rows_are_chosen_without_the_right_to_write_anything(server):
     schema = Schema((Attribute(name="a", codes=5), Attribute(name="b", codes=1)), unit=Unit("id", 3))
     counts = recognise_postgres(server.address("visits", user="reader")).count(schema, marginals(2, (1, 2)))
     assert (counts.rows, counts.dropped) == (21, 179)
+
+
+EQUAL = {
+    "citext": ("ext.citext", "Ann", "ANN"),
+    "domain": ("ext.name", "Ann", "ANN"),
+    "array": ("ext.citext[]", "{Ann}", "{ANN}"),
+    "loose": ("text COLLATE loose", "e", "\u00e9"),
+    "short": ("varchar(9) COLLATE loose", "e", "E"),
+    "padded": ("char(5)", "a", "a  "),
+    "numeric": ("numeric", "1.0", "1.00"),
+    "zero": ("double precision", "0", "-0"),
+    "nan": ("real", "NaN", "-NaN"),
+    "jsonb": ("jsonb", "1.0", "1.00"),
+    "interval": ("interval", "1 month", "30 days"),
+    "range": ("numrange", "[1.0,2)", "[1.00,2.0)"),
+    "moment": ("timestamptz", "2020-01-01 12:00+00", "2020-01-01 13:00+01"),
+    "bytes": ("bytea", "\\x61", "a"),
+    "text": ("text", "a", "a"),
+}
+
+
+def test_ids_that_postgres_calls_equal_are_one_person(server):
+    """The operator of citext is in a schema that is not searched: comparing by `=` would compare texts."""
+    columns = ", ".join(f"x_{name} {kind}" for name, (kind, *_) in EQUAL.items())
+    execute(
+        server,
+        "DROP VIEW IF EXISTS equal_view",
+        "DROP TABLE IF EXISTS equal_ids",
+        "CREATE SCHEMA IF NOT EXISTS ext",
+        "CREATE EXTENSION IF NOT EXISTS citext SCHEMA ext",
+        "DROP DOMAIN IF EXISTS ext.name",
+        "CREATE DOMAIN ext.name AS ext.citext",
+        "CREATE COLLATION IF NOT EXISTS loose (provider = icu, locale = 'und-u-ks-level1', deterministic = false)",
+        f"CREATE TABLE equal_ids (a integer, {columns}, j json)",
+        "CREATE VIEW equal_view AS SELECT * FROM equal_ids",
+    )
+    with server.connect() as connection:
+        for i in range(20):
+            values = [i % 5, *(kind[1 + i % 2] for kind in EQUAL.values()), "1"]
+            connection.execute(f"INSERT INTO equal_ids VALUES ({', '.join(['%s'] * len(values))})", values)
+    for name in EQUAL:
+        one_person_of(recognise_postgres(server.address("equal_ids")), f"x_{name}")
+    for name in ("citext", "loose", "text"):
+        one_person_of(recognise_postgres(server.address("equal_view")), f"x_{name}")
+    with pytest.raises(DataError, match="unit, column 'j': its type has no equality"):
+        one_person_of(recognise_postgres(server.address("equal_ids")), "j")
 
 
 def test_a_view_that_draws_at_random_is_read_once_for_each_count(server):

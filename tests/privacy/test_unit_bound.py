@@ -7,6 +7,7 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
+from engine_cases import one_person_of
 from hushcube import Attribute, Schema
 from hushcube.api import plan, release
 from hushcube.errors import DataError
@@ -134,6 +135,16 @@ def test_what_is_no_number_for_ids_is_one_person():
     data = table([0.0, -0.0, float("nan"), float("nan"), -float("nan"), 0.0, 1.0, 1.0])
     assert counted(data, 1)[0].rows == 3
     assert counted(data, 2)[0].rows == 6
+
+
+@pytest.mark.parametrize("what", ["t", "v"])  # a table is steady, a view is not
+@pytest.mark.parametrize("kind", ["VARCHAR COLLATE NOCASE", "VARCHAR COLLATE NOCASE.NOACCENT", "INTERVAL"])
+def test_ids_that_their_column_calls_equal_are_one_person(tmp_path, kind, what):
+    twins = {"INTERVAL": ("1 month", "30 days")}.get(kind, ("Ann", "ANN"))
+    with duckdb.connect(str(tmp_path / "x.duckdb")) as connection:
+        connection.execute(f"CREATE TABLE t (a INTEGER, id {kind}); CREATE VIEW v AS FROM t")
+        connection.executemany("INSERT INTO t VALUES (?, ?)", [(i % 5, twins[i % 2]) for i in range(20)])
+    one_person_of(open_source(f"{tmp_path}/x.duckdb#{what}"), "id")
 
 
 def test_nothing_is_left_in_the_users_connection():

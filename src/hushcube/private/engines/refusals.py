@@ -26,6 +26,12 @@ def missing_values(measure: Measure) -> DataError:
     return DataError(where, "holds missing values, or texts that are no numbers", fix)
 
 
+def no_equality(unit: Unit) -> DataError:
+    """Ids that cannot be compared."""
+    fix = "name a column of texts or numbers, or let a view make one of it"
+    return DataError(f"unit, column {unit.column!r}", "its type has no equality: it tells nobody apart", fix)
+
+
 def without_unit(unit: Unit) -> DataError:
     """Rows that belong to nobody."""
     fix = "mend the data, or declare `unit_missing: own`: each such row is then a person of its own"

@@ -72,7 +72,7 @@ class Source(ABC):
                 yield self.show(connection, columns)
             after = self.stamps()
         if before != after:  # which rows of a person count was decided by an earlier scan
-            raise DataError("data", "changed while it was read", "try again, or read a copy")
+            raise changed()
 
     def stamps(self) -> tuple[tuple[int, ...], ...]:
         """What tells that the files changed; nothing where they cannot."""
@@ -86,7 +86,13 @@ class Source(ABC):
         """The relation, on this connection."""
 
 
-def _stamps(files: Sequence[str | Path]) -> tuple[tuple[int, ...], ...]:
+def changed() -> DataError:
+    """Files that were written to meanwhile."""
+    return DataError("data", "changed while it was read", "try again, or read a copy")
+
+
+def stamps(files: Sequence[str | Path]) -> tuple[tuple[int, ...], ...]:
+    """What tells that files changed."""
     found = [Path(file).stat() for file in files]
     return tuple((one.st_mtime_ns, one.st_size, one.st_ino) for one in found)
 
@@ -127,7 +133,7 @@ class Delimited(Source):
 
     def stamps(self) -> tuple[tuple[int, ...], ...]:
         """When it was written, and its size."""
-        return _stamps([self.path])
+        return stamps([self.path])
 
     def _header(self) -> tuple[tuple[str, ...], str]:
         def text() -> TextIO:
@@ -168,7 +174,7 @@ class Parquet(Source):
 
     def stamps(self) -> tuple[tuple[int, ...], ...]:
         """When each was written, and its size."""
-        return _stamps(self.files)
+        return stamps(self.files)
 
 
 @dataclass(frozen=True)

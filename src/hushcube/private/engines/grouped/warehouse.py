@@ -139,7 +139,7 @@ class Opened(ABC):
 
     @abstractmethod
     def people(self, unit: Unit) -> People:
-        """Count the rows of each person, told apart byte by byte; ids stay where they are."""
+        """Count the rows of each person: all with ids that their column calls equal; ids stay where they are."""
 
     @abstractmethod
     def bounded(self, unit: Unit, columns: Sequence[str], key: bytes) -> Opened:
@@ -147,7 +147,9 @@ class Opened(ABC):
 
         Later answers use `columns` only. The choice is a function of the key and of each person's own rows, so that it
         is the same in every answer, and nobody else's: equal rows of a person are numbered, and of the hashes of key,
-        id, columns and number the smallest are kept. Rows without an id all stay.
+        id, columns and number the smallest are kept. Ids are equal where their column says so, whatever their bytes
+        (0.0 and -0.0, or what a collation takes for one text). Rows without an id all stay where the unit says that
+        each is a person of its own; else they are one person.
         """
 
 

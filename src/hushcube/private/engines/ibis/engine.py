@@ -4,9 +4,9 @@ Ibis writes the SQL, quotes the names and binds or quotes the values. Texts are 
 them: where its collation takes `a` and `A` for one, they are one group, so that a byte by byte collation is needed.
 
 Warehouses round halves as they like, so that sums are rounded by comparisons; texts under a measure are grouped by and
-read here. The rows of a person that count are those with the smallest SHA-256 of the key, the person, the columns used
-and the row's number among equal ones, each written with its length. A warehouse may see other rows in the next query:
-everybody's rows are chosen from in every one, in a single reading.
+read here. The rows of a person that count are those with the smallest SHA-256 of two things: the hash of the key, the
+person and the columns used, each written with its length, and the row's number among those of one hash. A warehouse may
+see other rows in the next query: everybody's rows are chosen from in every one, in a single reading.
 """
 
 from __future__ import annotations

@@ -22,20 +22,25 @@ def count_people(table: Any, person: Any, most: int) -> People:
 
 
 def chosen(table: Any, unit: Unit, columns: Sequence[str], key: bytes) -> Any:
-    """The rows that count; what is written of a row decides, and where that is too short, its values."""
+    """The rows that count: people are told apart as their column does it, and their rows by what is written of them.
+
+    Rows that are written alike are numbered in the order of their values.
+    """
     import ibis
 
     inner = [f"c{i}" for i in range(len(columns))]
     rows = table.select(p=table[unit.column], **{c: table[name] for c, name in zip(inner, columns, strict=True)})
-    alike = ibis.window(group_by=["p", *inner], order_by=["p"])
-    numbered = rows.mutate(i=ibis.row_number().over(alike))
     text = ibis.literal(key.hex())
-    for name in ("p", *inner, "i"):
-        text = text + _written(numbered[name])
-    hashed = numbered.mutate(h=text.hexdigest("sha256"))
-    ranks = ibis.window(group_by=["p"], order_by=["h", *inner, "i"])
-    ranked = hashed.mutate(r=ibis.row_number().over(ranks))
-    kept = ranked.filter((ranked.r < unit.max_rows) | ranked.p.isnull())
+    for name in ("p", *inner):
+        text = text + _written(rows[name])
+    hashed = rows.mutate(d=text.hexdigest("sha256"))
+    alike = ibis.window(group_by=["p", "d"], order_by=inner or ["p"])
+    numbered = hashed.mutate(i=ibis.row_number().over(alike))
+    chance = (numbered.d + numbered.i.cast("string")).hexdigest("sha256")
+    ranks = ibis.window(group_by=["p"], order_by=["h"])
+    ranked = numbered.mutate(h=chance).mutate(r=ibis.row_number().over(ranks))
+    few = ranked.r < unit.max_rows
+    kept = ranked.filter(few | ranked.p.isnull() if unit.missing == "own" else few)
     return kept.select(**({name: kept[c] for c, name in zip(inner, columns, strict=True)} or {"p": kept.p}))
 
 

@@ -6,9 +6,10 @@ Credentials come from the environment only, as for every program of Postgres: PG
 a password file or a service file. Identifiers are quoted by psycopg, values are bound; what is left of the SQL
 is written here. One read-only transaction (repeatable read) sees one state of the data; answers are streamed.
 
-Texts are compared byte by byte (COLLATE "C"): a collation may take twins for one text, and so does citext. Types
-that are neither numbers, texts nor truth values come as their text (dates in ISO, times in UTC), which is how
-DuckDB writes them. Messages of the server quote data, so none of them is passed on.
+Values of attributes are compared byte by byte (COLLATE "C"): a collation may take twins for one text, and so does
+citext. People are told apart as their column does it, so that such twins are one person. Types that are neither
+numbers, texts nor truth values come as their text (dates in ISO, times in UTC), which is how DuckDB writes them.
+Messages of the server quote data, so none of them is passed on.
 """
 
 from __future__ import annotations
@@ -165,11 +166,13 @@ def _find(connection: psycopg.Connection[Any], table: str) -> Opened:
     for setting, value in _SESSION.items():
         connection.execute("SELECT set_config(%s, %s, true)", [setting, value])
     named = connection.execute(
-        """SELECT attname, has_column_privilege(attrelid, attnum, 'SELECT') FROM pg_catalog.pg_attribute
+        """SELECT attname, has_column_privilege(attrelid, attnum, 'SELECT'), c.collisdeterministic IS FALSE
+           FROM pg_catalog.pg_attribute LEFT JOIN pg_catalog.pg_collation AS c ON c.oid = attcollation
            WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped ORDER BY attnum""",
         [number],
     ).fetchall()
-    names = tuple(str(column) for column, readable in named if readable)
+    names = tuple(str(column) for column, readable, _ in named if readable)
+    loose = frozenset(str(column) for column, _, differs in named if differs)
     if named and not names:
         raise _not_readable()
     relation = sql.Identifier(schema, name)
@@ -178,4 +181,4 @@ def _find(connection: psycopg.Connection[Any], table: str) -> Opened:
         listed = sql.SQL(", ").join(map(sql.Identifier, names))
         described = connection.execute(sql.SQL("SELECT {} FROM {} LIMIT 0").format(listed, relation)).description
         types = tuple(column.type_code for column in described or ())
-    return PostgresRows(connection, relation, names, types, steady=steady)
+    return PostgresRows(connection, relation, names, types, loose=loose, steady=steady)

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 BOOL, BYTEA, _NUMERIC = 16, 17, 1700
 _INTEGERS: Final = {21: pa.int16(), 23: pa.int32(), 20: pa.int64()}
 _FLOATS: Final = {700: pa.float32(), 701: pa.float64()}
+_TEXTS: Final = frozenset((18, 19, 25, 1042, 1043))
+_FIRST_OF_USERS: Final = 16384
 _RAW: Final = {BOOL: pa.bool_(), BYTEA: pa.binary(), **_INTEGERS, **_FLOATS}
 
 
@@ -76,12 +78,16 @@ def double_of(name: sql.Identifier, oid: int) -> sql.Composed:
     return sql.SQL(_NUMERIC_DOUBLE if oid == _NUMERIC else "{name}::float8").format(name=name)
 
 
-def person_of(name: sql.Identifier, oid: int) -> sql.Composed:
-    """An id, told from others byte by byte, or as a number."""
+def person_of(name: sql.Identifier, oid: int, *, loose: bool) -> sql.Composed:
+    """An id, equal to others where the column says so; bytes say it of texts, unless the collation is `loose`."""
     from psycopg import sql
 
-    plain = oid in _RAW or oid == _NUMERIC
-    return sql.SQL("{name}" if plain else TEXT).format(name=name)
+    return sql.SQL(TEXT if oid in _TEXTS and not loose else "{name}").format(name=name)
+
+
+def is_builtin(oid: int) -> bool:
+    """Whether `=` is sure to mean what GROUP BY means: an extension's `=` may be outside the search path."""
+    return oid < _FIRST_OF_USERS
 
 
 def _template(column: Column, oid: int) -> tuple[LiteralString, dict[str, Any]]:

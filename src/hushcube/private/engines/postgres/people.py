@@ -7,7 +7,8 @@
 One sort by person and d serves both numbers. No temporary table is written: the transaction is read-only, as it must
 be on a standby. Where the table is steady, only the people with too many rows are sorted; measured on a million rows
 that takes a third of the time if they are few, and no longer if they are many. A view may draw at random and a foreign
-table may change, so that they are read once, and everybody is sorted.
+table may change, so that they are read once, and everybody is sorted. So it is where a type is an extension's, such as
+citext: GROUP BY and windows always find its equality, a comparison need not.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ FROM ({numbered}) AS numbered
 """
 _ONE_SCAN: Final = """
 WITH source AS (SELECT {person} AS p{renamed} FROM {rows})
-SELECT {outer} FROM ({ranked}) AS ranked WHERE r <= $2::int8 OR p IS NULL
+SELECT {outer} FROM ({ranked}) AS ranked WHERE r <= $2::int8{nobody}
 """
 _LISTED: Final = """
 WITH source AS NOT MATERIALIZED (SELECT {person} AS p{renamed} FROM {rows}),
@@ -49,8 +50,14 @@ SELECT {outer} FROM source WHERE NOT EXISTS (SELECT FROM many WHERE many.p = sou
 """
 
 
-def bounded_rows(rows: sql.Composable, person: sql.Composable, columns: Sequence[str], *, steady: bool) -> sql.Composed:
-    """The rows that count, with these columns; the key is $1 (a text), the number of rows $2."""
+def bounded_rows(
+    rows: sql.Composable, person: sql.Composable, columns: Sequence[str], *, listed: bool, own: bool
+) -> sql.Composed:
+    """The rows that count, with these columns; the key is $1 (a text), the number of rows $2.
+
+    Either people with too many rows are `listed` first, or all are sorted; rows of nobody are people of their `own`, or
+    else one person.
+    """
     from psycopg import sql
 
     # Positions instead of names: a column may be called p.
@@ -58,9 +65,10 @@ def bounded_rows(rows: sql.Composable, person: sql.Composable, columns: Sequence
     pairs = [(sql.Identifier(name), sql.SQL(f"c{i}")) for i, name in enumerate(columns)]
     renamed = sql.SQL("").join(sql.SQL(", {} AS {}").format(name, place) for name, place in pairs)
     outer = sql.SQL(", ").join(sql.SQL("{} AS {}").format(place, name) for name, place in pairs)
-    among = sql.SQL("source JOIN many USING (p)" if steady else "source")
+    among = sql.SQL("source JOIN many USING (p)" if listed else "source")
     hashed = sql.SQL(_HASHED).format(inner=inner, among=among)
     numbered = sql.SQL(_NUMBERED).format(inner=inner, hashed=hashed)
     ranked = sql.SQL(_RANKED).format(inner=inner, numbered=numbered)
-    template = sql.SQL(_LISTED if steady else _ONE_SCAN)
-    return template.format(person=person, renamed=renamed, rows=rows, outer=outer, ranked=ranked)
+    template = sql.SQL(_LISTED if listed else _ONE_SCAN)
+    nobody = sql.SQL(" OR p IS NULL" if own else "")
+    return template.format(person=person, renamed=renamed, rows=rows, outer=outer, ranked=ranked, nobody=nobody)

@@ -17,10 +17,11 @@ from hushcube.model.unit import Unit
 from hushcube.private.engines.grouped.texts import read_texts
 from hushcube.private.engines.grouped.warehouse import Column, Opened, People, Summed
 from hushcube.private.engines.names import position
-from hushcube.private.engines.postgres.keys import kind_of, person_of
+from hushcube.private.engines.postgres.keys import is_builtin, kind_of, person_of
 from hushcube.private.engines.postgres.packing import Packed, packed
 from hushcube.private.engines.postgres.people import PEOPLE, bounded_rows
 from hushcube.private.engines.postgres.sums import has_texts, sum_of, values_of
+from hushcube.private.engines.refusals import no_equality
 
 if TYPE_CHECKING:
     import psycopg
@@ -35,7 +36,10 @@ _MOST_SETS: Final = 31
 
 
 class PostgresRows(Opened):
-    """A table, or a statement whose values are bound already; names and types are those of its columns."""
+    """A table, or a statement whose values are bound already; names and types are those of its columns.
+
+    The collations of `loose` columns take different texts for equal.
+    """
 
     def __init__(
         self,
@@ -45,6 +49,7 @@ class PostgresRows(Opened):
         types: tuple[int, ...],
         bound: Sequence[Any] = (),
         *,
+        loose: frozenset[str] = frozenset(),
         steady: bool = False,
     ) -> None:
         self.names = names
@@ -54,6 +59,7 @@ class PostgresRows(Opened):
         self._rows = rows
         self._types = types
         self._bound = tuple(bound)
+        self._loose = loose
 
     def grouped(self, columns: Sequence[Column], sums: Sequence[Summed] = ()) -> pa.Table:
         """All groups at once."""
@@ -78,14 +84,18 @@ class PostgresRows(Opened):
 
         query = sql.SQL(PEOPLE).format(person=self._person(unit), rows=self._rows)
         with psycopg.RawCursor(self._connection) as cursor:
-            found = cursor.execute(query, [unit.max_rows], binary=True).fetchall()
+            try:
+                found = cursor.execute(query, [unit.max_rows], binary=True).fetchall()
+            except psycopg.errors.UndefinedFunction:
+                raise no_equality(unit) from None
         return People(*map(int, found[0]))
 
     def bounded(self, unit: Unit, columns: Sequence[str], key: bytes) -> PostgresRows:
         """A statement in place of the table."""
         from psycopg import sql
 
-        chosen = bounded_rows(self._rows, self._person(unit), columns, steady=self.steady)
+        listed = self.steady and is_builtin(self._type(unit.column))
+        chosen = bounded_rows(self._rows, self._person(unit), columns, listed=listed, own=unit.missing == "own")
         types = tuple(self._type(name) for name in columns)
         rows = sql.SQL("({}) AS chosen").format(chosen)
         return PostgresRows(self._connection, rows, tuple(columns), types, (key.hex(), unit.max_rows))
@@ -94,7 +104,7 @@ class PostgresRows(Opened):
         from psycopg import sql
 
         place = position(self.names, unit.column, f"unit {unit.column!r}")
-        return person_of(sql.Identifier(unit.column), self._types[place])
+        return person_of(sql.Identifier(unit.column), self._types[place], loose=unit.column in self._loose)
 
     def _type(self, name: str) -> int:
         return self._types[self.names.index(name)]

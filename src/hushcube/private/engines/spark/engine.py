@@ -23,7 +23,7 @@ from hushcube.errors import DataError
 from hushcube.private.engines.addresses import normal, shown
 from hushcube.private.engines.grouped.engine import GroupedEngine
 from hushcube.private.engines.grouped.warehouse import Opened, Warehouse
-from hushcube.private.engines.source import Parquet, recognise
+from hushcube.private.engines.source import Parquet, changed, recognise, stamps
 from hushcube.private.engines.spark.rows import LocalRows, SparkRows
 from hushcube.private.engines.spark.session import LOCAL, session, spoken
 
@@ -65,6 +65,7 @@ class SparkFiles(Warehouse):
     @contextmanager
     def open(self) -> Iterator[Opened]:
         """Read the files' schemas."""
+        before = stamps(self.files) if self.listed else ()
         with session(self.address) as spark:
             with spoken("the Parquet data cannot be read by Spark", "check the files, or use the default engine"):
                 spark.conf.set("spark.sql.caseSensitive", "true")
@@ -74,6 +75,8 @@ class SparkFiles(Warehouse):
                 else:
                     frame = spark.read.option("mergeSchema", "true").parquet(*self.files)
             yield from _opened(LocalRows(frame, self.files) if self.listed else SparkRows(frame))
+        if self.listed and before != stamps(self.files):
+            raise changed()
 
     def _local(self, spark: Any) -> Any:
         paths = [Path(file).absolute() for file in self.files]

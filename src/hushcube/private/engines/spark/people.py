@@ -5,7 +5,8 @@ that no two rows read alike, and of each person the rows with the smallest hashe
 lasts, in memory or on the local disks of Spark; a cluster that computes a lost part again chooses the same rows.
 
 Rows are sent to where their person is once, and sorted there twice. Where few people have too many rows, only theirs
-are: the list of these people goes to all machines.
+are: the list of these people goes to all machines. That takes several readings, so that it is done only where they are
+sure to see the same rows; what draws at random is read once, and whatever that reading saw is bounded.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from hushcube.model.unit import Unit
 from hushcube.private.engines.grouped.warehouse import People
 
 _SENT_PEOPLE: Final = 1_000_000
@@ -20,10 +22,10 @@ _SENT_PEOPLE: Final = 1_000_000
 _NESTED: Final = ("ArrayType", "StructType", "MapType", "VariantType")
 
 
-def count_people(F: Any, frame: Any, person: str, most: int) -> tuple[People, int]:
-    """Rows in all, without an id, and remaining; and how many people have more than `most` rows."""
-    n, nobody = F.col("n"), F.col(person).isNull()
-    each = frame.groupBy(person).agg(F.count(F.lit(1)).alias("n"))
+def count_people(F: Any, ids: Any, most: int) -> tuple[People, int]:
+    """Rows in all, without an id (the column p), and remaining; and how many people have more than `most` rows."""
+    n, nobody = F.col("n"), F.col("p").isNull()
+    each = ids.groupBy("p").agg(F.count(F.lit(1)).alias("n"))
     totals = [
         F.sum(n),
         F.sum(F.when(nobody, n)),
@@ -36,29 +38,33 @@ def count_people(F: Any, frame: Any, person: str, most: int) -> tuple[People, in
 
 
 def chosen(
-    F: Any, window: Any, frame: Any, person: str, types: Mapping[str, str], *, most: int, key: bytes, heavy: int | None
+    F: Any, window: Any, frame: Any, types: Mapping[str, str], unit: Unit, *, key: bytes, heavy: int | None
 ) -> Any:
-    """The rows of `frame` that count; `types` are those of its columns, and so many people are `heavy`, if known."""
-    known = frame.filter(F.col(person).isNotNull())
+    """The rows of `frame` that count; `types` are those of its columns beside the id p, which is as its column has it.
+
+    So many people are `heavy`, where that is known and further readings are sure to see the same rows.
+    """
+    person, most = F.col("p"), F.lit(unit.max_rows)
+    if heavy is None and unit.missing == "error":  # one person, should the next reading see any
+        return _smallest(F, window, frame, types, most, key)
+    known = frame.filter(person.isNotNull())
     if heavy is None or heavy > _SENT_PEOPLE:
-        return _smallest(F, window, known, person, types, most, key).union(frame.filter(F.col(person).isNull()))
-    counted = known.groupBy(F.col(person).alias("id")).agg(F.count(F.lit(1)).alias("n"))
-    ids = F.broadcast(counted.filter(F.col("n") > F.lit(most)).select("id"))
-    theirs = F.col(person) == F.col("id")
-    light, many = (frame.join(ids, theirs, how) for how in ("left_anti", "left_semi"))
-    return light.union(_smallest(F, window, many, person, types, most, key))
+        nobody = frame.filter(person.isNull()).select(*types)
+        return _smallest(F, window, known, types, most, key).union(nobody)
+    counted = known.groupBy(person.alias("id")).agg(F.count(F.lit(1)).alias("n"))
+    ids = F.broadcast(counted.filter(F.col("n") > most).select("id"))
+    light, many = (frame.join(ids, person == F.col("id"), how) for how in ("left_anti", "left_semi"))
+    return light.select(*types).union(_smallest(F, window, many, types, most, key))
 
 
-def _smallest(F: Any, window: Any, frame: Any, person: str, types: Mapping[str, str], most: int, key: bytes) -> Any:
-    names = list(types)
-    others = [name for name in names if name != person]
-    alike = window.partitionBy(person, *others).orderBy(F.lit(0))
+def _smallest(F: Any, window: Any, frame: Any, types: Mapping[str, str], most: Any, key: bytes) -> Any:
+    alike = window.partitionBy("p", *types).orderBy(F.lit(0))
     written = [_written(F, F.col(name), kind) for name, kind in types.items()]
     chance = F.sha2(F.concat(F.lit(key.hex()), *written, F.col("alike").cast("string")), 256)
     # Once all rows of a person are together, neither window sends them anywhere else.
-    numbered = frame.repartition(F.col(person)).withColumn("alike", F.row_number().over(alike))
-    ranked = numbered.withColumn("rank", F.row_number().over(window.partitionBy(person).orderBy(chance)))
-    return ranked.filter(F.col("rank") <= F.lit(most)).select(*names)
+    numbered = frame.repartition(F.col("p")).withColumn("alike", F.row_number().over(alike))
+    ranked = numbered.withColumn("rank", F.row_number().over(window.partitionBy("p").orderBy(chance)))
+    return ranked.filter(F.col("rank") <= most).select(*types)
 
 
 def _written(F: Any, value: Any, kind: str) -> Any:

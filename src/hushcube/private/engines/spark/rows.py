@@ -66,22 +66,28 @@ class SparkRows(Opened):
         place = self._place(unit)
         with spoken("Spark cannot count the rows of people", "check that the unit's column can be grouped by"):
             F, _ = _functions(self._frame)
-            ids = self._frame.select(self._value(F, place).alias("p"))
-            found, self._heavy[unit] = count_people(F, ids, "p", unit.max_rows)
+            ids = self._frame.select(F.col(f"c{place}").alias("p"))
+            found, self._heavy[unit] = count_people(F, ids, unit.max_rows)
         return found
 
     def bounded(self, unit: Unit, columns: Sequence[str], key: bytes) -> Opened:
-        """The same rows in every later answer: kept for it, and what is lost is chosen again by the same key."""
+        """The same rows in every later answer: kept for it, and what is lost is chosen again by the same key.
+
+        A frame may draw at random, and a table may change: people with few rows are listed only where every reading
+        is sure to see the same rows. Elsewhere everybody's rows are chosen from in a single reading.
+        """
         place = self._place(unit)
         self._check(columns)
         places = sorted({place, *(position(self.names, name, f"column {name!r}") for name in columns)})
         with spoken("Spark cannot choose rows of people", "check that the columns can be grouped by"):
             F, window = _functions(self._frame)
-            used = self._frame.select(*(self._value(F, i).alias(f"c{i}") for i in places))
+            used = self._frame.select(
+                *(self._value(F, i).alias(f"c{i}") for i in places), F.col(f"c{place}").alias("p")
+            )
             types = {f"c{i}": self._types[i] for i in places}
-            heavy = self._heavy.get(unit)
+            heavy = self._heavy.get(unit) if self.steady else None
             fewer = copy.copy(self)
-            rows = chosen(F, window, used, f"c{place}", types, most=unit.max_rows, key=key, heavy=heavy)
+            rows = chosen(F, window, used, types, unit, key=key, heavy=heavy)
             fewer._frame = rows.persist()
             self._kept.append(fewer._frame)
         fewer._heavy = {}
@@ -133,6 +139,8 @@ class SparkRows(Opened):
 
 class LocalRows(SparkRows):
     """Local Parquet files, whose own schemas say what Spark does not: missing columns and nanoseconds."""
+
+    steady = True
 
     def __init__(self, frame: Any, files: Sequence[str]) -> None:
         import pyarrow.parquet as pq
