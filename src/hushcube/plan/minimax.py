@@ -193,7 +193,7 @@ def _columns(request: Request, basis: Basis, measured: Family) -> Floats:
 
 def cell_weights(request: Request) -> Floats:
     """The weights of marginals; a carrier has the weight of its form's longest row, w max ||q||²."""
-    result = request.weights.copy()
+    result = np.maximum(request.weights, request.least_weights)
     for form, weight in zip(request.workload.forms, request.workload.form_weights, strict=True):
         at = request.marginals.ids([form.marginal])[0]
         longest = float(form.combine(one_hot((1,) * len(form.marginal))).max())

@@ -24,6 +24,8 @@ MAX_TABLE_CELLS: Final = 100_000_000
 """The largest single table that is measured or answered: 800 MB of 64-bit numbers."""
 MAX_WORKLOAD_CELLS: Final = 2_000_000_000
 """The most cells of one release; they stream to disk."""
+_LITTLE: Final = 1e-9
+"""Of the weight of a form: what the cells that it is summed from weigh at least, all of them."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,15 @@ class Request:
         result[self.marginals.ids(self.workload.marginals)] = self.workload.weights
         return result
 
+    @cached_property
+    def least_weights(self) -> NDArray[np.float64]:
+        """What a table weighs at least: a little where it carries forms, whose cells are recovered, needed or not."""
+        result = np.zeros(len(self.marginals))
+        for form, weight in self.weighted_forms:
+            mean = float(form.squares().flat[-1]) / math.prod(form.carrier_shape)
+            result[self.marginals.ids([form.marginal])] += _LITTLE * weight * (mean if mean > 0 else 1.0)
+        return result
+
     @property
     def spaces(self) -> Family:
         """The residual spaces seen by the workload."""
@@ -83,7 +94,7 @@ class Request:
         result = self.weights * self.marginals.cells
         for form, weight in self.weighted_forms:
             result[self.marginals.ids([form.marginal])] += weight * form.squares().flat[-1]
-        return result
+        return np.maximum(result, self.least_weights * self.marginals.cells)
 
     @cached_property
     def space_weights(self) -> NDArray[np.float64]:
@@ -91,8 +102,9 @@ class Request:
 
         The rows q of a form on A count as the sum of ||P_B q||² where a table of cells counts as m_B.
         """
-        result = dimensions(self.spaces) * self.marginals.sum_over_supersets(
-            self.spaces, self.weights / self.marginals.cells
+        result, least = (
+            dimensions(self.spaces) * self.marginals.sum_over_supersets(self.spaces, weights / self.marginals.cells)
+            for weights in (self.weights, self.least_weights)
         )
         for form, weight in self.weighted_forms:
             shape = form.carrier_shape
@@ -100,7 +112,7 @@ class Request:
                 B = tuple(i for i, kept in zip(form.marginal, inside, strict=True) if kept)
                 energy = (projected(one_hot(inside), shape) * form.squares()).sum()
                 result[self.spaces.ids([B])] += weight * energy / math.prod(shape)
-        return result
+        return np.maximum(result, least)
 
     @property
     def weighted_forms(self) -> zip[tuple[Form, float]]:

@@ -60,13 +60,13 @@ def _cost(rows: SparseRows, group_of: Ints, budgets: Floats, change: Neighbours,
 
 
 def constant_rows(rows: SparseRows) -> Bools:
-    """Rows whose value no replacement can change: every cell counts alike."""
+    """Rows whose value no replacement can change: every cell counts alike, or none counts."""
     _, values, row_of = rows.arrays
-    full = np.diff(rows.starts) == rows.width
+    lengths = np.diff(rows.starts)
     low, high = np.full(len(rows), np.inf), np.full(len(rows), -np.inf)
     np.minimum.at(low, row_of, values)
     np.maximum.at(high, row_of, values)
-    return np.asarray(full & (low == high))
+    return np.asarray((lengths == 0) | ((lengths == rows.width) & (low == high)))
 
 
 def _largest_column(rows: SparseRows, group_of: Ints, budgets: Floats, counted: Bools, *, pure: bool) -> Fraction:

@@ -34,8 +34,9 @@ class RowSpace:
 
     def __init__(self, S: Floats, public: Bools) -> None:
         self.S, self.public = S, public
+        self._total = np.flatnonzero(public & (S[:, 0] != 0))[:1]  # a row that gives the number of people, if any
         noisy = S[~public]
-        self._means = noisy.mean(axis=1) if public.any() else np.zeros(len(noisy))
+        self._means = noisy.mean(axis=1) if len(self._total) else np.zeros(len(noisy))
         self.C, self.E = _factors(noisy - self._means[:, None])
 
     @cached_property
@@ -53,7 +54,7 @@ class RowSpace:
         if self._is_everything:
             return np.zeros(len(Q), dtype=bool)
         lengths = (Q**2).sum(axis=1)
-        if self.public.any():
+        if len(self._total):
             Q = Q - Q.mean(axis=1, keepdims=True)
         inside = Q @ self.E.T
         left = (Q**2).sum(axis=1) - np.einsum("qi,qi->q", inside @ self._basis, inside)
@@ -71,8 +72,7 @@ class RowSpace:
             noisy = self.E.T @ (self._basis @ noisy)
         result = np.zeros((cells, len(self.S)))
         result[:, ~self.public] = noisy
-        if self.public.any():
-            at = int(np.flatnonzero(self.public)[0])
+        for at in self._total.tolist():
             result[:, at] = (1 - noisy @ (self._means * cells)) / (cells * self.S[at, 0])
         return result
 

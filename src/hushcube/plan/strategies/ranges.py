@@ -116,10 +116,11 @@ def design(request: Request, trees: Sequence[Tree], wavelet: Sequence[bool]) -> 
 
 
 def _space_weights(request: Request, trees: Sequence[Tree]) -> dict[tuple[int, ...], float]:
-    """k_l = sum over tables on A of weight times sum ||P_l q||² / leaves(A)."""
+    """k_l = sum over tables on A of weight times sum ||P_l q||² / leaves(A), never less than carriers weigh."""
     result: dict[tuple[int, ...], float] = {}
+    least: dict[tuple[int, ...], float] = {}
 
-    def add(A: Marginal, weight: float, energies: Floats) -> None:
+    def add(result: dict[tuple[int, ...], float], A: Marginal, weight: float, energies: Floats) -> None:
         energies = energies * weight / math.prod(trees[i].leaves for i in A)
         for at in np.ndindex(energies.shape):
             key = [0] * len(trees)
@@ -127,11 +128,14 @@ def _space_weights(request: Request, trees: Sequence[Tree]) -> dict[tuple[int, .
                 key[i] = level
             result[tuple(key)] = result.get(tuple(key), 0.0) + float(energies[at])
 
-    for A, weight in zip(request.marginals, request.weights.tolist(), strict=True):
-        add(A, weight, outer([trees[i].cell_energies for i in A]))
+    weights = zip(request.weights.tolist(), request.least_weights.tolist(), strict=True)
+    for A, (own, little) in zip(request.marginals, weights, strict=True):
+        energies = outer([trees[i].cell_energies for i in A])
+        add(result, A, own, energies)
+        add(least, A, little, energies)
     for form, weight in request.weighted_forms:
-        add(form.marginal, weight, form_energies(form, [trees[i] for i in form.marginal]))
-    return result
+        add(result, form.marginal, weight, form_energies(form, [trees[i] for i in form.marginal]))
+    return {space: max(k, least[space]) for space, k in result.items()}
 
 
 @dataclass(frozen=True)
