@@ -192,7 +192,11 @@ def test_a_release_covers_the_rows_that_count_and_tells_the_owner_what_was_left_
     decided = plan(schema(4), "1-way", epsilon=1, neighbours="add-remove")
     assert decided.privacy.rows_per_person == 4
     published = release(decided, table(["p"] * 1_000 + ["q"]), out=tmp_path / "out", tell_owner=heard.append)
-    assert heard == ["996 rows were left out: more than 4 of one 'id' (exact, for the owner of the data only)"]
+    assert heard == [
+        "1,001 rows were read and 5 counted; 996 (99.5%) were left out, more than 4 of one 'id' "
+        "(exact, for the owner of the data only)"
+    ]
     assert published.plan.schema.unit == Unit("id", 4)
     text = (tmp_path / "out" / "PRIVACY.md").read_text()
+    assert not any("996" in each.read_text() for each in (tmp_path / "out").glob("*.*"))
     assert "one value of `id`" in text and "at most 4 row(s)" in text and "996" not in text

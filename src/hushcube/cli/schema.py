@@ -21,7 +21,11 @@ def command() -> None:
 
 @command.command("check")
 @click.argument("schema_file", metavar="SCHEMA.yaml")
-@click.option("--data", metavar="SOURCE", help="Also compare with data (for its owner: offending labels are shown).")
+@click.option(
+    "--data",
+    metavar="SOURCE",
+    help="Also compare with data (for its owner: offending labels and exact numbers of rows are shown).",
+)
 @click.option("--query", metavar="SQL", help="A query whose rows are the data.")
 @as_json
 def check(schema_file: str, data: str | None, query: str | None, as_json: bool) -> None:
@@ -33,11 +37,13 @@ def check(schema_file: str, data: str | None, query: str | None, as_json: bool) 
     from hushcube.files import read_schema
 
     schema = read_schema(schema_file)
-    findings = []
+    findings, bounds = [], []
     if data is not None or query is not None:
+        from hushcube.private.contributions import compare_bounds
         from hushcube.private.draft import check_data
 
         findings = check_data(schema, data, query=query)
+        bounds = compare_bounds(schema, data, query=query)
     cells = math.prod(schema.sizes)
     if as_json:
         print_json(
@@ -57,6 +63,7 @@ def check(schema_file: str, data: str | None, query: str | None, as_json: bool) 
                 ],
                 "cells": cells if cells < _LARGEST_JSON else None,
                 "findings": [asdict(finding) for finding in findings],
+                "bounds": [asdict(bound) for bound in bounds],
             }
         )
     else:
@@ -72,6 +79,16 @@ def check(schema_file: str, data: str | None, query: str | None, as_json: bool) 
             levels = ", ".join(f"{visible(level.name)} ({len(level.labels):,})" for level in a.grouped)
             grid.add_row(visible(a.name), f"{a.size:,}", shown, levels, "yes" if a.is_ordered else "no", *policies)
         console().print(grid)
+        if bounds and schema.unit is not None:
+            note("Rows that count under several bounds (exact, for the owner of the data only):")
+            shares = Table()
+            for heading in ("max_rows", "counted", "left out", "share"):
+                shares.add_column(heading, justify="right")
+            for bound in bounds:
+                declared = " (declared)" if bound.max_rows == schema.unit.max_rows else ""
+                numbers = f"{bound.counted:,}", f"{bound.left_out:,}", bound.share
+                shares.add_row(f"{bound.max_rows:,}{declared}", *numbers)
+            console(stderr=True).print(shares)
         for finding in findings:
             examples = f" ({', '.join(map(visible, finding.examples))})" if finding.examples else ""
             note(f"{finding.message}{examples}. Fix: {finding.fix}.")

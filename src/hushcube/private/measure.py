@@ -21,6 +21,7 @@ from hushcube.plan.kinds import AdaptivePlan
 from hushcube.plan.plan import Plan
 from hushcube.private.adaptive.run import run
 from hushcube.private.boundary import guarded
+from hushcube.private.contributions import share
 from hushcube.private.engines import Engine, ExactCounts
 from hushcube.private.kinds import Report, noisy_values
 from hushcube.private.noise import Entropy, SystemEntropy
@@ -115,9 +116,16 @@ def _check_sums(part: Plan, measure: Measure, rows: int) -> None:
 
 
 def _tell(schema: Schema, counts: ExactCounts, tell_owner: Callable[[str], None] | None) -> None:
-    if tell_owner is not None and counts.dropped:
-        most = "" if schema.unit is None else f": more than {schema.unit.max_rows} of one {schema.unit.column!r}"
-        tell_owner(f"{counts.dropped:,} rows were left out{most} (exact, for the owner of the data only)")
+    """How many rows there were, and how many of them the tables are of."""
+    if tell_owner is None:
+        return
+    told = f"{counts.rows:,} rows were read and counted"
+    if schema.unit is not None:
+        read = counts.rows + counts.dropped
+        left_out = f"{counts.dropped:,} ({share(counts.dropped, read)})"
+        most = f"more than {schema.unit.max_rows} of one {schema.unit.column!r}"
+        told = f"{read:,} rows were read and {counts.rows:,} counted; {left_out} were left out, {most}"
+    tell_owner(f"{told} (exact, for the owner of the data only)")
 
 
 def _silent(_stage: str, _share: float) -> None:
