@@ -121,14 +121,21 @@ class Delimited(Source):
     fix = 'it must be UTF-8 with a header, `"` around fields that need it, and equally many fields in each line'
 
     def show(self, connection: duckdb.DuckDBPyConnection, columns: Sequence[str] | None) -> Opened:  # noqa: ARG002
-        """Every field as text, so that the code 01 stays 01; columns named by position."""
+        """Every field as text, so that the code 01 stays 01; columns named by position.
+
+        A blank line is no row. DuckDB skips it, except in a file of one column, where it is a field without quotes.
+        """
         names, delimiter = self._header()
         declared = ", ".join(f"{literal(f'c{i}')}: 'VARCHAR'" for i in range(len(names)))
         options = (
             f"auto_detect = false, header = true, delim = {literal(delimiter)}, quote = '\"', escape = '\"', "
             f"strict_mode = true, max_line_size = {_LONGEST_LINE}, columns = {{{declared}}}"
         )
+        if len(names) == 1:
+            options += ", allow_quoted_nulls = false"
         relation = connection.sql(f"SELECT * FROM read_csv({_exactly(self.path)}, {options})")  # noqa: S608
+        if len(names) == 1:
+            relation = relation.filter("c0 IS NOT NULL").project("nullif(c0, '') AS c0")
         return Opened(relation, names)
 
     def stamps(self) -> tuple[tuple[int, ...], ...]:

@@ -72,6 +72,19 @@ def test_csv_dialects(tmp_path, mark, end, bom):
     assert count(f"csv:{tmp_path}/y.gz").rows == 3
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("header", ["b", "b,a"])
+def test_blank_lines_of_a_csv_are_no_rows(tmp_path, header, end):
+    """At the end and in between, in files of one column and of several; a missing value of one column is quoted."""
+    more = "" if header == "b" else ",x"
+    lines = [header, f"1{more}", "", f"2{more}", f'""{more}', f" {more}", "", ""]
+    (tmp_path / "x.csv").write_text(end.join(lines), newline="")
+    schema = Schema((Attribute(name="b", codes=3, missing="none", other="rest"),))
+    counts = open_source(tmp_path / "x.csv").count(schema, [np.array([[0]], np.int32)])
+    assert counts.rows == 4
+    assert counts.tables(np.array([[0]], np.int32))[0].tolist() == [0, 1, 1, 1, 1]
+
+
 def test_csv_texts_are_not_turned_into_numbers(tmp_path):
     (tmp_path / "x.csv").write_text("code,b\n01,1\n1,1\n1.0,1\n")
     schema = Schema((Attribute(name="code", values=("01", "1"), other="rest"), Attribute(name="b", codes=2)))
