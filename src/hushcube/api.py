@@ -33,6 +33,7 @@ from hushcube.plan.plan import Budgets, Plan, Recovery
 from hushcube.plan.planner import Comparison
 from hushcube.plan.planner import compare as compare_plans
 from hushcube.plan.request import Request
+from hushcube.plan.strategies import check_strategy
 from hushcube.plan.targets import Target
 from hushcube.plan.what_if import Amount, Scenario
 from hushcube.plan.what_if import what_if as compare_budgets
@@ -164,6 +165,8 @@ def release_cube(
     from hushcube.private.noise import SeededEntropy
 
     _check_seed(seed)
+    for part in plan.parts.values():
+        check_strategy(part)
     folder = None if out is None else Path(out)
     if folder is not None:
         check_output(folder)
@@ -263,6 +266,7 @@ def release(
     from hushcube.recover.faces.face import check_face
 
     _check_seed(seed)
+    check_strategy(plan)
     folder = None if out is None else Path(out)
     if folder is not None:
         check_output(folder)

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hushcube.cli.options import new_file
-from hushcube.cli.output import visible
 from hushcube.errors import BadInput, OutputError
+from hushcube.text import visible
 
 if TYPE_CHECKING:
     from hushcube.plan.plan import Plan

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hushcube.cli.output import console, note, number, print_about, print_json, visible
+from hushcube.cli.output import console, note, number, print_about, print_json
+from hushcube.text import visible
 
 if TYPE_CHECKING:
     from hushcube.plan.cube import CubePlan
@@ -36,8 +37,7 @@ def show_plan(cube: CubePlan, *, as_json: bool) -> None:
         grid.add_column(name)
     grid.add_column("typical error of a cell's count or sum", justify="right")
     for part, plan in zip(parts, cube.parts.values(), strict=True):
-        share = ", ".join(f"{n} = {float(v):g}" for n in ("epsilon", "rho", "delta") if (v := getattr(plan.privacy, n)))
-        grid.add_row(visible(part["part"]), share, part["strategy"], f"± {number(part['rmse'])}")
+        grid.add_row(visible(part["part"]), plan.privacy.amounts, part["strategy"], f"± {number(part['rmse'])}")
     console().print(grid)
     note("an average's error is about that of its sum over the count; `release` gives an interval for each")
 
@@ -51,7 +51,7 @@ def report(cube: CubeRelease, out: str, *, as_json: bool) -> None:
 
     def text() -> None:
         told = f"published {len(cube.count):,} tables with count, {', '.join(words)} in {out}: {cube.plan.privacy}"
-        click.echo(told)
+        click.echo(visible(told))
         click.echo(f"look at them with: hushcube show {out}")
 
     print_about(cube.private, as_json=as_json, document=document, text=text)
@@ -71,7 +71,7 @@ def _show_contents(cube: CubeRelease, *, as_json: bool) -> None:
     words, tables = [str(asked) for asked in cube.plan.asked], list(cube.count)
 
     def text() -> None:
-        click.echo(f"{visible(cube.schema.name)}: {cube.plan.privacy}; count, {', '.join(words)} of the tables")
+        click.echo(visible(f"{cube.schema.name}: {cube.plan.privacy}; count, {', '.join(words)} of the tables"))
         click.echo(visible(", ".join(tables)))
 
     print_about(

@@ -11,8 +11,9 @@ import click
 from click.core import ParameterSource
 
 from hushcube.cli.options import Progress, as_json, asked, planning, read_options
-from hushcube.cli.output import console, note, number, print_json, progress_bar, visible
+from hushcube.cli.output import console, note, number, print_json, progress_bar
 from hushcube.errors import BadInput
+from hushcube.text import visible
 
 if TYPE_CHECKING:
     from hushcube.evaluate.classify import Classified

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import signal
 import sys
@@ -15,6 +16,7 @@ import click
 from hushcube import interrupts
 from hushcube.errors import BadInput, HushcubeError
 from hushcube.resources import exhausted
+from hushcube.text import visible
 
 _REFUSED: Final = (
     *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.EEXIST, errno.ENOTDIR, errno.EISDIR),
@@ -35,7 +37,9 @@ def explain(problem: BaseException) -> int:
         _say(f"interrupted: {done[0] if done else 'nothing was published'}")
         return 128 + (interrupts.noted() or signal.SIGINT)
     if isinstance(problem, click.ClickException):
-        problem.show()
+        shown = io.StringIO()
+        problem.show(file=shown)
+        click.echo("\n".join(map(visible, shown.getvalue().splitlines())), err=True)
         return 2
     message, code = _output(problem) if isinstance(problem, OSError) and _is_output(problem) else _described(problem)
     for line in (message, *done):
@@ -78,4 +82,4 @@ def _output(problem: OSError) -> tuple[str, int]:
 def _say(line: str) -> None:
     with suppress(OSError):  # a terminal that hung up reads nothing
         if line:
-            click.echo(f"hushcube: {line}", err=True)
+            click.echo(f"hushcube: {visible(line)}", err=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import sys
 from collections.abc import Callable, Iterator
@@ -12,11 +11,12 @@ from typing import Any, TextIO
 import click
 
 from hushcube import interrupts
+from hushcube.text import json_text, visible
 
 
 def print_json(document: Any) -> None:
     """One JSON document on standard output."""
-    click.echo(json.dumps(document, ensure_ascii=False, allow_nan=False))
+    click.echo(json_text(document))
 
 
 def print_about(
@@ -47,7 +47,7 @@ def _is_terminal(stream: TextIO | None) -> bool:
 
 def note(text: str) -> None:
     """A remark on standard error."""
-    click.echo(text, err=True)
+    click.echo(visible(text), err=True)
 
 
 def console(**options: Any) -> Any:
@@ -57,15 +57,6 @@ def console(**options: Any) -> Any:
     if not _is_terminal(sys.stdout):
         options.setdefault("width", 120)
     return Console(highlight=False, markup=False, emoji=False, **options)
-
-
-def visible(text: str) -> str:
-    """A label as it may be printed: what would steer a terminal is written out.
-
-    >>> visible("a\\tb\\x1b[2J é")
-    'a\\\\tb\\\\x1b[2J é'
-    """
-    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 @contextmanager

@@ -12,10 +12,11 @@ import click
 
 from hushcube.cli.chart import new_picture, render
 from hushcube.cli.options import as_json, make_comparison, make_cube, measuring, new_file, planning, write_file
-from hushcube.cli.output import console, note, number, print_json, progress_bar, visible
+from hushcube.cli.output import console, note, number, print_json, progress_bar
 from hushcube.cli.targets import check_find, find_plan, found_document, show_found
 from hushcube.cli.what_if import other_budgets, read_budgets, scenario_list, show_scenarios
 from hushcube.errors import BadInput, OutputError
+from hushcube.text import visible
 
 if TYPE_CHECKING:
     from hushcube.plan.plan import Plan
@@ -137,7 +138,7 @@ def document(comparison: Comparison) -> dict[str, Any]:
         "skipped": [{"strategy": name, "reason": reason} for name, reason in comparison.skipped.items()],
         "lower_bound": comparison.least,
         "optimal": comparison.is_optimal,
-        "chosen": {**_key(chosen), "digest": chosen.digest, "details": dict(chosen.details)},
+        "chosen": {**_key(chosen), "digest": chosen.digest, "details": _details(chosen)},
         "marginals": [
             {
                 **({"form": t.word} if t.is_form else {}),
@@ -149,6 +150,10 @@ def document(comparison: Comparison) -> dict[str, Any]:
             for t in table_errors(chosen)
         ],
     }
+
+
+def _details(plan: Plan) -> dict[str, Any]:
+    return {**plan.details, **({} if plan.note is None else {"note": plan.note})}
 
 
 def _key(plan: Plan) -> dict[str, Any]:
@@ -253,10 +258,9 @@ def show_marginals(plan: Plan) -> None:
     if len(plan.workload) > _SHOWN:
         note(f"... and {len(plan.workload) - _SHOWN:,} more tables: --json lists all of them")
     for name, value in plan.details.items():
-        if name != "note":
-            console().print(visible(f"{name.replace('_', ' ')}: {in_words(value)}"), highlight=False)
-    if "note" in plan.details:
-        note(plan.details["note"])
+        console().print(visible(f"{name.replace('_', ' ')}: {in_words(value)}"), highlight=False)
+    if plan.note is not None:
+        note(plan.note)
 
 
 def in_words(value: Any) -> str:

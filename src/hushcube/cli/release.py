@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
 from hushcube.cli.face_options import face_options, read_face, refuse_without_face, take, time_limit
 from hushcube.cli.options import as_json, make_comparison, make_cube, measuring, planning
-from hushcube.cli.output import note, number, print_about, progress_bar
+from hushcube.cli.output import note, print_about, progress_bar
 from hushcube.cli.recover import describe
 from hushcube.errors import BadInput, PlanError, after
+from hushcube.text import at_least, at_most
+
+if TYPE_CHECKING:
+    from hushcube.plan.plan import Plan
 
 
 @click.command("release")
@@ -104,13 +108,14 @@ def command(
             progress=progress,
             tell_owner=note,
         )
+    run = published.plan.details["adaptive"] if published.plan.is_outcome else None  # just made: no file can be one
 
     def say() -> None:
         click.echo(f"published {len(published):,} tables ({published.cells:,} cells) in {out}: {plan.privacy}")
         for name, shown in published.faces.items():
             click.echo(f"and the face {name}: {describe(shown.description['report'])}")
-        if told := published.plan.details.get("adaptive"):
-            click.echo(f"{told['method']}: {spending(told)}")
+        if run is not None:
+            click.echo(f"{published.plan.strategy}: {spending(published.plan)}")
         click.echo(f"look at them with: hushcube show {out}")
 
     with after(spent(out)):
@@ -125,19 +130,15 @@ def command(
                 "privacy": plan.privacy.to_dict(),
                 "plan_digest": published.plan.digest,
                 "faces": {name: shown.description for name, shown in published.faces.items()},
-                **{key: told for key, told in published.plan.details.items() if key == "adaptive"},
+                **({} if run is None else {"adaptive": run}),
             },
             text=say,
         )
 
 
-def spending(told: dict[str, Any]) -> str:
-    """What an adaptive run used of its budget, and whether its target is met.
-
-    >>> spending({"spent": 0.25, "left": 0.75, "target_met": True})
-    'the target is met; the answers cost 0.25 of epsilon, 0.75 is left (see PRIVACY.md for what that means)'
-    """
-    met = told.get("target_met")
+def spending(plan: Plan) -> str:
+    """What the run that ended with a plan used of its budget, and whether its target is met."""
+    met = plan.details["adaptive"].get("target_met")
     target = "" if met is None else f"the target is {'met' if met else 'not met'}; "
-    means = " (see PRIVACY.md for what that means)"
-    return f"{target}the answers cost {number(told['spent'])} of epsilon, {number(told['left'])} is left{means}"
+    spent, left = at_most(plan.person_cost), at_least(plan.person_rest)
+    return f"{target}the answers cost {spent} of epsilon, {left} is left (see PRIVACY.md for what that means)"

@@ -7,8 +7,9 @@ import math
 import click
 
 from hushcube.cli.options import as_json, new_file, write_file
-from hushcube.cli.output import console, note, number, print_json, visible
+from hushcube.cli.output import console, note, number, print_json
 from hushcube.errors import BadInput, DataError
+from hushcube.text import visible
 
 _LARGEST_JSON = 10**300
 """Readers of JSON hold numbers in floats; a full table beyond that is null."""

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hushcube.cli.options import as_json
-from hushcube.cli.output import console, note, number, print_about, visible
+from hushcube.cli.output import console, note, number, print_about
 from hushcube.errors import QueryError
+from hushcube.text import visible
 
 if TYPE_CHECKING:
     from hushcube.model.table import NoisyTable

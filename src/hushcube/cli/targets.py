@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from hushcube.cli.options import Progress, asked
-from hushcube.cli.output import console, number, visible
+from hushcube.cli.output import console, number
 from hushcube.errors import BadInput
+from hushcube.text import visible
 
 if TYPE_CHECKING:
     from hushcube.plan.inverse import Found

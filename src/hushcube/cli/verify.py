@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from hushcube.cli.options import as_json
-from hushcube.cli.output import print_about, progress_bar, visible
+from hushcube.cli.output import print_about, progress_bar
+from hushcube.text import visible
 
 if TYPE_CHECKING:
     from hushcube.release.verify import Check, Verdict

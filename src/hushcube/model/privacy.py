@@ -17,6 +17,7 @@ from fractions import Fraction
 from typing import Any, Final, Literal
 
 from hushcube.errors import PrivacyError
+from hushcube.text import at_most
 
 Neighbours = Literal["add-remove", "replace-one"]
 NEIGHBOURS: Final[tuple[Neighbours, ...]] = ("add-remove", "replace-one")
@@ -106,9 +107,14 @@ class Privacy:
         return (self.neighbours,)
 
     def __str__(self) -> str:
-        amounts = [f"{n} = {float(v):g}" for n in ("epsilon", "rho", "delta") if (v := getattr(self, n)) is not None]
         unit = "one row per person" if self.rows_per_person == 1 else f"at most {self.rows_per_person} rows per person"
-        return ", ".join([*amounts, self.neighbours, unit])
+        return ", ".join([self.amounts, self.neighbours, unit])
+
+    @property
+    def amounts(self) -> str:
+        """How much is promised, never less than it is: rounded up."""
+        given = ((name, getattr(self, name)) for name in ("epsilon", "rho", "delta"))
+        return ", ".join(f"{name} = {at_most(value)}" for name, value in given if value is not None)
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form; budgets as exact texts."""

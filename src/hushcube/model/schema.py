@@ -19,6 +19,7 @@ from hushcube.model.marginal import Marginal
 from hushcube.model.measure import Measure
 from hushcube.model.unit import KEYS, MAX_ROWS, Unit
 from hushcube.model.yaml_files import read_yaml
+from hushcube.text import visible
 
 MAX_ATTRIBUTES = 2_000
 MAX_LABELS = 5_000_000
@@ -227,7 +228,7 @@ class Schema:
         told = self.to_dict()
         lists = [key for key in ("attributes", "measures") if key in told]
         head = {key: value for key, value in told.items() if key not in lists}
-        text = yaml.safe_dump(head, allow_unicode=True, sort_keys=False)
+        text = _dumped(head)
         for key in lists:
             text += f"{key}:\n" + "".join(f"  - {_line(item)}\n" for item in told[key])
         return text
@@ -239,4 +240,13 @@ class Schema:
 
 
 def _line(item: dict[str, Any]) -> str:
-    return yaml.safe_dump(item, default_flow_style=True, width=math.inf, allow_unicode=True, sort_keys=False).strip()
+    return _dumped(item, default_flow_style=True, width=math.inf).strip()
+
+
+def _dumped(item: dict[str, Any], **style: Any) -> str:
+    """YAML in which every character is seen: where one is not, it is written as an escape."""
+    text: str = yaml.safe_dump(item, allow_unicode=True, sort_keys=False, **style)
+    if all(line == visible(line) for line in text.split("\n")):
+        return text
+    escaped: str = yaml.safe_dump(item, allow_unicode=False, sort_keys=False, **style)
+    return escaped

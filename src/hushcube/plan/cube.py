@@ -24,11 +24,13 @@ from fractions import Fraction
 from typing import Final, Literal
 
 from hushcube.errors import BadInput, BudgetExceeded, NotApplicable, PlanError, WorkloadError
+from hushcube.model.json_files import read_json
 from hushcube.model.measure import Measure
 from hushcube.model.privacy import Privacy
 from hushcube.model.schema import Schema
 from hushcube.model.workload import Workload
 from hushcube.plan.kinds import AdaptivePlan
+from hushcube.plan.loading import AGAIN, plan_of
 from hushcube.plan.plan import Plan
 
 COUNT: Final = "count"
@@ -79,7 +81,7 @@ class CubePlan:
             if given > (whole or 0):
                 raise BudgetExceeded(given, whole or 0, f"{name} for all parts")
         for name, plan in parts.items():
-            if isinstance(plan, AdaptivePlan):
+            if isinstance(plan, AdaptivePlan) or plan.is_outcome:
                 raise NotApplicable(plan.strategy, "it adapts to noisy counts, and cubes also hold sums")
             if plan.schema.declared != plain(self.schema) or plan.workload.words != self.workload.words:
                 raise PlanError(f"plan, {name}", "is for other tables than the count", "plan again")
@@ -112,33 +114,29 @@ class CubePlan:
             "cube": [str(asked) for asked in self.asked],
             "schema": self.schema.to_dict(),
             "privacy": self.privacy.to_dict(),
-            "parts": {name: json.loads(plan.to_json()) for name, plan in parts.items()},
+            "parts": {name: {**plan.to_dict(), "digest": plan.digest} for name, plan in parts.items()},
         }
         return json.dumps(told, ensure_ascii=False, allow_nan=False)
 
     @staticmethod
     def from_json(text: str) -> CubePlan:
         """Read a plan file of a cube: every part and their sum are checked."""
-        again = "plan again with `hushcube plan --out`"
+        raw = read_json(text, "plan", PlanError, AGAIN)
         try:
-            raw = json.loads(text)
-            parts = {name: Plan.from_json(json.dumps(part)) for name, part in raw["parts"].items()}
+            parts = {name: plan_of(part) for name, part in raw["parts"].items()}
             schema = Schema.from_dict(raw["schema"])
             asked = tuple(Asked.parse(word, schema) for word in raw["cube"])
             count = parts.pop(COUNT)
             return CubePlan(seen_by(count.workload, schema), Privacy.from_dict(raw["privacy"]), asked, count, parts)
         except BadInput:
             raise
-        except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
-            raise PlanError("plan", "a field is missing or damaged", again) from None
+        except (KeyError, TypeError, ValueError, AttributeError):
+            raise PlanError("plan", "a field is missing or damaged", AGAIN) from None
 
 
 def is_cube_plan(text: str) -> bool:
     """Whether a plan file is one of a cube."""
-    try:
-        raw = json.loads(text)
-    except (ValueError, RecursionError):
-        return False
+    raw = read_json(text, "plan", PlanError, AGAIN)
     return isinstance(raw, dict) and "cube" in raw
 
 

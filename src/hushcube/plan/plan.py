@@ -29,12 +29,10 @@ from typing import Any, ClassVar, Final, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from hushcube.errors import BadInput, BudgetExceeded, NotApplicable, PlanError
+from hushcube.errors import BudgetExceeded, NotApplicable, PlanError
 from hushcube.model.marginal import Marginal
 from hushcube.model.noise import LARGEST_VARIANCE, SMALLEST_RATE
 from hushcube.model.privacy import Privacy
-from hushcube.model.queries import query_table
-from hushcube.model.rows import SparseRows
 from hushcube.model.schema import Schema
 from hushcube.model.workload import Workload
 from hushcube.plan import calibrate
@@ -46,6 +44,8 @@ Recovery = Literal["gls", "ols", "none"]
 BUDGETS: Final[tuple[Budgets, ...]] = get_args(Budgets)
 RECOVERIES: Final[tuple[Recovery, ...]] = get_args(Recovery)
 FORMAT: Final = 1
+ADAPTING: Final = ("twophase", "iresamp", "ireduct")
+"""Strategies that decide while noisy answers come in. What a run of one ends with is a plan under the same name."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +59,7 @@ class Plan(ABC):
     proof: calibrate.Proof
     budgets: Floats
     details: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
-    """What the strategy has to say about its decision, for readers; JSON."""
+    """What the strategy has to say about its decision, for readers; JSON. No statement about privacy rests on it."""
 
     kinds: ClassVar[dict[str, type[Plan]]] = {}
     serves_levels: ClassVar[bool] = False
@@ -79,6 +79,7 @@ class Plan(ABC):
             raise NotApplicable(self.strategy, "the budget is so small that the noise would not fit 64-bit integers")
         if not self.is_answerable():
             raise PlanError("plan, measured", "too little is measured to answer the workload", "plan again")
+        self._check_claims()
 
     @property
     def schema(self) -> Schema:
@@ -124,6 +125,26 @@ class Plan(ABC):
     @abstractmethod
     def measures(self) -> str:
         """What is measured, in words."""
+
+    @property
+    def note(self) -> str | None:
+        """What readers must know about the errors, if they are not what they usually are."""
+        return None
+
+    @property
+    def is_outcome(self) -> bool:
+        """Whether it records what an adaptive run ended with: it describes that run's release, and no other one."""
+        return self.strategy in ADAPTING
+
+    @property
+    def person_cost(self) -> Fraction:
+        """What all rows of one person cost together, under pure epsilon: computed from the budgets."""
+        return self.row_cost(self.budgets) * self.privacy.rows_per_person
+
+    @property
+    def person_rest(self) -> Fraction:
+        """What that leaves of epsilon."""
+        return (self.privacy.epsilon or Fraction(0)) - self.person_cost
 
     @property
     def is_consistent(self) -> bool:
@@ -186,6 +207,17 @@ class Plan(ABC):
         if spent > allowed:
             raise BudgetExceeded(spent, allowed, unit)
 
+    def _check_claims(self) -> None:
+        """What a run spent stands only in the plan that the run ended with, and is what that plan costs."""
+        told = self.details.get("adaptive")
+        if told is None:
+            return
+        if self.is_outcome:
+            fits = {"method": self.strategy, "spent": float(self.person_cost), "left": float(self.person_rest)}
+            if isinstance(told, Mapping) and all(told.get(name) == value for name, value in fits.items()):
+                return
+        raise PlanError("plan, details", "tell of a run that this plan does not come from", "plan again")
+
     def to_dict(self) -> dict[str, Any]:
         """The JSON form, without the digest."""
         return {
@@ -213,11 +245,8 @@ class Plan(ABC):
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the canonical JSON form: any change of the decision changes it."""
-        canonical = json.dumps(
-            self.to_dict(), sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False
-        )
-        return hashlib.sha256(canonical.encode()).hexdigest()
+        """Any change of the decision changes it."""
+        return digest_of(self.to_dict())
 
     def to_json(self) -> str:
         """The file's text: the JSON form with its digest."""
@@ -225,43 +254,16 @@ class Plan(ABC):
 
     @staticmethod
     def from_json(text: str) -> Plan:
-        """Read a plan file: the digest, every field and the cost are checked."""
-        import hushcube.plan.kinds  # noqa: F401 - the kinds of plans make themselves known
+        """Read a plan file: the digest, every field and the cost are checked.            [plan/loading.py]"""
+        from hushcube.plan.loading import read_plan  # which knows all kinds of plans and all strategies
 
-        again = "plan again with `hushcube plan --out`"
-        try:
-            raw = json.loads(text)
-        except (ValueError, RecursionError):
-            raise PlanError("plan", "is not valid JSON", again) from None
-        if not isinstance(raw, dict) or raw.get("format") != FORMAT:
-            raise PlanError("plan", "is not a plan of this version of hushcube", again)
-        try:
-            schema = Schema.from_dict(raw["schema"])
-            asked = raw.get("queries")
-            rows = None if asked is None else SparseRows.from_dict(asked)
-            queries = None if asked is None else query_table(schema, asked["attributes"], rows)
-            workload = Workload.parse(raw["workload"], schema, queries)
-            request = Request(workload, Privacy.from_dict(raw["privacy"]))
-            if raw["budgets"] not in BUDGETS or raw["recovery"] not in RECOVERIES:
-                raise ValueError
-            kind = Plan.kinds[raw["design"]]
-            plan = kind(
-                request,
-                str(raw["strategy"]),
-                raw["budgets"],
-                raw["recovery"],
-                raw["proof"],
-                np.array([np.inf if b is None else b for b in raw["budget"]], dtype=np.float64),
-                details=dict(raw["details"]),
-                **kind.from_design(raw, workload.schema),
-            )
-        except BadInput:
-            raise
-        except (KeyError, TypeError, ValueError, OverflowError, AttributeError):
-            raise PlanError("plan", "a field is missing or damaged", again) from None
-        if {**plan.to_dict(), "digest": plan.digest} != raw:
-            raise PlanError("plan, digest", "does not fit the plan: the file was changed", again)
-        return plan
+        return read_plan(text)
+
+
+def digest_of(told: dict[str, Any]) -> str:
+    """SHA-256 of the canonical JSON form."""
+    canonical = json.dumps(told, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return hashlib.sha256(canonical.encode()).hexdigest()
 
 
 def read_marginal(raw: Any, schema: Schema) -> Marginal:

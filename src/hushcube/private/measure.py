@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from hushcube import interrupts
-from hushcube.errors import DataError
+from hushcube.errors import DataError, PlanError
 from hushcube.model.measure import Measure
 from hushcube.model.measurement import Measurement
 from hushcube.model.queries import LARGEST_ENTRY
@@ -83,6 +83,9 @@ def carry_out_cube(
 
 def count(plan: Plan, engine: Engine, *, progress: Report | None = None) -> ExactCounts:
     """The exact counts that a plan needs."""
+    if plan.is_outcome:
+        fix = f"plan again: a run of {plan.strategy} decides its noise anew"
+        raise PlanError("plan", "records what a run ended with, and cannot be carried out again", fix)
     report = progress or _silent
     report("counting", 0.0)
     counts = engine.count(plan.schema, plan.counted, progress=lambda share: report("counting", share))

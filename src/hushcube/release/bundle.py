@@ -49,7 +49,7 @@ from hushcube.release.people import read_people, write_people
 from hushcube.release.reading import damaged, parquet, read_text
 from hushcube.release.release import Release
 from hushcube.release.stamp import file_stamp
-from hushcube.release.statement import face_statement, privacy_statement
+from hushcube.release.statement import face_statement, is_stamped, privacy_statement
 from hushcube.release.tables import read_table, write_tables
 
 Floats = NDArray[np.float64]
@@ -122,7 +122,7 @@ def _open(folder: Path, verify: bool) -> Release:
         for entry in manifest["tables"]:
             faces[entry["face"]][entry_key(entry, plan)] = entry
         private = manifest["private"]
-        stamped = "NOT PRIVATE" in read_text(folder, "PRIVACY.md")
+        stamped = is_stamped(read_text(folder, "PRIVACY.md"))
         told = (manifest["plan_digest"], manifest["privacy"], manifest["schema"], private)
         asked = {*plan.workload.published, *(form.word for form in plan.workload.forms)}
         if (

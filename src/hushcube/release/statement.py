@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from fractions import Fraction
 from typing import Final
 
 from hushcube.model.privacy import Privacy
@@ -12,6 +13,7 @@ from hushcube.plan.cube import CubePlan
 from hushcube.plan.plan import Plan
 from hushcube.release.faces import PublishedFace
 from hushcube.release.stamp import NOT_PRIVATE
+from hushcube.text import at_least, at_most, code, prose
 
 _PROMISES: Final = {
     "consistent": "holds the nearest tables that add up; cells can be negative or fractional.",
@@ -30,13 +32,13 @@ def privacy_statement(plan: Plan, *, private: bool, faces: Iterable[PublishedFac
     """The text of PRIVACY.md; in releases of formats 1 and 2 the promises of their `faces` were a part of it."""
     lines = [
         *_guarantee("release", plan.schema, plan.privacy, private=private),
-        f"How it is met: strategy `{plan.strategy}` measured {plan.measures} "
+        f"How it is met: strategy {code(plan.strategy)} measured {prose(plan.measures)} "
         f"with exact discrete {plan.law.title()} noise{_proof(plan)}. "
         "Everything else in this folder is computed from those noisy numbers and costs nothing more. "
         "The full description is in `plan.json`.",
         "",
         *_spending(plan),
-        *([f"Note: {plan.details['note']}.", ""] if "note" in plan.details else []),
+        *([] if plan.note is None else [f"Note: {plan.note}.", ""]),
         "The attributes and their values (`schema.yaml`) were declared as public; they are not protected.",
         "",
         *(_FACES if faces is None else [line for face in faces for line in _face(face, plan, f"`faces/{face.name}`")]),
@@ -57,10 +59,18 @@ def face_statement(plan: Plan, face: PublishedFace, *, private: bool) -> str:
     return "\n".join(lines)
 
 
+def is_stamped(statement: str) -> bool:
+    """Whether a statement says that the release is not private: its stamp is a paragraph of its own, after the title.
+
+    A name that holds the same words stands inside a line.
+    """
+    return statement.split("\n")[2:3] == [f"**{NOT_PRIVATE}**"]
+
+
 def _guarantee(kind: str, schema: Schema, privacy: Privacy, *, private: bool) -> list[str]:
     """The title and the promise: how much, between which neighbours, for whom."""
     return [
-        f"# Privacy of the {kind} `{schema.name}`",
+        f"# Privacy of the {kind} {code(schema.name)}",
         "",
         *([] if private else [f"**{NOT_PRIVATE}**", ""]),
         f"Guarantee: **{privacy}**.",
@@ -76,7 +86,7 @@ def _guarantee(kind: str, schema: Schema, privacy: Privacy, *, private: bool) ->
 
 def cube_statement(plan: CubePlan, *, private: bool) -> str:
     """The text of PRIVACY.md of a cube."""
-    shares = ", ".join(f"{name}: {part.privacy}" for name, part in plan.parts.items())
+    shares = ", ".join(f"{code(name)}: {part.privacy}" for name, part in plan.parts.items())
     lines = [
         *_guarantee("cube", plan.schema, plan.privacy, private=private),
         "How it is met: counts and sums are measured apart, each with a part of the guarantee, and the parts add up to "
@@ -100,39 +110,41 @@ def _face(face: PublishedFace, plan: Plan, place: str) -> list[str]:
             "It also satisfies these facts, which the publisher declares to be public knowledge. They were not "
             "measured, and the guarantee does not cover them:",
             "",
-            *(f"- {sentence}" for sentence in told),
+            *(f"- {prose(sentence)}" for sentence in told),
         ]
     return [*lines, ""]
 
 
 def _spending(plan: Plan) -> list[str]:
-    """What an adaptive run used of its budget, and what may be said of that."""
-    told = plan.details.get("adaptive")
-    if told is None:
+    """What an adaptive run used of its budget, and what may be said of that: computed from the plan it ended with."""
+    if not plan.is_outcome:
         return []
-    spent, left = float(told["spent"]), float(told["left"])
+    spent, left = at_most(plan.person_cost), at_least(plan.person_rest)
     return [
-        f"The method `{told['method']}` chose its noise while noisy answers came in. The guarantee of the release is "
-        f"the whole epsilon it was allowed. The answers that came out cost {spent:.6g} of it: for this outcome the "
-        f"ratio of probabilities is at most exp({spent:.6g}) (an ex-post loss). That figure depends on the answers, so "
-        f"it is no guarantee of the method, and the remaining {left:.6g} may be spent only under a privacy filter that "
+        f"The method `{plan.strategy}` chose its noise while noisy answers came in. The guarantee of the release is "
+        f"the whole epsilon it was allowed. The answers that came out cost {spent} of it: for this outcome the "
+        f"ratio of probabilities is at most exp({spent}) (an ex-post loss). That figure depends on the answers, so "
+        f"it is no guarantee of the method, and the remaining {left} may be spent only under a privacy filter that "
         "counts this release and whatever follows against the same epsilon.",
+        "",
+        "Note: which noise a table got was decided from noisy answers, so standard errors are those of its last noise, "
+        "and intervals cover the truth about as often as they say, not exactly.",
         "",
     ]
 
 
 def _meaning(privacy: Privacy) -> str:
     if privacy.rho is not None:
-        rho = f"{float(privacy.rho):g}"
+        rho = at_most(privacy.rho)
         return (
             "What is published here depends on any one person's data only slightly: zero-concentrated differential "
             f"privacy with rho = {rho} (the Rényi divergence of every order a is at most {rho} · a)."
         )
-    exception = "" if privacy.delta is None else f"up to a probability of {float(privacy.delta):g}, "
+    exception = "" if privacy.delta is None else f"up to a probability of {at_most(privacy.delta)}, "
     return (
         "Whatever is published here would have been published with nearly the same probability without any one "
         f"person's data: {exception}the probability of any outcome changes by a factor of at most "
-        f"exp({float(privacy.epsilon or 0):g})."
+        f"exp({at_most(privacy.epsilon or Fraction(0))})."
     )
 
 
@@ -146,8 +158,8 @@ def _unit(privacy: Privacy, unit: Unit | None) -> str:
     if unit is not None:
         own = " Each row without a value there is a person of its own." if unit.missing == "own" else ""
         return (
-            f"A person is everything with one value of `{unit.column}`. Of each person at most {unit.max_rows} row(s) "
-            f"were counted, chosen at random, and the noise covers all of them.{own}"
+            f"A person is everything with one value of {code(unit.column)}. Of each person at most {unit.max_rows} "
+            f"row(s) were counted, chosen at random, and the noise covers all of them.{own}"
         )
     if privacy.rows_per_person == 1:
         return "One row is taken as one person. If a person has several rows, the guarantee for that person is weaker."

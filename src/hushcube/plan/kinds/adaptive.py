@@ -18,9 +18,13 @@ from hushcube.errors import PlanError
 from hushcube.model.schema import Schema
 from hushcube.plan.adaptive.rule import Rule
 from hushcube.plan.kinds.derived import DerivedPlan
+from hushcube.plan.plan import ADAPTING
 
 Floats = NDArray[np.float64]
-METHODS: Final = ("twophase", "iresamp", "ireduct")
+_NOTE: Final = (
+    "errors shown are those of the first answers, the largest that the release can have; the method makes them smaller "
+    "where that helps relative errors most, and `release` tells what it ended with; `dwork` shows uniform noise"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +36,7 @@ class AdaptivePlan(DerivedPlan, kind="adaptive"):
     def __post_init__(self) -> None:
         if not self.privacy.is_pure:
             raise PlanError("plan, privacy", "adaptive methods are for pure epsilon", "plan again")
-        if self.strategy not in METHODS or self.rule.sanity_bound is None:
+        if self.strategy not in ADAPTING or self.rule.sanity_bound is None:
             raise PlanError("plan, rule", "does not say how to carry the plan out", "plan again")
         super().__post_init__()
         self._check_start()
@@ -49,6 +53,16 @@ class AdaptivePlan(DerivedPlan, kind="adaptive"):
             or not np.array_equal(self.budgets[fixed], measured.fixed[fixed])
         ):
             raise PlanError("plan, under", "is not what the workload and the rule ask for", "plan again")
+
+    @property
+    def note(self) -> str | None:
+        """Its errors are those of the start."""
+        return _NOTE
+
+    @property
+    def is_outcome(self) -> bool:
+        """It is yet to be carried out."""
+        return False
 
     @property
     def underlying_budgets(self) -> Floats:

@@ -111,6 +111,21 @@ class SketchPlan(Plan, kind="sketch"):
         return f"{self.groups:,} repetition(s) of {self.buckets:,} buckets of {self.schema.describe(self.marginal)}"
 
     @property
+    def collisions(self) -> float:
+        """What other cells in a bucket add to the variance of a cell, over the sum of the squared counts of all."""
+        t, b = self.groups, self.buckets
+        return 2 * t / (t + 1) / b if self.estimate == "median" else 1 / (t * b)
+
+    @property
+    def note(self) -> str | None:
+        """Collisions are errors too."""
+        return (
+            "the standard errors are those of the noise; collisions add to the variance of a cell at most "
+            f"{self.collisions:.3g} times the sum of the squared counts of all cells, on average over throws, "
+            "and 2k - 2 times that to a sum of k cells"
+        )
+
+    @property
     def is_consistent(self) -> bool:
         """Averages of sums are sums of averages; medians are not."""
         return self.estimate == "average"

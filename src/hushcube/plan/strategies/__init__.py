@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from hushcube.errors import PlanError
+from hushcube.plan.plan import Plan
 from hushcube.plan.strategies import (
     all_cuboids,
     base,
@@ -50,3 +52,14 @@ REGISTRY: Final[dict[str, Strategy]] = {
 }
 
 ALL: Final[dict[str, Strategy]] = {**REGISTRY, **ADAPTIVE}
+
+
+def check_strategy(plan: Plan) -> None:
+    """Refuse a plan under the name of a strategy that there is not, or that makes no such plans."""
+    strategy = ALL.get(plan.strategy)
+    if strategy is None:
+        raise PlanError(
+            "plan, strategy", f"{plan.strategy[:40]!r} is unknown", "plan again with a strategy that there is"
+        )
+    if not isinstance(plan, strategy.makes) or (plan.is_outcome and not plan.privacy.is_pure):
+        raise PlanError("plan, strategy", f"{plan.strategy} makes no such plans", "plan again")

@@ -12,7 +12,7 @@ The base allocation is uniform as in the paper, or in the proportions of the pla
 
 from __future__ import annotations
 
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,19 +23,15 @@ from hushcube.plan.adaptive.groups import make_grids
 from hushcube.plan.adaptive.rule import Rule
 from hushcube.plan.adaptive.start import Measured, full_rates, start_rates
 from hushcube.plan.kinds.adaptive import AdaptivePlan
-from hushcube.plan.kinds.matrix import MAX_CELLS
+from hushcube.plan.kinds.lattice import LatticePlan
+from hushcube.plan.kinds.matrix import MAX_CELLS, MatrixPlan
+from hushcube.plan.kinds.repeated import RepeatedPlan
 from hushcube.plan.plan import Budgets, Plan, Recovery
 from hushcube.plan.request import Request
 from hushcube.plan.strategies.strategy import Strategy
 
 NOT_PRIVATE: Final = ("oracle", "proportional")
 """Methods that choose their noise by the exact counts: for experiments against the truth only."""
-
-
-_NOTE: Final = (
-    "errors shown are those of the first answers, the largest that the release can have; the method makes them smaller "
-    "where that helps relative errors most, and `release` tells what it ended with; `dwork` shows uniform noise"
-)
 STOPPING: Final = ("iresamp", "ireduct")
 """Methods that can end a run when a target is met."""
 
@@ -44,6 +40,8 @@ class Adaptive(Strategy):
     """A method for small relative errors; `auto` never takes it, for it compares another kind of error."""
 
     automatic = False
+    makes: ClassVar[tuple[type[Plan], ...]] = (AdaptivePlan, RepeatedPlan, LatticePlan, MatrixPlan)
+    """What is to be carried out, and what runs end with."""
 
     def concerns(self, request: Request) -> bool:  # noqa: ARG002 - whatever is asked
         """Only when it is named."""
@@ -75,7 +73,7 @@ class Adaptive(Strategy):
         measured = Measured.of(request, budgets, rule.people_epsilon)
         rates = self.start(measured, request, rule)
         own = (measured.kind, measured.fields, rule)
-        return AdaptivePlan(request, self.name, budgets, recovery, "direct", rates, *own, details={"note": _NOTE})
+        return AdaptivePlan(request, self.name, budgets, recovery, "direct", rates, *own)
 
     def start(self, measured: Measured, request: Request, rule: Rule, people: int | None = None) -> NDArray[np.float64]:
         """The rates of the first answers; `people` is the noisy number, once it is known."""
@@ -86,6 +84,7 @@ class Dwork(Adaptive):
     """The same noise everywhere."""
 
     name = "dwork"
+    makes = (LatticePlan, MatrixPlan)
 
     def plan(self, request: Request, budgets: Budgets, recovery: Recovery) -> Plan:
         """All of the budget at once: a plan like any other."""

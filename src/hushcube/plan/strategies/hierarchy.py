@@ -16,6 +16,7 @@ from typing import Any
 
 from hushcube.errors import NotApplicable
 from hushcube.lattice.trees import Tree
+from hushcube.plan.kinds.tree import TreePlan
 from hushcube.plan.plan import Budgets, Plan, Recovery
 from hushcube.plan.request import Request
 from hushcube.plan.strategies import ranges
@@ -27,6 +28,7 @@ class Hierarchy(Strategy):
     """Trees along the attributes with ranges."""
 
     name = "hierarchy"
+    makes = (TreePlan,)
 
     def concerns(self, request: Request) -> bool:
         """Only for ranges."""

@@ -59,6 +59,7 @@ class Levels(Strategy):
     """Tables at several levels."""
 
     name = "levels"
+    makes = (LevelPlan,)
     serves_levels = True
 
     def concerns(self, request: Request) -> bool:

@@ -45,6 +45,7 @@ class Matrix(Strategy):
     """The user's own rows."""
 
     name = "matrix"
+    makes = (MatrixPlan,)
 
     def concerns(self, request: Request) -> bool:
         """Only where a matrix is given."""

@@ -11,6 +11,7 @@ fewer numbers than there are cells, which is what it is for. Budgets and recover
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -36,6 +37,7 @@ class Sketch(Strategy):
     """Repetitions of buckets of the smallest table that contains all those asked for."""
 
     name = "sketch"
+    makes = (SketchPlan,)
     automatic = False
 
     def accepts(self, request: Request) -> str | None:
@@ -57,21 +59,13 @@ class Sketch(Strategy):
         if options.estimate == "median" and t % 2 == 0:
             raise BadInput("repetitions", f"the median of {t:,} is not one of them", "give an odd number")
         throws = Throws(cells, t, b, SEED)
-        collisions = 2 * t / (t + 1) / b if options.estimate == "median" else 1 / (t * b)
-        details = {
-            "collisions": collisions,
-            "note": (
-                "the standard errors are those of the noise; collisions add to the variance of a cell at most "
-                f"{collisions:.3g} times the sum of the squared counts of all cells, on average over throws, "
-                "and 2k - 2 times that to a sum of k cells"
-            ),
-        }
 
         def plan(proof: calibrate.Proof) -> SketchPlan:
             added = smoothing(t, privacy) if proof == "smoothing" else None
             shares = fitted(np.ones(t), lambda values: row_cost(throws, values, privacy), privacy, proof, added)
             own = (marginal, b, SEED, options.estimate)
-            return SketchPlan(request, self.name, budgets, recovery, proof, shares, *own, details=details)
+            made = SketchPlan(request, self.name, budgets, recovery, proof, shares, *own)
+            return replace(made, details={"collisions": made.collisions})
 
         return min(map(plan, calibrate.proofs(privacy, tables=None)), key=objective_value)
 

@@ -28,6 +28,8 @@ class Strategy(ABC):
     """The word on the command line."""
     automatic: ClassVar[bool] = True
     """Whether `auto` may choose it."""
+    makes: ClassVar[tuple[type[Plan], ...]] = (LatticePlan,)
+    """The kinds of its plans."""
     serves_levels: ClassVar[bool] = False
     """Whether it may be asked for one attribute at several levels."""
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from hushcube.errors import NotApplicable
 from hushcube.lattice.trees import Tree
+from hushcube.plan.kinds.tree import TreePlan
 from hushcube.plan.plan import Budgets, Plan, Recovery
 from hushcube.plan.request import Request
 from hushcube.plan.strategies import ranges
@@ -23,6 +24,7 @@ class Wavelet(Strategy):
     """Haar coefficients along the attributes with ranges."""
 
     name = "wavelet"
+    makes = (TreePlan,)
 
     def concerns(self, request: Request) -> bool:
         """Only for ranges."""

@@ -84,18 +84,14 @@ def outcome(plan: AdaptivePlan, subject: Subject, refined: Refined, *, private: 
 
 
 def _told(plan: AdaptivePlan, made: Plan, settled: Rule, report: dict[str, Any]) -> dict[str, Any]:
-    """What readers may know of a run: its rule, what it spent, and what its error bars are."""
-    epsilon = plan.privacy.epsilon or Fraction(0)
-    spent = made.row_cost(made.budgets) * plan.privacy.rows_per_person
+    """What readers may know of a run: its rule, and what it spent."""
     return {
         "adaptive": {
             "method": plan.strategy,
             "asked": plan.rule.to_dict(),
             "settled": settled.to_dict(),
             **report,
-            "spent": float(spent),
-            "left": float(epsilon - spent),
+            "spent": float(made.person_cost),
+            "left": float(made.person_rest),
         },
-        "note": "which noise a table got was decided from noisy answers, so standard errors are those of its last "
-        "noise, and intervals cover the truth about as often as they say, not exactly",
     }

@@ -1,0 +1,88 @@
+"""Text as it may be shown: names and labels are anybody's, and must not steer what shows them; bounds must hold.
+
+visible     terminals, charts, messages: control characters, bidirectional and invisible marks are written out
+code        Markdown: a code span, in which nothing is markup
+prose       Markdown: a sentence in which nothing is markup
+json_text   JSON: the same characters as escapes, which every reader turns back
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
+from fractions import Fraction
+from typing import Any, Final
+
+_BLANK: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
+"""Letters and marks that Unicode calls printable, and that nobody can see."""
+_MARKUP: Final = re.compile(r"[\\`*_\[\]|~$]")
+_ENTITIES: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
+
+
+def visible(text: str) -> str:
+    """A text on one line, with everything that is not seen as itself written out.
+
+    >>> visible("a\\tb\\x1b[2J é"), visible("total \\u202e001")
+    ('a\\\\tb\\\\x1b[2J é', 'total \\\\u202e001')
+    """
+    return _written_out(text, lambda c: c.encode("unicode_escape").decode("ascii"))
+
+
+def _written_out(text: str, escape: Callable[[str], str]) -> str:
+    return text.translate({ord(c): escape(c) for c in set(text) if not c.isprintable() or c in _BLANK})
+
+
+def code(text: str) -> str:
+    """A Markdown code span that holds the text, whatever it is.
+
+    >>> code("age"), code("a`b\\n# c")
+    ('`age`', '``a`b\\\\n# c``')
+    """
+    shown = visible(text)
+    fence = "`" * (1 + max((len(run) for run in re.findall("`+", shown)), default=0))
+    room = " " if shown.startswith(("`", " ")) or shown.endswith(("`", " ")) else ""
+    return f"{fence}{room}{shown}{room}{fence}"
+
+
+def prose(text: str) -> str:
+    """A sentence for Markdown that reads as it is written.
+
+    >>> prose("a*b <i>[c](d)</i>")
+    'a\\\\*b &lt;i&gt;\\\\[c\\\\](d)&lt;/i&gt;'
+    """
+    return _MARKUP.sub(r"\\\g<0>", visible(text)).translate(_ENTITIES)
+
+
+def json_text(document: Any) -> str:
+    """One line of JSON without invisible characters.
+
+    >>> json_text({"label": "é\\u202e\\x9b"})
+    '{"label": "é\\\\u202e\\\\u009b"}'
+    """
+    text = json.dumps(document, ensure_ascii=False, allow_nan=False)
+    return _written_out(text, lambda c: json.dumps(c)[1:-1])
+
+
+def at_most(value: Fraction) -> str:
+    """Six significant digits, rounded up: epsilon, rho and delta as a statement gives them.
+
+    >>> at_most(Fraction(1)), at_most(Fraction("100.00049")), at_most(Fraction("1e-9")), at_most(Fraction(2, 3))
+    ('1', '100.001', '1e-09', '0.666667')
+    """
+    return _digits(value, ROUND_CEILING)
+
+
+def at_least(value: Fraction) -> str:
+    """Six significant digits, rounded down: what is left of a budget.
+
+    >>> at_least(Fraction(2, 3)), at_least(Fraction(0))
+    ('0.666666', '0')
+    """
+    return _digits(value, ROUND_FLOOR)
+
+
+def _digits(value: Fraction, rounding: str) -> str:
+    with localcontext(prec=6, rounding=rounding):
+        return f"{float(Decimal(value.numerator) / value.denominator):g}"
