@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hushcube.model.frozen import frozen
 from hushcube.model.marginal import Marginal
 
 Ids = NDArray[np.int64]
@@ -60,13 +61,14 @@ class Family:
     """
 
     def __init__(self, sizes: Iterable[int], levels: Iterable[Rows]) -> None:
-        self.sizes = np.asarray(tuple(sizes), dtype=np.int64)
+        self.sizes = frozen(tuple(sizes), np.int64)
         given = [np.asarray(level, dtype=np.int32) for level in levels]
-        self._keys = [np.unique(self._key(level)) for level in given]
+        distinct = [np.unique(self._key(level), return_index=True) for level in given]
+        self._keys = [frozen(keys) for keys, _ in distinct]
         self.levels: tuple[Rows, ...] = tuple(
-            level[np.unique(self._key(level), return_index=True)[1]] for level in given
+            frozen(level[first]) for level, (_, first) in zip(given, distinct, strict=True)
         )
-        self.starts = np.cumsum([0, *(len(level) for level in self.levels)])
+        self.starts = frozen(np.cumsum([0, *(len(level) for level in self.levels)]))
 
     @classmethod
     def of(cls, marginals: Iterable[Marginal], sizes: Iterable[int]) -> Family:
@@ -149,12 +151,12 @@ class Family:
         batches = []
         for start, level in zip(self.starts, self.levels, strict=False):
             if not level.size:  # an empty order, or the total alone
-                batches += [Batch((), np.arange(len(level)) + start, level)] * bool(len(level))
+                batches += [Batch((), frozen(np.arange(len(level)) + start), level)] * bool(len(level))
                 continue
             shapes, group = np.unique(self.sizes[level], axis=0, return_inverse=True)
             order = np.argsort(group, kind="stable")
             for shape, members in zip(shapes, np.split(order, np.cumsum(np.bincount(group))[:-1]), strict=True):
-                batches.append(Batch(tuple(shape.tolist()), members + start, level[members]))
+                batches.append(Batch(tuple(shape.tolist()), frozen(members + start), frozen(level[members])))
         return tuple(batches)
 
     def product(self, factors: Iterable[float] | Floats) -> Floats:
@@ -166,7 +168,7 @@ class Family:
     @cached_property
     def cells(self) -> Floats:
         """The number of cells of each member."""
-        return self.product(self.sizes)
+        return frozen(self.product(self.sizes))
 
     def inclusions(self, small: Family) -> Iterator[Inclusion]:
         """All pairs A >= B with A in this family and B in `small`, by whichever enumeration is shorter."""

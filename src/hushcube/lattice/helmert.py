@@ -17,6 +17,8 @@ from typing import Any, Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from hushcube.model.frozen import frozen
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Numbers = TypeVar("Numbers", Ints, Floats)
@@ -105,8 +107,7 @@ def _along(tables: Any, axes: Sequence[int], sums: _Sums) -> Any:
 
 @lru_cache(maxsize=1024)
 def _matrix(sums: _Sums, n: int) -> Floats:
-    matrix: Floats = sums(np.eye(n))
-    return matrix
+    return frozen(sums(np.eye(n)))
 
 
 def _forward_sums(x: Numbers) -> Numbers:

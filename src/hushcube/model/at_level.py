@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from hushcube.errors import WorkloadError
 from hushcube.model.attribute import ERROR, Attribute
+from hushcube.model.frozen import frozen
 from hushcube.model.level import Level
 
 MARK = "@"
@@ -38,7 +39,7 @@ class AtLevel(Attribute):
         """For each position of the base attribute, categories included, the position here."""
         level = self.base.grouped[self.depth - 1]
         categories = [self._index[label] for label in self.base.labels[self.base.domain_size :]]
-        return np.array([*level.places, *categories], dtype=np.int64)
+        return frozen([*level.places, *categories], np.int64)
 
 
 def at_level(attribute: Attribute, name: str) -> AtLevel:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.errors import BadInput
+from hushcube.model.frozen import frozen
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -91,7 +92,7 @@ class SparseRows:
     @cached_property
     def arrays(self) -> tuple[Ints, Floats, Ints]:
         """Columns, values and row numbers of the entries."""
-        return np.array(self.columns, np.int64), np.array(self.values, np.float64), self._row_of
+        return frozen(self.columns, np.int64), frozen(self.values, np.float64), self._row_of
 
     @property
     def _has_fitting_names(self) -> bool:
@@ -100,7 +101,7 @@ class SparseRows:
 
     @cached_property
     def _row_of(self) -> Ints:
-        return np.repeat(np.arange(len(self), dtype=np.int64), np.diff(self.starts))
+        return frozen(np.repeat(np.arange(len(self), dtype=np.int64), np.diff(self.starts)))
 
     def dense(self) -> Floats:
         """The whole matrix."""

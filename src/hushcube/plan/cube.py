@@ -21,7 +21,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Final, Literal
+from types import MappingProxyType
+from typing import Any, Final, Literal
 
 from hushcube.errors import BadInput, BudgetExceeded, NotApplicable, PlanError, WorkloadError
 from hushcube.model.json_files import read_json
@@ -31,7 +32,7 @@ from hushcube.model.schema import Schema
 from hushcube.model.workload import Workload
 from hushcube.plan.kinds import AdaptivePlan
 from hushcube.plan.loading import AGAIN, plan_of
-from hushcube.plan.plan import Plan
+from hushcube.plan.plan import Plan, digest_of
 
 COUNT: Final = "count"
 _WORD: Final = re.compile(r"(?P<kind>sum|avg)\((?P<name>.+)\)")
@@ -73,14 +74,12 @@ class CubePlan:
     sums: Mapping[str, Plan]
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "sums", MappingProxyType(dict(self.sums)))
         self.schema.check_unit(self.privacy.rows_per_person)
-        parts = self.parts
-        for name in ("epsilon", "rho", "delta"):
-            whole = getattr(self.privacy, name)
-            given = sum((getattr(plan.privacy, name) or Fraction(0) for plan in parts.values()), Fraction(0))
-            if given > (whole or 0):
-                raise BudgetExceeded(given, whole or 0, f"{name} for all parts")
-        for name, plan in parts.items():
+        if {asked.measure for asked in self.asked if asked.measure} != self.sums.keys() or not self.sums:
+            raise PlanError("plan, parts", "are not the count and the measures asked for", "plan again")
+        self.check_cost()
+        for name, plan in self.parts.items():
             if isinstance(plan, AdaptivePlan) or plan.is_outcome:
                 raise NotApplicable(plan.strategy, "it adapts to noisy counts, and cubes also hold sums")
             if plan.schema.declared != plain(self.schema) or plan.workload.words != self.workload.words:
@@ -90,6 +89,14 @@ class CubePlan:
             expected = part_privacy(self.privacy, share / whole, None if name == COUNT else self.schema.measure(name))
             if plan.privacy != expected:
                 raise PlanError(f"plan, {name}", "protects people with another number of rows", "plan again")
+
+    def check_cost(self) -> None:
+        """Refuse parts that together cost more than the whole allows; each is held against its own share."""
+        for name in ("epsilon", "rho", "delta"):
+            whole = getattr(self.privacy, name) or Fraction(0)
+            given = sum((getattr(plan.privacy, name) or Fraction(0) for plan in self.parts.values()), Fraction(0))
+            if given > whole:
+                raise BudgetExceeded(given, whole, f"{name} for all parts")
 
     @property
     def workload(self) -> Workload:
@@ -106,17 +113,19 @@ class CubePlan:
         """What each part decided."""
         return {name: plan.digest for name, plan in self.parts.items()}
 
-    def to_json(self) -> str:
-        """The file's text."""
-        parts = self.parts
-        told = {
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form."""
+        return {
             "format": 1,
             "cube": [str(asked) for asked in self.asked],
             "schema": self.schema.to_dict(),
             "privacy": self.privacy.to_dict(),
-            "parts": {name: {**plan.to_dict(), "digest": plan.digest} for name, plan in parts.items()},
+            "parts": {name: {**plan.to_dict(), "digest": plan.digest} for name, plan in self.parts.items()},
         }
-        return json.dumps(told, ensure_ascii=False, allow_nan=False)
+
+    def to_json(self) -> str:
+        """The file's text."""
+        return json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False)
 
     @staticmethod
     def from_json(text: str) -> CubePlan:
@@ -127,7 +136,10 @@ class CubePlan:
             schema = Schema.from_dict(raw["schema"])
             asked = tuple(Asked.parse(word, schema) for word in raw["cube"])
             count = parts.pop(COUNT)
-            return CubePlan(seen_by(count.workload, schema), Privacy.from_dict(raw["privacy"]), asked, count, parts)
+            cube = CubePlan(seen_by(count.workload, schema), Privacy.from_dict(raw["privacy"]), asked, count, parts)
+            if digest_of(cube.to_dict()) != digest_of(raw):
+                raise ValueError
+            return cube
         except BadInput:
             raise
         except (KeyError, TypeError, ValueError, AttributeError):

@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.errors import BudgetExceeded, NotApplicable, PlanError
+from hushcube.model.frozen import frozen
 from hushcube.model.marginal import Marginal
 from hushcube.model.noise import LARGEST_VARIANCE, SMALLEST_RATE
 from hushcube.model.privacy import Privacy
@@ -61,6 +62,8 @@ class Plan(ABC):
     details: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
     """What the strategy has to say about its decision, for readers; JSON. No statement about privacy rests on it."""
 
+    _details: str = field(init=False, repr=False)
+    """The same as text, which is what is written: no change of a list in it can reach a file."""
     kinds: ClassVar[dict[str, type[Plan]]] = {}
     serves_levels: ClassVar[bool] = False
     """Whether it knows that levels of one attribute are nested."""
@@ -71,10 +74,11 @@ class Plan(ABC):
             cls.kinds[kind] = cls
 
     def __post_init__(self) -> None:
+        self._freeze()
         self.schema.check_unit(self.privacy.rows_per_person)
         if self.schema.is_nested and not self.serves_levels:
             raise PlanError("plan, measured", "takes nested levels for unrelated attributes", "plan again")
-        self._check_cost()
+        self.check_cost()
         if not self.is_drawable():
             raise NotApplicable(self.strategy, "the budget is so small that the noise would not fit 64-bit integers")
         if not self.is_answerable():
@@ -181,11 +185,24 @@ class Plan(ABC):
     @cached_property
     def smoothing(self) -> Floats:
         """The part of each set's noise variance that only serves the proof by smoothing; zero under other proofs."""
-        return self.proof_variance() if self.proof == "smoothing" else np.zeros(len(self.budgets))
+        return frozen(self.proof_variance() if self.proof == "smoothing" else np.zeros(len(self.budgets)))
 
-    def _check_cost(self) -> None:
+    def _freeze(self) -> None:
+        """What is checked here is what will be drawn and written: no array or list is shared with the caller."""
+        object.__setattr__(self, "budgets", frozen(self.budgets, np.float64))
+        try:
+            object.__setattr__(self, "_details", json.dumps(self.details, allow_nan=False))
+        except (TypeError, ValueError):
+            raise PlanError("plan, details", "are not JSON", "give texts, finite numbers, lists and mappings") from None
+        object.__setattr__(self, "details", json.loads(self._details))
+
+    def check_cost(self) -> None:
+        """Refuse budgets that are none, or that cost more than the guarantee allows.
+
+        A plan cannot be made otherwise; where noise is drawn, the budgets that it is drawn with are checked again.
+        """
         budgets = self.budgets
-        if len(budgets) != self.groups or np.isnan(budgets).any() or (budgets <= 0).any():
+        if budgets.ndim != 1 or len(budgets) != self.groups or np.isnan(budgets).any() or (budgets <= 0).any():
             raise PlanError("plan, budgets", "must be positive, one for each measured set", "plan again")
         if self.proof not in calibrate.proofs(self.privacy, tables=self.counted_tables):
             raise PlanError("plan, proof", f"{self.proof!r} does not fit the guarantee", "plan again")
@@ -233,7 +250,7 @@ class Plan(ABC):
             "noise": f"discrete {self.law}",
             **self.design(),
             "budget": [b if np.isfinite(b) else None for b in self.budgets.tolist()],
-            "details": dict(self.details),
+            "details": json.loads(self._details),
         }
 
     def _queries(self) -> dict[str, Any]:

@@ -65,6 +65,7 @@ def carry_out_cube(
     tell_owner: Callable[[str], None] | None = None,
 ) -> dict[str, tuple[Plan, Measurement]]:
     """The parts of a cube with their noisy answers: one scan, so that counts and sums are of the same rows."""
+    plan.check_cost()
     parts = plan.parts
     counted = {group.tobytes(): group for part in parts.values() for group in part.counted}
     measures = [plan.schema.measure(name) for name in plan.sums]
@@ -98,6 +99,7 @@ def draw(
 ) -> tuple[Plan, Measurement]:
     """The noisy answers of a plan from exact counts, and the plan as it was carried out."""
     interrupts.check()
+    plan.check_cost()
     entropy = SystemEntropy() if entropy is None else entropy
     report = progress or _silent
     if isinstance(plan, AdaptivePlan):

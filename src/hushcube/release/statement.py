@@ -49,7 +49,7 @@ def privacy_statement(plan: Plan, *, private: bool, faces: Iterable[PublishedFac
 def face_statement(plan: Plan, face: PublishedFace, *, private: bool) -> str:
     """The text of PRIVACY.md in the folder of a face."""
     lines = [
-        f"# The face `{face.name}` of the release `{plan.schema.name}`",
+        f"# The face `{face.name}` of the release {code(plan.schema.name)}",
         "",
         *([] if private else [f"**{NOT_PRIVATE}**", ""]),
         *_face(face, plan, "this folder"),

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,10 @@ class DerivedPlan(Plan):
     base: type[Plan]
     measured_by: Mapping[str, Any]
     """The fields that the kind `base` has of its own."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "measured_by", MappingProxyType(dict(self.measured_by)))
+        super().__post_init__()
 
     @property
     @abstractmethod

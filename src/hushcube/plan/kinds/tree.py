@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.lattice.trees import Tree
+from hushcube.model.frozen import frozen
 from hushcube.model.marginal import Marginal
 from hushcube.model.privacy import Neighbours, Privacy
 from hushcube.model.schema import Schema
@@ -48,6 +49,7 @@ class TreePlan(Plan, kind="tree"):
     """One row for each measured set, one column for each attribute."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "levels", frozen(self.levels, np.int64))
         if self.wavelet_trees_are_binary and self.levels_fit and leaves_fit(self.request, self.trees):
             return super().__post_init__()
         raise ValueError("the measured levels do not fit the trees or the workload")
