@@ -64,7 +64,7 @@ def check(schema_file: str, data: str | None, query: str | None, as_json: bool) 
                 ],
                 "cells": cells if cells < _LARGEST_JSON else None,
                 "findings": [asdict(finding) for finding in findings],
-                "bounds": [asdict(bound) for bound in bounds],
+                **({"bounds": [asdict(bound) for bound in bounds]} if bounds else {}),
             }
         )
     else:
