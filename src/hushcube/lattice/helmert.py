@@ -77,6 +77,24 @@ def inverse_variances(variances: Floats, axes: Sequence[int]) -> Floats:
     return cells
 
 
+def interval_variances(variances: Floats, axis: int, starts: Ints, ends: Ints) -> Floats:
+    """Variances of sums over [start, end) along an axis, from those of independent coefficients.
+
+    Row k > 0 has with such a sum the product 0 for k < start, -start inside it, and end - start beyond; row 0 has
+    end - start. Divided by the squared norms these are the weights of the coefficients.
+
+    >>> interval_variances(np.array([4.0, 2.0, 6.0, 12.0]), 0, np.array([0, 1]), np.array([4, 2])).round(12).tolist()
+    [4.0, 1.0]
+    """
+    v = np.moveaxis(variances, axis, 0)
+    squares = norms(len(v)).astype(np.float64).reshape(-1, *[1] * (v.ndim - 1)) ** 2
+    beyond = np.zeros((len(v) + 1, *v.shape[1:]))  # sums over k >= 1, 2, ..., the small numbers first
+    beyond[-2:0:-1] = np.cumsum((v / squares)[:0:-1], axis=0)
+    s, length = (x.astype(np.float64).reshape(-1, *[1] * (v.ndim - 1)) for x in (starts, ends - starts))
+    found = length**2 * (v[0] / squares[0] + beyond[ends]) + s**2 * (beyond[starts] - beyond[ends])
+    return np.moveaxis(found, 0, axis)
+
+
 def _exact(tables: Numbers, axes: Sequence[int], sums: _Sums) -> Numbers:
     """Integers travel through floats where no intermediate sum can leave the 53 bits in which floats are exact."""
     if tables.dtype.kind == "f":

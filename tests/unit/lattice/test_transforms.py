@@ -137,3 +137,18 @@ def test_numbers_of_a_basis_follow_from_its_rows(name, n):
     np.testing.assert_allclose(np.diag(gram), float(basis.l2_column(n)), atol=1e-12)
     if basis.l1_column is not None:
         np.testing.assert_allclose(np.abs(real).sum(axis=0), float(basis.l1_column(n)), atol=1e-12)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 70])
+def test_variances_of_intervals_are_those_of_dense_weights(n):
+    """Of every interval, along either axis of a table of independent coefficients."""
+    rng = np.random.default_rng(n)
+    starts, last = np.triu_indices(n)
+    cells = np.arange(n)
+    sums = ((cells >= starts[:, None]) & (cells <= last[:, None])).astype(float)
+    weights = sums @ helmert.inverse(np.eye(n), [1]).T
+    variances = rng.random((n, 4))
+    expected = weights**2 @ variances
+    found = helmert.interval_variances(variances, 0, starts, last + 1)
+    np.testing.assert_allclose(found, expected, rtol=1e-10)
+    np.testing.assert_allclose(helmert.interval_variances(variances.T, 1, starts, last + 1), expected.T, rtol=1e-10)

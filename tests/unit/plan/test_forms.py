@@ -1,6 +1,7 @@
 """Predicted errors of range tables and queries, by every strategy, against the dense covariance of the recovery."""
 
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from helpers import LAWS, NEIGHBOURS, all_subsets, kron, label
 from hushcube.plan import error, margins
 from hushcube.plan.kinds import LatticePlan
 from hushcube.plan.kinds.lattice_errors import is_uneven
+from hushcube.plan.strategies import REGISTRY
 from ranged import dense_of, every_variant, form_rows, ordered_schema, random_queries, ranged_request, strategies
 
 SCHEMAS = {"5x2": ordered_schema((5, 2), missing=(0,)), "3x2x2": ordered_schema((3, 2, 2)), "7": ordered_schema((7,))}
@@ -159,3 +161,16 @@ def test_margins_of_ranges_of_counts_cover_by_the_exact_law(law):
         covered = total[np.abs(k) <= width].sum()
         assert covered >= 0.945, f"{m} counts, {width}"
         assert covered <= 0.97 or total[np.abs(k) <= width - 1].sum() < 0.975, "and not needlessly more"
+
+
+@pytest.mark.parametrize("rho", ["1/2", 20])
+def test_prefixes_of_many_values_take_no_square_of_memory(rho):
+    """20,000 values: a matrix of them would take 3.2 GB."""
+    request = ranged_request(ordered_schema((20_000,)), ["prefix(a0)"], rho=rho)
+    for name in ("identity", "residual", "wavelet"):
+        tracemalloc.start()
+        plan = REGISTRY[name].plan(request, "optimal", "gls")
+        assert math.isfinite(error.total_variance(plan, exact=True) + error.max_variance(plan))
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 100e6

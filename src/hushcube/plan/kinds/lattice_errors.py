@@ -209,16 +209,13 @@ def _uneven_form_variances(plan: LatticePlan, form: Form) -> Floats:
     result = coefficient_variances(plan, form.marginal)
     if isinstance(form, GroupTable):
         for axis, (n, members) in enumerate(zip(form.carrier_shape, form.members, strict=True)):
-            weights = members @ helmert.forward(np.eye(n), [1]) / helmert.norms(n)
+            weights = helmert.forward(members, [1]) / helmert.norms(n)
             result = np.moveaxis(np.tensordot(weights**2, result, axes=(1, axis)), 0, axis)
         return result.reshape(form.shape)
     if not isinstance(form, RangeTable):
         raise TypeError(type(form).__name__)
-    for axis, (n, (starts, ends)) in enumerate(zip(form.carrier_shape, form.intervals, strict=True)):
-        columns = helmert.forward(np.eye(n), [1])
-        running = np.insert(columns.cumsum(axis=0), 0, 0.0, axis=0)
-        weights = (running[ends] - running[starts]) / helmert.norms(n)
-        result = np.moveaxis(np.tensordot(weights**2, result, axes=(1, axis)), 0, axis)
+    for axis, (starts, ends) in enumerate(form.intervals):
+        result = helmert.interval_variances(result, axis, starts, ends)
     return result
 
 
