@@ -7,7 +7,7 @@ HushcubeError                 anything hushcube raises on purpose
 │   ├── PrivacyError          epsilon, rho, delta, neighbours, rows per person
 │   │   └── BudgetExceeded    a plan that costs more than its guarantee allows
 │   ├── NotApplicable         a strategy that cannot serve this schema, workload or guarantee
-│   ├── TooLarge              more cells than can be held
+│   ├── TooLarge              more cells, or memory, than can be held
 │   ├── DataError             the source: missing column, value outside its domain, unreadable file
 │   ├── PlanError             a plan file that is damaged or was changed
 │   ├── OutputError           the folder to write to
@@ -78,7 +78,7 @@ class NotApplicable(BadInput):
 
 
 class TooLarge(BadInput):
-    """More cells than can be held; counted in Python integers before any memory is taken."""
+    """More cells, or bytes, than can be held; counted in Python integers before any memory is taken."""
 
     def __init__(
         self,
@@ -86,8 +86,9 @@ class TooLarge(BadInput):
         cells: int,
         limit: int,
         fix: str = "ask for smaller marginals, or declare coarser values or bins",
+        unit: str = "cells",
     ) -> None:
-        super().__init__(field, f"{readable(cells)} cells are more than the {readable(limit)} that can be held", fix)
+        super().__init__(field, f"{readable(cells)} {unit} are more than the {readable(limit)} that can be held", fix)
         self.cells = cells
         self.limit = limit
 

@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from hushcube.errors import BadInput, NotApplicable
+from hushcube.errors import BadInput, NotApplicable, TooLarge
+from hushcube.plan import memory
 from hushcube.plan.lower_bound import least_total
 from hushcube.plan.objective import objective_value
 from hushcube.plan.plan import BUDGETS, RECOVERIES, Budgets, Plan, Recovery
@@ -66,6 +67,7 @@ def compare(
     least = least_total(request)
     candidates = []
     refused: dict[str, str] = {}
+    too_large: list[TooLarge] = []
     for done, (name, rule, way) in enumerate(tried):
         if progress:
             progress(name, done / len(tried))
@@ -75,11 +77,17 @@ def compare(
         except NotApplicable as problem:
             refused.setdefault(name, problem.reason)
             continue
+        if (excess := memory.problem([plan])) is not None:
+            refused.setdefault(name, f"memory: {excess.problem}")
+            too_large.append(excess)
+            continue
         candidates.append(Candidate(plan, time.perf_counter() - start))
         if settle and strategy == "auto" and Comparison((), plan, {}, least).is_optimal:
             break
     planned = {candidate.plan.strategy for candidate in candidates}  # a strategy may refuse some of its variants
     skipped |= {name: reason for name, reason in refused.items() if name not in planned}
+    if not candidates and too_large:
+        raise min(too_large, key=lambda excess: excess.cells)
     if not candidates:
         raise NotApplicable(*next(iter(skipped.items())))
     plans = [candidate.plan for candidate in candidates]

@@ -16,6 +16,7 @@ from hushcube.model.measure import Measure
 from hushcube.model.measurement import Measurement
 from hushcube.model.queries import LARGEST_ENTRY
 from hushcube.model.schema import Schema
+from hushcube.plan import memory
 from hushcube.plan.cube import COUNT, CubePlan
 from hushcube.plan.kinds import AdaptivePlan
 from hushcube.plan.plan import Plan
@@ -43,6 +44,7 @@ def carry_out(
 
     With them comes the plan as it was carried out: the plan itself, unless it adapts to its noisy answers.
     """
+    _require_memory(plan)
     counts = count(plan, engine, progress=progress)
     _tell(plan.schema, counts, tell_owner)
     return draw(plan, counts, entropy=entropy, progress=progress)
@@ -67,6 +69,7 @@ def carry_out_cube(
     """The parts of a cube with their noisy answers: one scan, so that counts and sums are of the same rows."""
     plan.check_cost()
     parts = plan.parts
+    _require_memory(*parts.values())
     counted = {group.tobytes(): group for part in parts.values() for group in part.counted}
     measures = [plan.schema.measure(name) for name in plan.sums]
     report = progress or _silent
@@ -105,6 +108,12 @@ def draw(
     if isinstance(plan, AdaptivePlan):
         return run(plan, counts, entropy, report)
     return plan, Measurement(plan.digest, noisy_values(plan, counts, entropy, report), private=entropy.private)
+
+
+def _require_memory(*plans: Plan) -> None:
+    """Refuse what cannot fit before anything is read."""
+    if (excess := memory.problem(plans)) is not None:
+        raise excess
 
 
 def _check_rows(counts: ExactCounts) -> None:
