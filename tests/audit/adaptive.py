@@ -5,13 +5,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 
-import numpy as np
 import pytest
 
-from audit.mechanisms import cells, people_of
+from audit.mechanisms import cells, people_of, rows_of
 from audit.tags import Violation
 from audit.tape import loss, record
-from helpers import NEIGHBOURS, Counts, make_schema
+from helpers import NEIGHBOURS, MemoryEngine, make_schema
 from hushcube.model.privacy import Privacy
 from hushcube.model.queries import query_table
 from hushcube.model.workload import Workload
@@ -21,7 +20,7 @@ from hushcube.plan.options import Options
 from hushcube.plan.plan import Plan
 from hushcube.plan.request import Request
 from hushcube.plan.strategies.adaptive import ADAPTIVE
-from hushcube.private.measure import draw
+from hushcube.private.measure import carry_out
 from hushcube.private.noise import SeededEntropy
 
 METHODS = ("twophase", "iresamp", "ireduct")
@@ -44,7 +43,12 @@ class Method:
 
     @property
     def privacy(self):
+        """The guarantee."""
         return self.plan.privacy
+
+    def engine(self, people):
+        """What counts a database."""
+        return MemoryEngine(rows_of(people), len(self.plan.schema))
 
 
 def methods(scale) -> Iterator[Method]:
@@ -68,10 +72,10 @@ def worst(method, databases, neighbours_of):
         with pytest.MonkeyPatch.context() as patches:
             tape = record(patches)
             tape.rows = len(rows_of(people))
-            made, measured = draw(plan, counts(plan, people), entropy=SeededEntropy(seed))
+            made, measured = carry_out(plan, method.engine(people), entropy=SeededEntropy(seed))
             for other in neighbours_of(people, method):
                 tape.replay(rows=len(rows_of(other)))
-                again, replayed = draw(plan, counts(plan, other), entropy=SeededEntropy(seed + 1))
+                again, replayed = carry_out(plan, method.engine(other), entropy=SeededEntropy(seed + 1))
                 if tape.next != len(tape.steps) or again.to_dict() != made.to_dict():
                     raise Violation("a decision changed though no noisy answer did")
                 if any((a != b).any() for a, b in zip(measured.values, replayed.values, strict=True)):
@@ -79,13 +83,3 @@ def worst(method, databases, neighbours_of):
                 largest = max(largest, loss(tape, made, free))
                 pairs += 1
     return largest, plan.privacy.epsilon, pairs
-
-
-def rows_of(people):
-    """The rows of all people."""
-    return [row for person in people for row in person]
-
-
-def counts(plan, people):
-    """Exact counts of some people."""
-    return Counts(plan.schema, np.array(rows_of(people), np.int64).reshape(-1, len(plan.schema)))

@@ -12,7 +12,7 @@ from audit.mechanisms import mechanisms
 from audit.tags import Violation
 
 TABLES = {"short": 5, "long": 50}
-_READ = ("cubes", "bounded units")
+READ = ("cubes", "bounded units")
 """Families whose data is read by DuckDB, which takes its time: two tables each in the short form."""
 
 ATTACKED = """\
@@ -57,7 +57,7 @@ def worst(mechanism, tables):
     def seen(people):
         key = tuple(sorted(people, key=str))
         if key not in known:
-            known[key] = mechanism.run(key)
+            known[key] = mechanism.seen(key)
         return known[key]
 
     shifts, pairs = set(), 0
@@ -77,7 +77,7 @@ def attacks(scale):
     """Every mechanism as its family, its name and the attack on it."""
     tables = TABLES[scale]
     for one in mechanisms(scale):
-        few = 2 if scale == "short" and one.family in _READ else tables
+        few = 2 if scale == "short" and one.family in READ else tables
         yield one.family, f"{one.name}, {one.privacy}", lambda one=one, few=few: worst(one, few)
     for one in adaptive.methods(scale):
         few = 2 if scale == "short" else tables

@@ -8,12 +8,13 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations_with_replacement, product
+from types import SimpleNamespace
 from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
 
-from audit.tags import Seen, tagged
+from audit.tags import tagged
 from helpers import NEIGHBOURS, MemoryEngine, make_schema
 from hushcube import Attribute, Schema
 from hushcube.api import plan_cube
@@ -24,8 +25,9 @@ from hushcube.model.queries import query_table
 from hushcube.model.unit import Unit
 from hushcube.model.workload import Workload
 from hushcube.plan.adaptive.rule import Rule
+from hushcube.plan.cube import CubePlan
 from hushcube.plan.options import Options
-from hushcube.plan.plan import BUDGETS
+from hushcube.plan.plan import BUDGETS, Plan
 from hushcube.plan.request import Request
 from hushcube.plan.strategies import ALL
 from hushcube.private.engines import bounding, open_source
@@ -40,13 +42,37 @@ NOT_HERE = ("twophase", "iresamp", "ireduct")
 
 @dataclass(frozen=True, eq=False)
 class Mechanism:
-    """What is attacked: the guarantee, all people there may be, and the run on a database."""
+    """What is attacked: a plan, all people there may be, and how a database of them is counted."""
 
     family: str
     name: str
-    privacy: Privacy
+    plan: Plan | CubePlan
     people: tuple
-    run: Callable[[tuple], Seen]
+    data: Callable[[tuple], object]
+    """A database as rows: an engine that counts them in memory, or an Arrow table that DuckDB reads."""
+
+    @property
+    def privacy(self):
+        """The guarantee."""
+        return self.plan.privacy
+
+    def engine(self, people):
+        """What counts a database."""
+        data = self.data(people)
+        return open_source(data) if isinstance(data, pa.Table) else data
+
+    def seen(self, people):
+        """What a run publishes, taken apart."""
+        with tagged() as tags, fixed_keys():
+            if isinstance(self.plan, CubePlan):
+                parts = carry_out_cube(self.plan, self.engine(people))
+                return tags.read([values for _, measured in parts.values() for values in measured.values])
+            return tags.read(measure(self.plan, self.engine(people)).values)
+
+
+def fixed_keys():
+    """Of a person with too many rows the same ones are chosen again."""
+    return patch.object(bounding, "os", SimpleNamespace(urandom=bytes))
 
 
 def mechanisms(scale):
@@ -120,14 +146,13 @@ def _planned(family, schema, words, privacy, scale, options, strategies=None):
 
 def in_memory(family, name, plan):
     """A plan on rows that are counted in memory."""
-    most = plan.privacy.rows_per_person
+    people = people_of(cells(plan.schema), plan.privacy.rows_per_person)
+    return Mechanism(family, name, plan, people, lambda some: MemoryEngine(rows_of(some), len(plan.schema)))
 
-    def run(people):
-        rows = [row for person in people for row in person]
-        with tagged() as tags:
-            return tags.read(measure(plan, MemoryEngine(rows, len(plan.schema))).values)
 
-    return Mechanism(family, name, plan.privacy, people_of(cells(plan.schema), most), run)
+def rows_of(people):
+    """The rows of all people."""
+    return [row for person in people for row in person]
 
 
 def cells(schema):
@@ -159,14 +184,11 @@ def _cubes(privacy, scale):
         schema = Schema((Attribute(name="a", codes=2),), "sums", measures=(Measure.of(name="v", missing=1, **given),))
         cube = plan_cube(schema, "cube", "avg(v)", strategy="workload", **privacy)
 
-        def run(people, cube=cube):
-            rows = [row for person in people for row in person]
-            with tagged() as tags:
-                parts = carry_out_cube(cube, open_source(_frame(rows, a=pa.int64(), v=pa.float64())))
-                return tags.read([values for _, measured in parts.values() for values in measured.values])
+        def frame(people):
+            return _frame(rows_of(people), a=pa.int64(), v=pa.float64())
 
         people = people_of(list(product(range(2), values)), 1)
-        yield Mechanism("cubes", f"sums within {given['bounds']}", cube.privacy, people, run)
+        yield Mechanism("cubes", f"sums within {given['bounds']}", cube, people, frame)
 
 
 def _bounded(privacy, scale):
@@ -175,19 +197,18 @@ def _bounded(privacy, scale):
     request = Request(Workload.parse("cube", schema), Privacy.of(**privacy, rows_per_person=2), Options(effort="low"))
     kinds = ((0,), (2,), (0, 1), (1, 1, 2), (0, 1, 2, 2, 2))
     people = tuple(tuple((a,) for a in person) for person in (kinds[2:] if scale == "short" else kinds))
+
+    def frame(people):
+        alike, rows = Counter(), []
+        for person in people:
+            alike[person] += 1
+            rows += [(*row, f"{kinds.index(tuple(a for (a,) in person))} {alike[person]}") for row in person]
+        np.random.default_rng(len(rows)).shuffle(rows)
+        return _frame(rows, a=pa.int64(), id=pa.string())
+
     for strategy in ("identity",) if scale == "short" else ("identity", "residual"):
         plan = ALL[strategy].plan(request, "optimal", "gls")
-
-        def run(people, plan=plan):
-            alike, rows = Counter(), []
-            for person in people:
-                alike[person] += 1
-                rows += [(*row, f"{kinds.index(tuple(a for (a,) in person))} {alike[person]}") for row in person]
-            np.random.default_rng(len(rows)).shuffle(rows)
-            with tagged() as tags, patch.object(bounding.os, "urandom", bytes):
-                return tags.read(measure(plan, open_source(_frame(rows, a=pa.int64(), id=pa.string()))).values)
-
-        yield Mechanism("bounded units", f"{strategy}, at most 2 rows", plan.privacy, people, run)
+        yield Mechanism("bounded units", f"{strategy}, at most 2 rows", plan, people, frame)
 
 
 def _frame(rows, **columns):

@@ -2,6 +2,7 @@
 
 PARTS = {
     "exact": "audit.exact",
+    "replay": "audit.replay",
     "statistical": "audit.statistical",
 }
 """The module of each part, in the order of the page."""
