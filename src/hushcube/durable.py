@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Callable, Iterator
@@ -87,7 +88,7 @@ def new_file(target: Path, field: str = "out") -> Iterator[Path]:
 @contextmanager
 def _new(target: Path, field: str, suffix: str, make: Callable[[Path], None]) -> Iterator[Path]:
     try:
-        with _aside(target, suffix, make) as work:
+        with aside(target.absolute().parent, make, suffix=suffix) as work:
             yield work
             _put(work, target, field, _rename)
     except OSError as problem:
@@ -97,7 +98,7 @@ def _new(target: Path, field: str, suffix: str, make: Callable[[Path], None]) ->
 def replace_file(target: Path, content: bytes, field: str) -> None:
     """Give a file new content in one step: a reader, and a power cut, find the old or the new."""
     try:
-        with _aside(target, target.suffix, lambda path: path.touch(exist_ok=False)) as work:
+        with aside(target.absolute().parent, lambda path: path.touch(exist_ok=False), suffix=target.suffix) as work:
             work.write_bytes(content)
             _put(work, target, field, os.replace)
     except OSError as problem:
@@ -117,23 +118,29 @@ def _put(work: Path, target: Path, field: str, move: Callable[[Path, Path], None
 
 
 @contextmanager
-def _aside(target: Path, suffix: str, make: Callable[[Path], None]) -> Iterator[Path]:
-    """A file or folder of its own beside the target, locked; removed in the end unless it has moved."""
-    parent, lock = target.absolute().parent, None
+def aside(parent: Path, make: Callable[[Path], None], *, prefix: str = _PARTIAL, suffix: str = "") -> Iterator[Path]:
+    """A file or folder with a name of its own, locked; removed in the end unless it has moved."""
+    made: list[Path] = []
+    lock = None
     try:
-        while lock is None:  # a sweep may catch it before it is locked
-            work = parent / f"{_PARTIAL}{secrets.token_hex(8)}{suffix}"
-            make(work)
-            try:
-                lock = _lock(work)
-            except OSError:  # a file system without locks: nothing is swept there either
-                break
-        yield work
-    finally:
         with interrupts.held():
-            _remove(work)
-            if lock is not None:
-                os.close(lock)
+            while lock is None:  # a sweep may catch it before it is locked
+                made.append(parent / f"{prefix}{secrets.token_hex(8)}{suffix}")
+                make(made[-1])
+                try:
+                    lock = _lock(made[-1])
+                except OSError:  # a file system without locks: nothing is swept there either
+                    break
+        yield made[-1]
+        with interrupts.held():
+            _remove(made[-1])
+    except BaseException:  # while it is handled, requests to stop wait
+        for path in made:
+            _remove(path)
+        raise
+    finally:
+        if lock is not None:
+            os.close(lock)
 
 
 def sync(path: Path) -> None:
@@ -164,10 +171,11 @@ def _sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def sweep(folder: Path) -> None:
-    """Remove what dead processes of this user had written aside in a folder."""
+def sweep(folder: Path, prefix: str = _PARTIAL) -> None:
+    """Remove what dead processes of this user had written aside in a folder; links are not followed."""
+    ours = re.compile(re.escape(prefix) + r"[0-9a-f]{16}(\..*)?")
     with suppress(OSError), os.scandir(folder) as found:
-        for path in [Path(entry.path) for entry in found if entry.name.startswith(_PARTIAL)]:
+        for path in [Path(entry.path) for entry in found if ours.fullmatch(entry.name)]:
             with suppress(OSError):
                 if path.lstat().st_uid == os.getuid() and (lock := _lock(path)) is not None:
                     _remove(path)
@@ -177,7 +185,7 @@ def sweep(folder: Path) -> None:
 def _lock(path: Path) -> int | None:
     """A descriptor that locks something while its process lives; None if another has it, or it is gone."""
     with suppress(BlockingIOError, FileNotFoundError):
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if os.path.samestat(os.fstat(descriptor), path.lstat()):

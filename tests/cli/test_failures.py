@@ -35,11 +35,21 @@ def failing(monkeypatch):
     return place
 
 
+@pytest.fixture
+def told(capsys):
+    """The lines that the program says about its failure."""
+    return lambda: failure(capsys.readouterr().err)
+
+
+def failure(err):
+    return [line for line in err.splitlines() if line.startswith("hushcube: ")]
+
+
 # --------------------------------------------------------------------------------------------------- after publishing
 
 
 @pytest.mark.parametrize(
-    ("problem", "told"),
+    ("problem", "first"),
     [
         (np.linalg.LinAlgError("SVD did not converge"), "unexpected LinAlgError"),
         (MemoryError(), "memory is not enough"),
@@ -48,19 +58,18 @@ def failing(monkeypatch):
     ],
     ids=lambda x: type(x).__name__,
 )
-def test_whatever_a_face_does_the_published_release_is_reported(desk, failing, capsys, problem, told):
+def test_whatever_a_face_does_the_published_release_is_reported(desk, failing, told, problem, first):
     failing("hushcube.recover.faces.face.make_face", problem)
     assert run(FACE) == 1
-    first, second = capsys.readouterr().err.splitlines()
-    assert first.startswith(f"hushcube: {told}") and second == PUBLISHED + ADD
+    assert [line == PUBLISHED + ADD or line.startswith(f"hushcube: {first}") for line in told()] == [True, True]
     assert run(["verify", "new"]) == 0
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_request_to_stop_while_a_face_is_made_is_an_interruption(desk, failing, listening, capsys, number, code):
+def test_a_request_to_stop_while_a_face_is_made_is_an_interruption(desk, failing, listening, told, number, code):
     failing("hushcube.recover.faces.face.make_face", number)
     assert run(FACE) == code
-    assert capsys.readouterr().err == PUBLISHED.replace("hushcube: ", "hushcube: interrupted: ") + ADD + "\n"
+    assert told() == [PUBLISHED.replace("hushcube: ", "hushcube: interrupted: ") + ADD]
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full to write to")
@@ -70,7 +79,7 @@ def test_output_that_cannot_be_written(desk):
         command = [sys.executable, "-m", "hushcube", *RELEASE]
         ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
     assert ended.returncode == 1
-    first, second = ended.stderr.splitlines()
+    first, second = failure(ended.stderr)
     assert first == "hushcube: standard output cannot be written (no space left on device). Fix: send it elsewhere."
     assert "the release is published in new and its budget is spent" in second
 
@@ -79,7 +88,7 @@ def test_output_that_cannot_be_written(desk):
 
 
 @pytest.mark.parametrize(
-    ("problem", "code", "told"),
+    ("problem", "code", "start"),
     [
         (MemoryError("qz7731"), 1, "memory is not enough"),
         (OSError(errno.ENOSPC, "qz7731", "/spill"), 1, "the disk of '/spill' is full"),
@@ -88,15 +97,32 @@ def test_output_that_cannot_be_written(desk):
         (OSError(errno.ENOMEM, "qz7731"), 1, "memory is not enough"),
         (RuntimeError("can't start new thread"), 1, "memory is not enough"),
         (OSError(errno.EIO, "qz7731", "/spill"), 1, "'/spill' cannot be read or written (input/output error)"),
-        (OSError(errno.EACCES, "qz7731", "/spill"), 2, "'/spill' cannot be used (permission denied)"),
-        (OSError(errno.EROFS, "qz7731", "/spill"), 2, "'/spill' cannot be used (read-only file system)"),
+        (OSError(errno.EACCES, "qz7731", "/spill"), 2, "'/spill': cannot be used (permission denied)"),
+        (OSError(errno.EROFS, "qz7731", "/spill"), 2, "'/spill': cannot be used (read-only file system)"),
         (ValueError("qz7731"), 1, "unexpected ValueError"),
     ],
 )
-def test_a_failure_names_the_resource_or_the_path(desk, failing, capsys, problem, code, told):
+def test_a_failure_names_the_resource_or_the_path(desk, failing, told, problem, code, start):
     before = listing(desk)
-    failing("hushcube.private.measure.draw", problem)
+    failing("hushcube.release.bundle.new_folder", problem)
     assert run(RELEASE) == code
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"hushcube: {told}") and "Fix: " in line and "qz7731" not in line
+    (line,) = told()
+    assert line.startswith(f"hushcube: {start}") and "Fix: " in line and "qz7731" not in line
     assert listing(desk) == before
+
+
+@pytest.mark.parametrize(
+    ("problem", "code", "start"),
+    [
+        (OSError(errno.ENOSPC, "qz7731"), 1, "the temporary folder '"),
+        (MemoryError("qz7731"), 1, "memory is not enough"),
+        (OSError(errno.EACCES, "qz7731", "people.csv"), 2, "'people.csv': cannot be used (permission denied)"),
+        (OSError(errno.EIO, "qz7731", "people.csv"), 2, "data: the CSV file cannot be read"),
+    ],
+)
+@pytest.mark.parametrize("at", ["source.Delimited.show", "duckdb.batches"])
+def test_a_failure_while_data_is_read(desk, failing, told, problem, code, start, at):
+    failing(f"hushcube.private.engines.{at}", problem)
+    assert run(RELEASE) == code
+    (line,) = told()
+    assert line.startswith(f"hushcube: {start}") and "Fix: " in line and "qz7731" not in line

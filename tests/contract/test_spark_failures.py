@@ -132,7 +132,7 @@ def test_java_killed_in_the_middle_is_an_error_and_ctrl_c_ends_all_of_it(desk):
         assert (process.returncode, out) == (code, ""), err
         assert err.strip().startswith("hushcube: ") and told in err and err.strip().count("\n") == 0
         assert gone(java)
-        assert not list(desk.parent.glob("tmp/hushcube-spark-*"))
+        assert not list(desk.parent.glob("tmp/hushcube-*"))
 
 
 @pytest.fixture

@@ -1,7 +1,12 @@
 """The short form of the interruptions; `python -m faults.interrupts` is the long one."""
 
+import os
 import signal
+import subprocess
+import sys
+import time
 
+import duckdb
 import pytest
 
 from faults.interrupts import LINUX, RELEASES, interrupted, make_desk
@@ -28,3 +33,29 @@ def test_a_request_leaves_all_or_nothing(desk, release, number, moments):
         if outcome.fault:
             faults.append(f"after {moment} s: {outcome.fault}")
     assert faults == []
+
+
+def test_rows_on_disk_go_with_the_program(tmp_path):
+    """Ended while DuckDB sorts more than fits memory; what a program leaves that is killed, the next one removes."""
+    temporary, new = tmp_path / "temporary", tmp_path / "new"
+    temporary.mkdir()
+    schema = tmp_path / "s.yaml"
+    schema.write_text("attributes:\n  - {name: x, size: 2}\nunit: id\nmax_rows: 1\n")
+    duckdb.execute(
+        f"COPY (SELECT i % 2 AS x, hash(i % 1500000)::VARCHAR AS id FROM range(3000000) t(i)) TO '{tmp_path}/p.parquet'"
+    )
+    code = "from hushcube.private.engines import connection; connection.MEMORY = 48 << 20; "
+    budget = ["--workload", "1-way", "--epsilon", "1", "--neighbours", "add-remove"]
+    command = [sys.executable, "-c", f"{code}from hushcube.cli import main; main()", "release", *budget]
+    command += ["--schema", str(schema), "--data", str(tmp_path / "p.parquet"), "--out", str(new)]
+    for number, code, folders in ((signal.SIGKILL, -9, 1), (signal.SIGTERM, 143, 0)):
+        with subprocess.Popen(
+            command, env={**os.environ, "TMPDIR": str(temporary)}, stderr=subprocess.PIPE, text=True
+        ) as run:
+            mine = f"*/duckdb_temp_{run.pid}_*.tmp"
+            while run.poll() is None and not list(temporary.glob(mine)):
+                time.sleep(0.005)
+            run.send_signal(number)
+            told = run.communicate(timeout=60)[1]
+        assert run.returncode == code, told
+        assert len(list(temporary.iterdir())) == folders and not new.exists()

@@ -201,16 +201,16 @@ def test_what_a_killed_process_left_is_removed_and_what_a_living_one_writes_is_n
 def test_only_what_is_ours_is_swept(tmp_path, monkeypatch):
     (tmp_path / "target").mkdir()
     (tmp_path / "target" / "precious").touch()
-    (tmp_path / f"{PARTIAL}link").symlink_to("target")
-    (tmp_path / "hushcube-partial-x").mkdir()
-    (tmp_path / f"{PARTIAL}old").mkdir()
+    (tmp_path / f"{PARTIAL}{0:016}").symlink_to("target")
+    (tmp_path / f"{PARTIAL}of-my-own").mkdir()
+    (tmp_path / f"{PARTIAL}{1:016}").mkdir()
     monkeypatch.setattr(os, "getuid", lambda: 12345)
     durable.sweep(tmp_path)
-    assert (tmp_path / f"{PARTIAL}old").is_dir()
+    assert (tmp_path / f"{PARTIAL}{1:016}").is_dir()
     monkeypatch.undo()
     durable.sweep(tmp_path)
-    assert not (tmp_path / f"{PARTIAL}old").exists()
-    assert (tmp_path / "target" / "precious").exists() and (tmp_path / "hushcube-partial-x").is_dir()
+    assert not (tmp_path / f"{PARTIAL}{1:016}").exists()
+    assert (tmp_path / "target" / "precious").exists() and (tmp_path / f"{PARTIAL}of-my-own").is_dir()
 
 
 def test_a_sweep_that_comes_between_making_and_locking(tmp_path, make, monkeypatch):

@@ -9,20 +9,13 @@ import signal
 import sys
 import traceback
 from contextlib import suppress
-from typing import Final
 
 import click
 
 from hushcube import interrupts
 from hushcube.errors import BadInput, HushcubeError
-from hushcube.resources import exhausted
+from hushcube.resources import exhausted, unusable
 from hushcube.text import visible
-
-_REFUSED: Final = (
-    *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.EEXIST, errno.ENOTDIR, errno.EISDIR),
-    *(errno.ENOTEMPTY, errno.ELOOP, errno.ENAMETOOLONG),
-)
-"""What the owner of a file or folder can fix."""
 
 
 def explain(problem: BaseException) -> int:
@@ -51,13 +44,11 @@ def _described(problem: BaseException) -> tuple[str, int]:
     """The message and the exit code; what nobody expected is described by its kind, since its text may hold data."""
     if isinstance(problem, HushcubeError):
         return str(problem), 2 if isinstance(problem, BadInput) else 1
-    if (resource := exhausted(problem)) is not None:
-        return str(resource), 1
+    if (known := exhausted(problem) or unusable(problem)) is not None:
+        return _described(known)
     if isinstance(problem, OSError) and problem.errno is not None:
         name = "a file or folder" if problem.filename is None else repr(os.fsdecode(problem.filename))
         reason = os.strerror(problem.errno).lower()
-        if problem.errno in _REFUSED:
-            return f"{name} cannot be used ({reason}). Fix: check the path and its permissions.", 2
         return f"{name} cannot be read or written ({reason}). Fix: look at the disk, then try again.", 1
     if os.environ.get("HUSHCUBE_DEBUG"):
         raise problem

@@ -5,7 +5,8 @@ else is raised, by whichever library, becomes a `DataError` that names the kind 
 where it happened. Both leave without `__cause__`, `__context__` and the frames below the boundary: `from None` only
 hides a context, and a logger or debugger that looks for it, or for local variables, would find rows.
 
-Interrupts and a lack of memory stay what they are, and so does what the caller's own callbacks raise.
+Interrupts stay what they are, and so does what the caller's own callbacks raise. A lack of memory or room, and a file
+that the system refuses to open, are reported as that.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final, ParamSpec, TypeVar
 
 from hushcube.errors import DataError, HushcubeError
+from hushcube.resources import exhausted, unusable
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -60,6 +62,8 @@ def explained(error: BaseException) -> BaseException:
     """What may be said of an exception: itself where it holds no data, else an error that names its kind."""
     if isinstance(error, PASSING):
         return error
+    if (known := exhausted(error) or unusable(error)) is not None:
+        return known
     fix = "check that all of it can be read, and that each column holds one kind of values"
     return DataError("data", f"it cannot be read ({type(error).__name__}{_place(error)})", fix)
 

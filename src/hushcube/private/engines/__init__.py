@@ -18,6 +18,7 @@ from hushcube.model.measure import Measure
 from hushcube.model.schema import Schema
 from hushcube.private.boundary import guarded
 from hushcube.private.engines.addresses import normal, shown
+from hushcube.temporary import remove_leftovers
 
 __all__ = ["Engine", "ExactCounts", "Progress", "open_source"]
 
@@ -66,8 +67,10 @@ def open_source(source: object, *, query: str | None = None, engine: str | None 
     """The engine for what a user calls the data: a path, a table of a database, a query or a data frame.
 
     DuckDB reads files and frames, unless `engine` is `spark`; the addresses of Postgres and Spark, and tables of Ibis,
-    name their own engines. Nothing is read yet except what is needed to recognise the source.
+    name their own engines. Nothing is read yet except what is needed to recognise the source; rows that a process left
+    behind that was killed are removed.
     """
+    remove_leftovers()
     if engine not in (None, "duckdb", "spark"):
         raise DataError("engine", f"{shown(str(engine))} is unknown", "choose duckdb or spark")
     if engine != "duckdb" and (remote := _remote(source, engine)) is not None:

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final, cast
 
 import duckdb
@@ -49,7 +50,7 @@ def bounded(data: Opened, unit: Unit, columns: Sequence[str] | None = None) -> t
     else:
         chosen = choice.among_all(own=unit.missing == "own")
     names = tuple(data.names[i] for i in used) or (unit.column,)
-    return Opened(chosen, names, total - dropped, steady=data.steady), dropped
+    return replace(data, relation=chosen, names=names, rows=total - dropped), dropped
 
 
 class _Choice:

@@ -6,7 +6,7 @@ are kept and counted when asked for; many rows go into covering tables as they p
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
@@ -104,19 +104,24 @@ def batches(
     fetches = [each.sql for each in coders] + [fetched(data, measure) for measure in measures]
     chosen = data.relation.project(", ".join(f"{sql} AS k{i}" for i, sql in enumerate(fetches)))
     size = max(1 << 16, 1 << (_BATCH_VALUES // len(fetches)).bit_length() - 1)
-    for batch in _read_ahead(chosen.to_arrow_reader(size)):
+    for batch in _read_ahead(chosen.to_arrow_reader(size), data.stop):
         texts, numbers = batch.columns[: len(coders)], batch.columns[len(coders) :]
         codes = [each.positions(column) for each, column in zip(coders, texts, strict=True)]
         sums = [quantised(column, measure) for column, measure in zip(numbers, measures, strict=True)]
         yield codes, sums, batch.num_rows
 
 
-def _read_ahead(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+def _read_ahead(reader: pa.RecordBatchReader, stop: Callable[[], None]) -> Iterator[pa.RecordBatch]:
+    """The batches, each read while the one before is counted; where nobody wants the next one, it is broken off."""
     with ThreadPoolExecutor(1) as thread:
-        pending = thread.submit(next, reader, None)
-        while (batch := pending.result()) is not None:
+        try:
             pending = thread.submit(next, reader, None)
-            yield batch
+            while (batch := pending.result()) is not None:
+                pending = thread.submit(next, reader, None)
+                yield batch
+        except BaseException:
+            stop()
+            raise
 
 
 def _only_total(data: Opened, dropped: int, progress: Progress | None) -> ExactCounts:

@@ -17,9 +17,9 @@ import glob
 import gzip
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, TextIO
 
@@ -32,6 +32,7 @@ from hushcube.private.engines.addresses import shown
 from hushcube.private.engines.coding import literal, quote
 from hushcube.private.engines.connection import connected
 from hushcube.private.engines.names import position
+from hushcube.resources import exhausted, unusable
 
 _CSV: Final = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 _PARQUET: Final = (".parquet", ".pq")
@@ -54,6 +55,8 @@ class Opened:
     names: tuple[str, ...]
     rows: int | None = None
     steady: bool = True
+    stop: Callable[[], None] = lambda: None
+    """Break off what is being read, from another thread."""
 
     def position(self, column: str, field: str) -> int:
         """Where a column stands; the name must match exactly and once."""
@@ -69,7 +72,7 @@ class Source(ABC):
         with unreadable(self.problem, self.fix):
             before = self.stamps()
             with connected(":memory:", limited=True) as connection:
-                yield self.show(connection, columns)
+                yield replace(self.show(connection, columns), stop=connection.interrupt)
             after = self.stamps()
         if before != after:  # which rows of a person count was decided by an earlier scan
             raise changed()
@@ -92,8 +95,12 @@ def changed() -> DataError:
 
 
 def stamps(files: Sequence[str | Path]) -> tuple[tuple[int, ...], ...]:
-    """What tells that files changed."""
-    found = [Path(file).stat() for file in files]
+    """What tells that files changed; one that may not be read is refused by its name, which DuckDB would not give."""
+    found = []
+    for file in files:
+        opened = os.open(file, os.O_RDONLY | os.O_NONBLOCK)  # a folder can be opened so, too; Spark reads these
+        found.append(os.fstat(opened))
+        os.close(opened)
     return tuple((one.st_mtime_ns, one.st_size, one.st_ino) for one in found)
 
 
@@ -108,8 +115,8 @@ def unreadable(
         raise
     except duckdb.InterruptException:
         raise KeyboardInterrupt from None
-    except kinds:
-        raise DataError(field, problem, fix) from None
+    except kinds as error:
+        raise exhausted(error) or unusable(error) or DataError(field, problem, fix) from None
 
 
 @dataclass(frozen=True)
@@ -201,11 +208,10 @@ class Database(Source):
         """Open the file itself: it must exist, so that no other kind of address can be meant."""
         database = ":memory:" if self.path is None else str(self.path)
         limited, read_only = self.query is None, self.path is not None
-        with (
-            unreadable(self.problem, self.fix),
-            connected(database, limited=limited, read_only=read_only) as connection,
-        ):
-            yield self.show(connection, columns)
+        with unreadable(self.problem, self.fix):
+            stamps([] if self.path is None else [self.path])
+            with connected(database, limited=limited, read_only=read_only) as connection:
+                yield replace(self.show(connection, columns), stop=connection.interrupt)
 
     def show(self, connection: duckdb.DuckDBPyConnection, columns: Sequence[str] | None) -> Opened:  # noqa: ARG002
         """The table, or the query's result."""

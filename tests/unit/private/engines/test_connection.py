@@ -1,7 +1,7 @@
 """What DuckDB may use: a folder for its owner only, bounded memory; and files that change under it are refused."""
 
 import stat
-import tempfile
+import threading
 from pathlib import Path
 
 import duckdb
@@ -12,6 +12,7 @@ import pytest
 
 from hushcube.errors import DataError
 from hushcube.private.engines.connection import MEMORY, connected
+from hushcube.private.engines.duckdb import _read_ahead
 from hushcube.private.engines.source import recognise
 
 
@@ -24,7 +25,7 @@ def in_bytes(connection, text):
 
 
 def test_what_is_spilled_lies_in_a_folder_of_its_owner_and_is_removed(tmp_path, monkeypatch):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
     with connected(":memory:", limited=True) as connection:
         folder = Path(setting(connection, "temp_directory"))
         assert folder.parent == tmp_path and stat.S_IMODE(folder.stat().st_mode) == 0o700
@@ -38,7 +39,7 @@ def test_what_is_spilled_lies_in_a_folder_of_its_owner_and_is_removed(tmp_path, 
 def test_every_source_spills_there(kind, tmp_path, monkeypatch):
     place = tmp_path / "spilled"
     place.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(place))
+    monkeypatch.setenv("TMPDIR", str(place))
     frame = pa.table({"a": [1, 2]})
     path = tmp_path / f"t.{kind}"
     if kind == "csv":
@@ -75,3 +76,34 @@ def test_files_that_change_while_they_are_read_are_refused(kind, tmp_path):
         assert data.relation.aggregate("count(*)").fetchall() == [(10,)]
     with pytest.raises(DataError, match="changed while it was read"), recognise(str(path)).open():
         write(11)
+
+
+def test_what_is_read_ahead_is_broken_off_when_nobody_wants_it():
+    """Else Ctrl-C would wait for a batch that may take hours."""
+    stopped = threading.Event()
+
+    def reader():
+        yield "first"
+        assert stopped.wait(60)
+
+    ahead = _read_ahead(reader(), stopped.set)
+    assert next(ahead) == "first"
+    ahead.close()
+    assert stopped.is_set()
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "duckdb"])
+def test_every_source_can_be_broken_off(kind, tmp_path):
+    path = tmp_path / f"t.{kind}"
+    if kind == "csv":
+        path.write_text("a\n1\n2\n")
+    elif kind == "parquet":
+        pq.write_table(pa.table({"a": [1, 2]}), path)
+    else:
+        with duckdb.connect(str(path)) as connection:
+            connection.execute("CREATE TABLE t AS SELECT 1 AS a")
+    with recognise(f"{path}#t" if kind == "duckdb" else str(path)).open() as data:
+        slow = data.relation.query("rows", "SELECT i FROM range(1000000000000) t(i), rows WHERE hash(i) = 1")
+        threading.Timer(0.2, data.stop).start()
+        with pytest.raises(duckdb.InterruptException):
+            slow.fetchall()

@@ -15,19 +15,18 @@ import atexit
 import functools
 import logging
 import os
-import shutil
 import signal
 import socket
 import subprocess
-import tempfile
 import threading
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from hushcube.errors import DataError, HushcubeError, MissingDependency
+from hushcube.temporary import temporary_folder
 
 LOCAL: Final = "local[*]"
 _PORTS: Final = {"spark": 7077, "sc": 15002}
@@ -218,6 +217,6 @@ def _memory() -> Iterator[None]:
 @functools.cache
 def _folder() -> str:
     """Where Java keeps what does not fit its memory: rows, so that it goes with this process even if Java is killed."""
-    folder = tempfile.mkdtemp(prefix="hushcube-spark-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
+    until_exit = ExitStack()
+    atexit.register(until_exit.close)
+    return str(until_exit.enter_context(temporary_folder()))
