@@ -345,13 +345,15 @@ def synthesize(
 
     opened, codes = read() if isinstance(release, Release) else steadily(Path(release), read)
     report: dict[str, Any] = {"found_by": "the face-valid face"}
+    clock = Clock(time_limit, progress or _silent)
     if codes is None:
-        made = make_face(opened.plan, opened.source.measurement(), face, Clock(time_limit, progress or _silent))
+        made = make_face(opened.plan, opened.source.measurement(), face, clock)
         if made.people is None:
             raise BadInput("face", "has no people", "ask for the kind integral")
         codes, report = made.people, made.report
     people = SyntheticPeople(codes, report, opened.private)
     if out is not None:
+        clock.check("writing synthetic people")
         with new_file(Path(out)) as file:
             write_people(people.codes, opened.schema, file, private=opened.private)
     return people

@@ -267,6 +267,14 @@ def test_a_time_limit_leaves_everything_as_it_was(desk, refused):
     for arguments in ([], ["--face-value", "nonnegative"], ["--norm", "l1"], ["--method", "local"]):
         refused(["recover", "published", *arguments, "--time-limit", "1e-9"], "--time-limit:", code=1)
     refused(["synth", "published", "--out", "x.csv", "--time-limit", "1e-9"], "--time-limit:", code=1)
+    many = ["--rows", "99999999", "--time-limit", "3"]  # refused at once: nobody makes so many in that time
+    refused(["synth", "published", "--out", "x.csv", *many], "--time-limit: synthetic people", code=1)
+
+
+def test_noise_that_counts_billions_of_people_makes_none(refused):
+    asked = [*ASKED, "--epsilon", "1e-9", "--neighbours", "add-remove", "--data", "people.csv", "--out", "new"]
+    words = "synthetic people are more than the 100,000,000 that can be held"
+    refused(["release", *asked, "--face-value"], "--face-value", words, "ask for nonnegative")
 
 
 def test_a_face_that_fails_after_measuring_leaves_the_unbiased_release(desk, capsys, monkeypatch):
@@ -315,6 +323,10 @@ def test_a_failed_replacement_leaves_the_release_as_it_was(desk, monkeypatch, ca
         ([], "--out: is not given"),
         (["--rows", "0", "--out", "x.csv"], "--rows: '0' is no number of people"),
         (["--rows", "many", "--out", "x.csv"], "--rows: 'many' is no number of people"),
+        (
+            ["--rows", "9" * 5000, "--out", "x.csv"],
+            "is no number of people. Fix: give a whole number up to 100,000,000",
+        ),
     ],
 )
 def test_synth_refuses(refused, arguments, words):

@@ -224,6 +224,10 @@ def test_malformed_archives(desk, refused, parts, wanted):
 def test_files_that_would_run_code_are_not_opened(desk, refused):
     np.save(desk / "bad.npy", np.array([object()]), allow_pickle=True)
     refused(queries("sex*age:bad.npy"), "--queries", "damaged")
+    content = (desk / "bad.npy").read_bytes()
+    for header in (b"'", b"(" * 40, b"{" * 40, b"9" * 40):  # numpy parses headers as Python
+        (desk / "bad.npy").write_bytes(content[:10] + header + content[10 + len(header) :])
+        refused(queries("sex*age:bad.npy"), "--queries", "damaged")
     np.save(desk / "flat.npy", np.ones(20))
     refused(queries("sex*age:flat.npy"), "two dimensions")
 

@@ -11,9 +11,6 @@
 from __future__ import annotations
 
 import json
-import struct
-import zipfile
-import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -25,11 +22,6 @@ if TYPE_CHECKING:
     from hushcube.model.rows import SparseRows
     from hushcube.model.schema import Schema
 
-_BROKEN: Final = (
-    *(OSError, EOFError, MemoryError, RuntimeError, SyntaxError, OverflowError, zipfile.BadZipFile, zlib.error),
-    *(ValueError, KeyError, TypeError, IndexError, AttributeError, struct.error),
-)
-"""What the readers of numpy, zip and JSON are known to raise on damaged files."""
 _MOST_NUMBERS: Final = 2**27
 """Of a dense file: a gigabyte."""
 
@@ -57,7 +49,7 @@ def read_matrix(text: str, schema: Schema, option: str) -> QueryTable:
         raise BadInput(option, f"{path!r}: {problem.problem}", problem.fix) from None
     except BadInput as problem:
         raise BadInput(option, problem.problem, problem.fix) from None
-    except _BROKEN:
+    except Exception:  # the readers of numpy, zip and JSON raise whatever a damaged file leads them to
         raise BadInput(option, f"{path!r} is damaged or not what its name says", "write the file again") from None
     if own is not None and attributes is not None and list(own) != list(attributes):
         raise BadInput(option, "the attributes before the colon are not those in the file", "leave one of them out")

@@ -57,8 +57,12 @@ def command(folder: str, rows: str, out: str | None, as_json: bool, **options: A
 
 
 def _rows(text: str) -> int | None:
+    from hushcube.recover.faces.value import MOST_PEOPLE
+
     if text == "auto":
         return None
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 10**8:
-        raise BadInput("--rows", f"{text!r} is no number of people", "give a whole number up to 100,000,000, or auto")
+    is_short = text.isascii() and text.isdigit() and len(text) < 20  # Python reads no number of thousands of digits
+    if not is_short or not 1 <= int(text) <= MOST_PEOPLE:
+        fix = f"give a whole number up to {MOST_PEOPLE:,}, or auto"
+        raise BadInput("--rows", f"{text[:40]!r} is no number of people", fix)
     return int(text)

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from hushcube.errors import OutputError
 from hushcube.model.schema import Schema
-from hushcube.release.reading import MOST_PEOPLE, damaged, parquet
+from hushcube.recover.faces.value import MOST_PEOPLE
+from hushcube.release.reading import damaged, parquet
 from hushcube.release.stamp import file_stamp
 
 Codes = NDArray[np.integer]

@@ -24,7 +24,6 @@ LONGEST_TEXT: Final = 2**30
 """Bytes of a text that is read whole; plans of a million tables have a tenth of it."""
 LONGEST_RUN: Final = 2**20
 """Rows that are decoded at once: row groups are never written longer."""
-MOST_PEOPLE: Final = 10**8
 _CAREFUL: Final = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 

@@ -25,10 +25,14 @@ class Clock:
         """The seconds that are left; infinite without a limit."""
         return float("inf") if self.seconds is None else self.started + self.seconds - time.monotonic()
 
+    def check(self, stage: str, needed: float = 0.0) -> None:
+        """Raise where the time is up, or where what comes next is known to need more seconds than are left."""
+        if self.left <= needed:
+            raise TimeLimitReached(self.seconds or 0.0, stage)
+
     def tick(self, stage: str, share: float) -> None:
         """Say how far a stage is; raises where the time is up."""
-        if self.left <= 0:
-            raise TimeLimitReached(self.seconds or 0.0, stage)
+        self.check(stage)
         self.progress(stage, min(max(share, 0.0), 1.0))
 
     def approach(self, stage: str, gap: float, tolerance: float) -> None:

@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 
 from hushcube.errors import BadInput
 from hushcube.lattice.family import Family
+from hushcube.recover.faces.clock import Clock
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Codes = NDArray[np.unsignedinteger]
 
 
+STAGE: Final = "moving synthetic people"
 _BLOCK: Final = 2**13
 """People whose scores are gathered at a time: a block of scores stays in the cache."""
 _EVENTS: Final = 2**15
@@ -67,7 +69,9 @@ class Crowd:
         sizes: Sequence[int],
         targets: Targets,
         classes: Sequence[Ints] | None,
+        clock: Clock | None = None,
     ) -> None:
+        self._clock = Clock() if clock is None else clock
         self.sizes = tuple(int(size) for size in sizes)
         self.columns = np.ascontiguousarray(codes.T.astype(np.int64))
         self._check(targets, classes)
@@ -76,6 +80,7 @@ class Crowd:
         residuals, weights, starts = [np.zeros(0)], [np.zeros(0)], [0]
         for batch, values in zip(targets.tables.batches, targets.values, strict=True):
             for row, number, value in zip(batch.rows.tolist(), batch.ids.tolist(), values, strict=True):
+                self._check_time()
                 index = np.zeros(self.columns.shape[1], np.int64)
                 for attribute in row:
                     index = index * self.sizes[attribute] + self.columns[attribute]
@@ -100,6 +105,10 @@ class Crowd:
             raise BadInput("weights", "one is negative or not a number", "give non-negative weights")
         if classes is not None and [len(c) for c in classes] != list(self.sizes):
             raise BadInput("classes", "they do not fit the attributes", "give one class for each value")
+
+    def _check_time(self) -> None:
+        """Between steps over all people, each of which may take seconds."""
+        self._clock.check(STAGE)
 
     def codes(self) -> Codes:
         """The people as they are now."""
@@ -163,16 +172,19 @@ class Crowd:
         """Move people to their best value of j where that lowers f."""
         view = self._view(j)
         firsts, group, rank = self._groups(rng)
+        self._check_time()
         scores = self._scores(firsts, j, view)
         cost = 2 * float(view.weights.sum())
         best = scores.argmin(axis=1)
         lanes = np.arange(len(firsts))
         gain = scores[lanes, self.columns[j, firsts]] - scores[lanes, best] - cost
         gains = gain[group] - 2 * cost * rank  # each further person of a group finds the cells fuller
+        self._check_time()
         wanted = np.flatnonzero(gains > 0)
         wanted = wanted[np.argsort(-gains[wanted], kind="stable")]
         to = best[group]
         for part in _chunks(wanted, 2 * len(view.weights)):
+            self._check_time()
             base, stride = self._bases(part, view), view.strides[:, None]
             cells = np.stack([base + stride * self.columns[j, part], base + stride * to[part]], axis=2)
             signs = np.broadcast_to(np.array([-1.0, 1.0]), cells.shape)
@@ -186,11 +198,16 @@ class Crowd:
             return np.arange(n), np.arange(n), np.zeros(n, np.int64)
         key = np.ravel_multi_index(tuple(self.columns), self.sizes)
         shuffled = rng.permutation(n)
-        order = shuffled[np.argsort(key[shuffled], kind="stable")]
+        self._check_time()
+        mixed = key[shuffled]
+        self._check_time()
+        order = shuffled[np.argsort(mixed, kind="stable")]
+        self._check_time()
         starts = np.flatnonzero(np.concatenate([[True], np.diff(key[order]) != 0]))
         group, rank = np.empty(n, np.int64), np.empty(n, np.int64)
         lengths = np.diff(np.append(starts, n))
         group[order] = np.repeat(np.arange(len(starts)), lengths)
+        self._check_time()
         rank[order] = np.arange(n) - np.repeat(starts, lengths)
         return order[starts], group, rank
 
@@ -200,10 +217,12 @@ class Crowd:
         p, q = self._pairs(j, rng)
         gains = np.empty(len(p))
         for block in _chunks(np.arange(len(p)), 4 * len(view.weights)):
+            self._check_time()
             gains[block] = -self._changes(*self._exchange(p[block], q[block], j, view), view.weights)
         wanted = np.flatnonzero(gains > 0)
         wanted = wanted[np.argsort(-gains[wanted], kind="stable")]
         for part in _chunks(wanted, 4 * len(view.weights)):
+            self._check_time()
             done = part[self._take(*self._exchange(p[part], q[part], j, view), view.weights)]
             self.columns[j, p[done]], self.columns[j, q[done]] = self.columns[j, q[done]], self.columns[j, p[done]]
 

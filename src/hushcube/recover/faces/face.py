@@ -21,7 +21,7 @@ from hushcube.lattice.family import Family
 from hushcube.model.facts import Fact, Facts
 from hushcube.model.measurement import Measurement
 from hushcube.plan import error
-from hushcube.plan.kinds import DerivedPlan, LatticePlan, MatrixPlan
+from hushcube.plan.kinds import AdaptivePlan, DerivedPlan, LatticePlan, MatrixPlan
 from hushcube.plan.plan import Plan
 from hushcube.recover.faces import barak, norms
 from hushcube.recover.faces import facts as public
@@ -30,7 +30,7 @@ from hushcube.recover.faces.clock import Clock
 from hushcube.recover.faces.full_table import nonnegative_table
 from hushcube.recover.faces.local import nonnegative_marginals
 from hushcube.recover.faces.observed import observe, observed_tables
-from hushcube.recover.faces.people import PeopleTables, from_table, match, within_atoms
+from hushcube.recover.faces.people import PeopleTables, from_table, match, require_room, within_atoms
 from hushcube.recover.faces.programs import require_solver
 from hushcube.recover.faces.rounding import round_parts, round_table
 from hushcube.recover.faces.rows import least_squares_table, nearest_rows
@@ -77,6 +77,8 @@ class Face:
 
 def check_face(plan: Plan, value: FaceValue, clock: Clock) -> None:
     """Refuse what no measurement of a plan could give, before anything is measured."""
+    if value.kind == "integral":
+        _check_people(plan, value)
     plan = plan.underlying if isinstance(plan, DerivedPlan) else plan
     if plan.schema.is_nested:
         problem = "an attribute is published at several levels, and faces do not hold levels together"
@@ -112,6 +114,17 @@ def check_face(plan: Plan, value: FaceValue, clock: Clock) -> None:
         return
     if value.norm != "l2" and (program := int(observed_tables(plan).cells.sum())) > LARGEST_PROGRAM:
         raise TooLarge("--norm", program, LARGEST_PROGRAM, "use l2, which needs no linear program")
+
+
+def _check_people(plan: Plan, value: FaceValue) -> None:
+    """Refuse whole numbers where the noise alone counts more people than can be made."""
+    attributes = len(plan.schema)
+    if value.rows is not None:
+        require_room(value.rows, attributes)
+    elif not (value.facts or plan.privacy.total_is_public or isinstance(plan, AdaptivePlan)):
+        variances = error.exact_cell_variances(plan) * plan.request.marginals.cells
+        least = float(variances.min())
+        require_room(int(math.sqrt(least)) if math.isfinite(least) else 0, attributes)
 
 
 def make_face(plan: Plan, measurement: Measurement, value: FaceValue, clock: Clock) -> Face:
@@ -244,6 +257,7 @@ class _Maker:
         wanted = [tables.tables(batch.rows, batch.shape) for batch in family.batches]
         found = float(wanted[0][0].sum())
         total = self._number(found)
+        require_room(total, len(schema), self.clock)
         scale = total / found if found > _NOBODY else 0.0  # tables of nobody say nothing: people go anywhere
         wanted = [values * scale for values in wanted]
         start, classes = None, facts.classes()
@@ -296,6 +310,7 @@ class _Maker:
             return Face(value, SummedTable(found.table), report)
         total = self._public_total
         rounded = found.rounded if total is None else round_table(found.table, total)
+        require_room(int(rounded.sum()), len(plan.schema), self.clock)
         report |= {"people": int(rounded.sum()), "moved_by_rounding": float(np.abs(rounded - found.table).sum())}
         return Face(value, SummedTable(rounded.astype(np.float64)), report, from_table(rounded))
 

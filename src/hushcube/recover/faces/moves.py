@@ -27,13 +27,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.recover.faces.clock import Clock
-from hushcube.recover.faces.crowd import Codes, Crowd, Targets
+from hushcube.recover.faces.crowd import STAGE, Codes, Crowd, Targets
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-_STAGE: Final = "moving synthetic people"
 _MOST_SWEEPS: Final = 500
 
 
@@ -54,7 +53,7 @@ def improve(
     is wrong by one person; or when f is `enough`.
     `classes` maps each attribute's values to classes: a person's values stay in their classes.
     """
-    people = Crowd(codes, sizes, targets, classes)
+    people = Crowd(codes, sizes, targets, classes, clock)
     rng = np.random.default_rng(seed)
     first = before = people.distance()
     floor = max(people.noise_floor(first), enough)
@@ -62,7 +61,7 @@ def improve(
     swapping = False
     for _ in range(_MOST_SWEEPS):
         for j in people.movable:
-            clock.tick(_STAGE, _share(first, before, tolerance))
+            clock.tick(STAGE, _share(first, before, tolerance))
             people.move(j, rng)
             if swapping:
                 people.swap(j, rng)

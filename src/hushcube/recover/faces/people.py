@@ -16,21 +16,39 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hushcube.errors import BadInput
+from hushcube.errors import BadInput, TooLarge
 from hushcube.lattice.family import Family
+from hushcube.plan import memory
 from hushcube.recover.faces.clock import Clock
 from hushcube.recover.faces.crowd import Codes, Targets, narrow
 from hushcube.recover.faces.facts import Atoms, whole_totals
 from hushcube.recover.faces.moves import improve
 from hushcube.recover.faces.rounding import round_parts, round_table
+from hushcube.recover.faces.value import MOST_PEOPLE
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Rows = NDArray[np.int32]
+_STAGE: Final = "synthetic people"
+_BYTES: Final = (64, 16)
+"""That a person takes at least, and for each attribute."""
+_SECONDS: Final = 5e-8
+"""That a person takes at least, for each attribute."""
+
+
+def require_room(people: int, attributes: int, clock: Clock | None = None) -> None:
+    """Refuse more people than a face may have, or than there is memory or time for; before any of them is made."""
+    most = min(MOST_PEOPLE, memory.available() // (_BYTES[0] + _BYTES[1] * attributes))
+    if people > most:
+        fix = "ask for nonnegative, which needs no people, or spend a larger budget"
+        raise TooLarge("--face-value", people, most, fix, unit=_STAGE)
+    if clock is not None:
+        clock.check(_STAGE, people * attributes * _SECONDS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +83,7 @@ def match(
     classes in which they start, so that the totals of classes are those of the start. A sum of `enough` is near enough.
     """
     if start is None:
-        start = chained(sizes, tables, values, total, np.random.default_rng(seed))
+        start = chained(sizes, tables, values, total, clock, np.random.default_rng(seed))
     if len(start) != total:
         raise BadInput("start", f"it has {len(start)} people, not {total}", "give as many people as the total says")
     return improve(start, sizes, Targets(tables, values, weights), clock, classes=classes, seed=seed, enough=enough)
@@ -91,12 +109,18 @@ def independent(sizes: Sequence[int], ones: Sequence[Floats], total: int, rng: n
 
 
 def chained(
-    sizes: Sequence[int], tables: Family, values: Sequence[Floats], total: int, rng: np.random.Generator
+    sizes: Sequence[int],
+    tables: Family,
+    values: Sequence[Floats],
+    total: int,
+    clock: Clock,
+    rng: np.random.Generator,
 ) -> Codes:
     """People grown attribute after attribute, each from the earlier one that tells most about it."""
     ones, pairs = _margins(sizes, tables, values)
     codes = np.zeros((total, len(sizes)), np.int64)
     for child, parent in _tree(len(sizes), pairs):
+        clock.check(_STAGE)
         if parent < 0:
             codes[:, child] = rng.permutation(_shared_out(ones[child], total))
             continue

@@ -17,6 +17,8 @@ Objective = Literal["max-coefficient", "total-coefficient", "max-marginal", "tot
 UNBIASED: Final = "unbiased"
 NAMES: Final[dict[Kind, str]] = {"consistent": "consistent", "nonnegative": "nonnegative", "integral": "face-valid"}
 """What a face is called in a release. Only the face `face-valid` promises whole numbers."""
+MOST_PEOPLE: Final = 10**8
+"""Synthetic people of one face."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +49,9 @@ class FaceValue:
         _check("objective", self.objective, get_args(Objective))
         if not 0 < self.probability < 1:
             raise BadInput("--probability", "is not between 0 and 1", "give a number such as 0.95")
-        if self.rows is not None and (type(self.rows) is not int or self.rows < 1):
-            raise BadInput("--rows", "is not a whole number of at least 1", "give the number of people, or auto")
+        if self.rows is not None and (type(self.rows) is not int or not 1 <= self.rows <= MOST_PEOPLE):
+            fix = f"give a whole number up to {MOST_PEOPLE:,}, or auto"
+            raise BadInput("--rows", "is no number of people", fix)
         if self.rows is not None and self.facts:
             raise BadInput("--rows", "does not go with public facts", "leave it out: the facts are about all people")
         if self.kind == "consistent" and self.method != "auto":

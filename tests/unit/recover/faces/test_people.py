@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import datasets
-from hushcube.errors import BadInput
+from hushcube.errors import BadInput, TimeLimitReached, TooLarge
 from hushcube.lattice.family import Family
 from hushcube.recover.faces.clock import Clock
-from hushcube.recover.faces.people import PeopleTables, chained, count, from_table, independent, match
+from hushcube.recover.faces.people import PeopleTables, chained, count, from_table, independent, match, require_room
 from hushcube.recover.faces.rounding import round_table
 
 
@@ -73,7 +73,7 @@ def test_a_chain_meets_the_tables_on_its_tree():
     sizes = (3, 3, 2)
     tables = family(sizes, (2,))
     values = [v.astype(float) for v in counted(truth, sizes, tables)]
-    codes = chained(sizes, tables, values, 5000, rng)
+    codes = chained(sizes, tables, values, 5000, Clock(), rng)
     edges = np.array([[0, 1]], np.int32)
     assert np.abs(count(codes, sizes, edges, (3, 3)) - count(truth, sizes, edges, (3, 3))).max() <= 3
     edges = np.array([[1, 2]], np.int32)
@@ -87,7 +87,7 @@ def test_a_chain_is_nearer_than_independent_people():
     tables = family(sizes, (3,))  # the one- and two-way tables are rolled up from these
     values = [v.astype(float) for v in counted(truth, sizes, tables)]
     ones = [np.bincount(column, minlength=size).astype(float) for column, size in zip(truth.T, sizes, strict=True)]
-    near = rms(counted(chained(sizes, tables, values, 3000, rng), sizes, tables), values)
+    near = rms(counted(chained(sizes, tables, values, 3000, Clock(), rng), sizes, tables), values)
     far = rms(counted(independent(sizes, ones, 3000, rng), sizes, tables), values)
     assert near < 0.8 * far
 
@@ -145,3 +145,14 @@ def test_whole_numbers_cost_little_on_adult():
     targets = counted(truth, sizes, tables)
     codes = match(tables, targets, np.ones(len(tables)), len(truth), sizes, Clock(), start=start)
     assert rms(counted(codes, sizes, tables), exact) < 1
+
+
+def test_no_more_people_are_made_than_there_is_room_and_time_for(monkeypatch):
+    require_room(10**8, 1)
+    with pytest.raises(TooLarge, match="100,000,001 synthetic people are more than the 100,000,000 that can be held"):
+        require_room(10**8 + 1, 1)
+    with pytest.raises(TimeLimitReached, match="synthetic people"):
+        require_room(10**8, 1, Clock(3))
+    monkeypatch.setenv("HUSHCUBE_MEMORY", "1MB")
+    with pytest.raises(TooLarge, match="synthetic people"):
+        require_room(10**5, 1)
