@@ -5,6 +5,7 @@
     statistical  lower bounds on epsilon from many releases with real noise
     mutants      planted privacy bugs, each caught by a test
     fuzz         generated input for every file and word that the command line reads
+    damage       bytes and files of small releases changed one at a time: `verify` finds each
     faults       errors, signals and kills at every file-system call                       [tests/faults]
 
 A part is a module with `figures(scale) -> dict`: `scale` is "short" (seconds, in `make test`) or "long" (`make audit`).

@@ -4,6 +4,7 @@ PARTS = {
     "exact": "audit.exact",
     "replay": "audit.replay",
     "statistical": "audit.statistical",
+    "damage": "audit.damage",
 }
 """The module of each part, in the order of the page."""
 MARK = "<!-- figures: written by `make audit` -->"

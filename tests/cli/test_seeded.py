@@ -10,6 +10,7 @@ from cli.test_cubes_cli import SCHEMA as STAYS
 from hushcube.api import open_release, synthesize
 from hushcube.cli import run
 from hushcube.release.cube_bundle import open_cube
+from hushcube.release.manifest import seal
 from hushcube.release.reading import checksum
 from hushcube.release.verify import verify
 
@@ -112,13 +113,15 @@ def test_a_cube_whose_parts_say_otherwise_is_refused(done, desk, cube, folder):
     done(*cube, "--out", "cube")
     path = desk / folder / "manifest.json"
     manifest = json.loads(path.read_text())
-    path.write_text(json.dumps({**manifest, "private": True}))
+    path.write_bytes(seal({**manifest, "private": True}, desk / folder))
     whole = json.loads((desk / "cube" / "manifest.json").read_text())
     if folder != "cube":
         statement = desk / folder / "PRIVACY.md"
         statement.write_text(statement.read_text().replace(f"**{STAMP}**\n\n", ""))
+        manifest["checksums"]["PRIVACY.md"] = checksum(desk / folder, "PRIVACY.md")
+        path.write_bytes(seal({**manifest, "private": True}, desk / folder))
         whole["checksums"] |= {f"parts/01/{n}": checksum(desk / folder, n) for n in ("manifest.json", "PRIVACY.md")}
-        (desk / "cube" / "manifest.json").write_text(json.dumps(whole))
+        (desk / "cube" / "manifest.json").write_bytes(seal(whole, desk / "cube"))
     out, _ = done("verify", "cube", "--allow-seeded", code=1)
     assert "does not say of its noise what the parts say" in out
     _, err = done("show", "cube", code=2)

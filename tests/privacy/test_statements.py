@@ -18,7 +18,7 @@ from hushcube.plan.options import Options
 from hushcube.plan.plan import ADAPTING, Plan, digest_of
 from hushcube.plan.strategies import REGISTRY
 from hushcube.recover.faces.value import FaceValue
-from hushcube.release.manifest import manifest_text, read_manifest
+from hushcube.release.manifest import read_manifest, seal
 from hushcube.release.reading import checksum
 from hushcube.release.statement import privacy_statement
 from hushcube.release.verify import verify
@@ -207,7 +207,7 @@ def test_verify_finds_a_doctored_plan_in_a_release_that_fits_it(strategy, tmp_pa
     manifest = read_manifest(folder)
     manifest["plan_digest"] = digest_of(raw)
     manifest["checksums"]["plan.json"] = checksum(folder, "plan.json")
-    (folder / "manifest.json").write_text(manifest_text(manifest))
+    (folder / "manifest.json").write_bytes(seal(manifest, folder))
     verdict = verify(folder)
     assert not verdict.holds
     assert any("details" in problem for check in verdict.checks for problem in check.problems)

@@ -41,8 +41,8 @@ from hushcube.release.manifest import (
     face_folders,
     is_entry,
     make_manifest,
-    manifest_text,
     read_manifest,
+    seal,
     steadily,
 )
 from hushcube.release.people import read_people, write_people
@@ -75,7 +75,7 @@ def fill(release: Release, folder: Path, progress: Progress | None = None) -> No
         tables += write_face(release, face, folder, places[face.name], tell)
     write_statements(release, places, folder)
     manifest = make_manifest(release, tables, places, checksums(folder))
-    (folder / MANIFEST).write_text(manifest_text(manifest), encoding="utf-8")
+    (folder / MANIFEST).write_bytes(seal(manifest, folder))
 
 
 def write_face(

@@ -25,8 +25,8 @@ from hushcube.release.manifest import (
     checksums,
     face_folders,
     make_manifest,
-    manifest_text,
     read_manifest,
+    seal,
     steadily,
 )
 from hushcube.release.reading import damaged
@@ -72,7 +72,7 @@ def add_face(folder: Path, face: PublishedFace, *, out: Path | None = None, prog
             kept = {n: c for n, c in manifest["checksums"].items() if old is None or not n.startswith(f"{old}/")}
             sums = dict(sorted({**kept, **checksums(folder, place)}.items()))
             new = make_manifest(release.with_face(face), entries, {**places, face.name: place}, sums)
-            replace_file(folder / MANIFEST, manifest_text(new).encode(), "release")
+            replace_file(folder / MANIFEST, seal(new, folder), "release")
     except OSError as problem:
         raise explained("release", folder, problem, "the release is unchanged") from None
 
@@ -92,7 +92,7 @@ def _copy(folder: Path, face: PublishedFace, out: Path, tell: Progress) -> None:
         entries += write_face(release, face, work, places[face.name], tell)
         write_statements(release, places, work)
         new = make_manifest(release, entries, places, checksums(work))
-        (work / MANIFEST).write_text(manifest_text(new), encoding="utf-8")
+        (work / MANIFEST).write_bytes(seal(new, work))
 
 
 def _link(folder: Path, name: str, work: Path) -> None:

@@ -11,7 +11,6 @@ Everything is written to a temporary folder beside the target and renamed at the
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -28,21 +27,23 @@ from hushcube.model.table import NoisyTable
 from hushcube.plan.cube import COUNT, CubePlan
 from hushcube.release.bundle import fill, open_bundle
 from hushcube.release.cube import AverageTable, CubeRelease
-from hushcube.release.manifest import checksums, read_manifest
-from hushcube.release.reading import checksum, damaged, folder_inside, read_text
+from hushcube.release.manifest import FORMAT, MANIFEST, check_files, checksums, read_manifest, seal
+from hushcube.release.reading import damaged, folder_inside, read_text
 from hushcube.release.stamp import file_stamp, stamp
 from hushcube.release.statement import cube_statement
 
 Progress = Callable[[str, float], None]
-FORMAT: Final = 2
+NEEDED: Final = ("cube.json", "schema.yaml", "PRIVACY.md")
 
 
 def write_cube(release: CubeRelease, folder: Path, *, progress: Progress | None = None) -> None:
     """Write a cube to a new folder; an interruption leaves nothing behind."""
+    from hushcube import __version__
+
     check_output(folder)
     plan = release.plan
     with new_folder(folder) as work:
-        places = {COUNT: f"parts/{COUNT}", **{name: f"parts/{i:02}" for i, name in enumerate(plan.sums, 1)}}
+        places = _places(plan)
         for name, part in {COUNT: release.count, **release.sums}.items():
             (work / places[name]).mkdir(parents=True)
             fill(part, work / places[name], progress)
@@ -53,14 +54,31 @@ def write_cube(release: CubeRelease, folder: Path, *, progress: Progress | None 
         (work / "PRIVACY.md").write_text(cube_statement(plan, private=release.private), encoding="utf-8")
         manifest = {
             "format": FORMAT,
-            "cube": [str(asked) for asked in plan.asked],
+            "hushcube": __version__,
             **stamp(private=release.private),
-            "privacy": plan.privacy.to_dict(),
+            **_plan_fields(plan),
             "parts": places,
             "checksums": checksums(work),
             "tables": entries,
         }
-        (work / "manifest.json").write_text(json.dumps(manifest, ensure_ascii=False, indent=1), encoding="utf-8")
+        (work / MANIFEST).write_bytes(seal(manifest, work))
+
+
+def _plan_fields(plan: CubePlan) -> dict[str, Any]:
+    """What the manifest repeats of the plan."""
+    asked = [str(asked) for asked in plan.asked]
+    return {
+        "name": plan.schema.name,
+        "cube": asked,
+        "privacy": plan.privacy.to_dict(),
+        "plan_digests": dict(plan.digests),
+        "schema": plan.schema.to_dict(),
+    }
+
+
+def _places(plan: CubePlan) -> dict[str, str]:
+    """The folder of each part."""
+    return {COUNT: f"parts/{COUNT}", **{name: f"parts/{i:02}" for i, name in enumerate(plan.sums, 1)}}
 
 
 def cube_table(release: CubeRelease, marginal: Marginal) -> pa.Table:
@@ -106,20 +124,18 @@ def open_cube(folder: Path, *, verify: bool = True) -> CubeRelease:
     manifest = read_manifest(folder)
     try:
         if verify:
-            for name, expected in manifest["checksums"].items():
-                if checksum(folder, name) != expected:
-                    raise damaged(name, "was changed after the release")
+            check_files(folder, manifest, NEEDED)
         plan = CubePlan.from_json(read_text(folder, "cube.json"))
+        for name, value in {**_plan_fields(plan), "parts": _places(plan)}.items():
+            if manifest.get(name) != value and (name in manifest or manifest["format"] == FORMAT):
+                raise damaged(MANIFEST, f"`{name}` does not say what cube.json says")
         places = manifest["parts"].items()
         parts = {name: open_bundle(folder_inside(folder, place), verify=False) for name, place in places}
         count = parts.pop(COUNT)
-        told = [str(asked) for asked in plan.asked], plan.privacy.to_dict(), list(plan.sums)
-        if (manifest["cube"], manifest["privacy"], list(parts)) != told:
-            raise ValueError
         if any(part.private is not manifest["private"] for part in (count, *parts.values())):
             raise damaged("manifest.json", "does not say of its noise what the parts say")
         if {COUNT: count.plan.digest, **{n: r.plan.digest for n, r in parts.items()}} != plan.digests:
-            raise ValueError
+            raise damaged("parts", "are not those of cube.json")
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
         raise damaged("manifest.json", "does not fit the cube and its parts") from None
     except BadInput as problem:

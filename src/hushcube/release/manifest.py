@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from hushcube.errors import BundleError
+from hushcube.model.json_files import read_json
 from hushcube.model.marginal import Marginal
 from hushcube.plan.plan import Plan
-from hushcube.release.reading import checksum, damaged, read_text
+from hushcube.release.reading import check_file, checksum, damaged, read_text
 from hushcube.release.release import Release
 from hushcube.release.stamp import stamp
 
@@ -19,10 +21,13 @@ Result = TypeVar("Result")
 
 FORMAT: Final = 3
 _READABLE: Final = (1, 2, 3)
-"""Format 1 had no faces; format 2 had each in faces/NAME, and all of their statements in PRIVACY.md."""
+"""Format 1 had no faces; format 2 had each in faces/NAME, and all of their statements in PRIVACY.md.
+
+Both had neither sizes nor a digest of the manifest itself."""
 MANIFEST: Final = "manifest.json"
 STATEMENT: Final = "PRIVACY.md"
 MEASUREMENTS: Final = "measurements/values.parquet"
+NEEDED: Final = ("plan.json", "schema.yaml", STATEMENT, MEASUREMENTS)
 
 
 def make_manifest(
@@ -71,13 +76,28 @@ def plan_fields(plan: Plan) -> dict[str, Any]:
     }
 
 
+def seal(manifest: dict[str, Any], folder: Path) -> bytes:
+    """The manifest of a folder that is otherwise complete, as it is written: with the size of every file."""
+    sizes = {name: (folder / name).stat().st_size for name in manifest["checksums"]}
+    return manifest_text({**manifest, "sizes": sizes}).encode()
+
+
 def manifest_text(manifest: dict[str, Any]) -> str:
-    """One line for each entry: readable, and quick to write for 166,751 tables."""
-    tables = ",\n  ".join(json.dumps(entry, ensure_ascii=False) for entry in manifest["tables"])
-    rest = ",\n ".join(
-        f"{json.dumps(k)}: {json.dumps(v, ensure_ascii=False)}" for k, v in manifest.items() if k != "tables"
-    )
-    return f'{{\n {rest},\n "tables": [\n  {tables}\n ]\n}}\n'
+    """One line for each field and each table, and a digest of all of it: there is no other text of these fields."""
+    fields = {name: value for name, value in manifest.items() if name not in ("tables", "digest")}
+    rest = {**fields, "digest": _digest({**fields, "tables": manifest["tables"]})}
+    told = ",\n ".join(f"{_json(name)}: {_json(value)}" for name, value in rest.items())
+    tables = ",\n  ".join(map(_json, manifest["tables"]))
+    return f'{{\n {told},\n "tables": [\n  {tables}\n ]\n}}\n'
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _digest(fields: dict[str, Any]) -> str:
+    """SHA-256 of the canonical JSON form, as for plans."""
+    return hashlib.sha256(json.dumps(fields, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
@@ -88,13 +108,18 @@ def read_manifest(folder: Path) -> dict[str, Any]:
             "is not a release: it has no manifest.json",
             "give the folder that `hushcube release` wrote",
         )
-    try:
-        manifest = json.loads(read_text(folder, "manifest.json"))
-    except (ValueError, RecursionError):
-        raise damaged("manifest.json", "cannot be read") from None
+    text = read_text(folder, MANIFEST)
+    manifest = read_json(text, MANIFEST, BundleError, damaged("", "").fix)
     if not isinstance(manifest, dict) or manifest.get("format") not in _READABLE:
-        raise damaged("manifest.json", "is not of this version of hushcube")
+        raise damaged(MANIFEST, "is not of this version of hushcube")
+    if manifest["format"] == FORMAT and not _is_sealed(manifest, text):
+        raise damaged(MANIFEST, "was changed after the release (another digest)")
     return manifest
+
+
+def _is_sealed(manifest: dict[str, Any], text: str) -> bool:
+    """Whether a text is, to the byte, what was written of its fields."""
+    return isinstance(manifest.get("tables"), list) and manifest_text(manifest) == text
 
 
 def steadily(folder: Path, read: Callable[[], Result]) -> Result:
@@ -117,14 +142,24 @@ def version(folder: Path) -> tuple[int, int] | None:
     return found.st_ino, found.st_mtime_ns
 
 
-def check_files(folder: Path, manifest: dict[str, Any]) -> None:
+def check_files(folder: Path, manifest: dict[str, Any], needed: Sequence[str] = NEEDED) -> None:
     """Every file that the manifest lists is there, as it was."""
     checksums = manifest.get("checksums")
-    if not isinstance(checksums, dict) or not {"plan.json", MEASUREMENTS} <= checksums.keys():
+    if not isinstance(checksums, dict) or not set(needed) <= checksums.keys():
         raise damaged("manifest.json", "lists no checksums")
+    sizes = file_sizes(manifest)
     for name, expected in checksums.items():
-        if checksum(folder, name) != expected:
-            raise damaged(name, "was changed after the release")
+        check_file(folder, name, expected, sizes.get(name))
+
+
+def file_sizes(manifest: dict[str, Any]) -> dict[str, Any]:
+    """The bytes of every file with a checksum; earlier formats do not say."""
+    if manifest["format"] < FORMAT:
+        return {}
+    sizes = manifest.get("sizes")
+    if not isinstance(sizes, dict) or sizes.keys() != manifest["checksums"].keys():
+        raise damaged(MANIFEST, "does not have the size of every file")
+    return sizes
 
 
 def entry_key(entry: dict[str, Any], plan: Plan) -> Marginal | str:

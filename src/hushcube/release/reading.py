@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 LONGEST_TEXT: Final = 2**30
 """Bytes of a text that is read whole; plans of a million tables have a tenth of it."""
+LONGEST_FILE: Final = 2**36
+"""Bytes of a file whose size the manifest does not say, as in earlier formats."""
 LONGEST_RUN: Final = 2**20
 """Rows that are decoded at once: row groups are never written longer."""
 _CAREFUL: Final = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
@@ -85,7 +87,7 @@ def read_text(folder: Path, name: str) -> str:
             raise damaged(name, f"has {size:,} bytes, more than any text of a release")
         content = file.read(size + 1)
     try:
-        return io.StringIO(content.decode("utf-8"), newline=None).read()
+        return content.decode("utf-8")
     except ValueError:
         raise damaged(name, "is not UTF-8 text") from None
 
@@ -94,6 +96,17 @@ def checksum(folder: Path, name: str) -> str:
     """The SHA-256 of a file of the release."""
     with open_file(folder, name) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def check_file(folder: Path, name: str, expected: object, size: object = None) -> None:
+    """Refuse a file that is not what the manifest says; one of another size is not read."""
+    found = inside(folder, name).stat().st_size
+    if type(size) is int and found != size:
+        raise damaged(name, "was changed after the release (another size)")
+    if type(size) is not int and found > LONGEST_FILE:
+        raise damaged(name, f"has {found:,} bytes, more than any file of a release")
+    if checksum(folder, name) != expected:
+        raise damaged(name, "was changed after the release (another checksum)")
 
 
 @contextmanager

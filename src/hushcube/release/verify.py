@@ -19,13 +19,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hushcube.errors import BundleError
+from hushcube.errors import BadInput, BundleError
+from hushcube.model.marginal import Marginal
+from hushcube.model.schema import Schema
 from hushcube.release.bundle import BundleTables, Progress
 from hushcube.release.checks.face import FaceChecks
 from hushcube.release.checks.files import Opened, check_checksums, open_release
 from hushcube.release.checks.sums import tolerance
 from hushcube.release.checks.verdict import Check, Findings, Verdict
-from hushcube.release.cube_bundle import cube_table, is_cube, open_cube
+from hushcube.release.cube import CubeRelease
+from hushcube.release.cube_bundle import NEEDED, cube_table, is_cube, open_cube
 from hushcube.release.manifest import MEASUREMENTS, read_manifest, version
 from hushcube.release.reading import folder_inside, parquet, read_text
 from hushcube.release.release import RecoveredTables
@@ -120,7 +123,7 @@ def _verify_cube(folder: Path, tell: Progress, *, allow_seeded: bool) -> Verdict
     files = Findings("cube files", "the files are those of the manifest, and the parts are those of the cube")
     tables = Findings("cube tables", "counts, sums and averages are those of the parts")
     manifest = read_manifest(folder)
-    broken = check_checksums(folder, manifest, files, tell, ("cube.json", "schema.yaml", "PRIVACY.md"))
+    broken = check_checksums(folder, manifest, files, tell, NEEDED)
     try:
         cube = open_cube(folder, verify=False)
     except BundleError as problem:
@@ -129,19 +132,20 @@ def _verify_cube(folder: Path, tell: Progress, *, allow_seeded: bool) -> Verdict
     statement = cube_statement(cube.plan, private=cube.private)
     if "PRIVACY.md" not in broken and read_text(folder, "PRIVACY.md") != statement:
         files.add("PRIVACY.md: is not the statement that the cube gives")
-    entries = manifest.get("tables")
-    listed = {tuple(e.get("attributes", ())): e for e in entries if isinstance(e, dict)} if entries else {}
+    _check_schema(folder, cube, broken, files)
+    listed = _listed(manifest, cube, files)
     for marginal in cube.plan.workload.published:
-        names = tuple(cube.schema.names[i] for i in marginal)
         tables.checked += 1
-        file = listed.get(names, {}).get("file", "")
+        file = listed.get(marginal)
+        if file is None:
+            continue
         try:
             numbers = cube_table(cube, marginal)
             with parquet(folder, file) as found:
                 fits = found.metadata.num_rows == numbers.num_rows and _are_alike(found.read(), numbers)
         except BundleError:
             if file not in broken:
-                tables.add(f"{'*'.join(names) or 'total'}: its table, or one of a part, cannot be read")
+                tables.add(f"{cube.schema.describe(marginal)}: its table, or one of a part, cannot be read")
             continue
         if not fits:
             tables.add(f"{file}: does not hold the numbers of the parts")
@@ -150,3 +154,31 @@ def _verify_cube(folder: Path, tell: Progress, *, allow_seeded: bool) -> Verdict
         part = verify(folder_inside(folder, place), tell, allow_seeded=allow_seeded)
         checks += [replace(check, name=f"{name}: {check.name}") for check in part.checks]
     return Verdict(tuple(checks), cube.private)
+
+
+def _check_schema(folder: Path, cube: CubeRelease, broken: frozenset[str], files: Findings) -> None:
+    try:
+        if Schema.from_yaml(read_text(folder, "schema.yaml")) != cube.plan.schema.declared:
+            files.add("schema.yaml: does not declare the schema of cube.json")
+    except (ValueError, BadInput):
+        if "schema.yaml" not in broken:
+            files.add("schema.yaml: cannot be read")
+
+
+def _listed(manifest: dict[str, Any], cube: CubeRelease, files: Findings) -> dict[Marginal, str]:
+    """The file of each table; a list that does not fit the cube is reported."""
+    schema = cube.schema
+    asked = {tuple(schema.names[i] for i in m): m for m in cube.plan.workload.published}
+    found: dict[Marginal, str] = {}
+    entries = manifest.get("tables")
+    for number, entry in enumerate(entries if isinstance(entries, list) else [], 1):
+        try:
+            marginal, file = asked[tuple(entry["attributes"])], entry["file"]
+            if entry["cells"] != schema.cells(marginal) or file not in manifest["checksums"] or marginal in found:
+                raise ValueError
+            found[marginal] = file
+        except (KeyError, TypeError, ValueError, AttributeError):
+            files.add(f"manifest.json: entry {number:,} of `tables` is none of the cube's tables, or is there twice")
+    for names in (names for names, marginal in asked.items() if marginal not in found):
+        files.add(f"manifest.json: does not list the table {'*'.join(names) or 'total'}")
+    return found

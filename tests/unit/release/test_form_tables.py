@@ -22,6 +22,7 @@ from hushcube.private.measure import measure
 from hushcube.private.noise import SeededEntropy
 from hushcube.release import tables
 from hushcube.release.bundle import open_bundle, write
+from hushcube.release.manifest import manifest_text
 from hushcube.release.release import Release
 from ranged import every_variant, ranged_request, strategies
 
@@ -194,7 +195,7 @@ def test_cells_behind_queries_are_not_published(tmp_path):
 def change_manifest(folder, change):
     manifest = manifest_of(folder)
     change(manifest)
-    (folder / "manifest.json").write_text(json.dumps(manifest))
+    (folder / "manifest.json").write_text(manifest_text(manifest))
 
 
 @pytest.mark.parametrize(

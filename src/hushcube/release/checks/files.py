@@ -6,7 +6,7 @@ import os
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any, Final
+from typing import Any
 
 from hushcube.errors import BadInput, BundleError
 from hushcube.model.facts import Facts
@@ -20,19 +20,19 @@ from hushcube.release.faces import PublishedFace
 from hushcube.release.manifest import (
     FORMAT,
     MANIFEST,
-    MEASUREMENTS,
+    NEEDED,
     STATEMENT,
     entry_key,
     face_folders,
+    file_sizes,
     is_entry,
     plan_fields,
 )
-from hushcube.release.reading import checksum, read_text
+from hushcube.release.reading import check_file, read_text
 from hushcube.release.statement import face_statement, privacy_statement
 
 Entry = dict[str, Any]
 Entries = dict[Marginal | str, Entry]
-NEEDED: Final = ("plan.json", "schema.yaml", "PRIVACY.md", MEASUREMENTS)
 
 
 @dataclass(frozen=True)
@@ -63,10 +63,16 @@ def check_checksums(
     for name in needed:
         if name in broken and checksums:
             files.add(f"manifest.json: has no checksum of {name}")
+    sizes: Entry = {}
+    try:
+        sizes = file_sizes(manifest)
+    except BundleError as problem:
+        files.add(f"{problem.field}: {problem.problem}")
     for number, (name, expected) in enumerate(checksums.items()):
-        problem = _file_problem(folder, name, expected)
-        if problem is not None:
-            files.add(problem)
+        try:
+            check_file(folder, name, expected, sizes.get(name))
+        except BundleError as problem:
+            files.add(f"{problem.field}: {problem.problem}")
             broken.add(name)
         progress("checksums", (number + 1) / len(checksums))
     for name in foreign_files(folder, {MANIFEST, *checksums}):
@@ -85,14 +91,6 @@ def foreign_files(folder: Path, listed: Collection[str]) -> list[str]:
         foreign += [f"{inner[name]}/" for name in folders if inner[name] not in known]
         folders[:] = [name for name in folders if inner[name] in known]
     return sorted(foreign)
-
-
-def _file_problem(folder: Path, name: str, expected: Any) -> str | None:
-    try:
-        same = checksum(folder, name) == expected
-    except BundleError as problem:
-        return f"{problem.field}: {problem.problem}"
-    return None if same else f"{name}: was changed after the release (another checksum)"
 
 
 def open_release(
