@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, get_args
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +46,9 @@ from hushcube.release.cube_bundle import open_cube, write_cube
 from hushcube.release.faces import PublishedFace
 from hushcube.release.manifest import steadily
 from hushcube.release.release import Release
+
+if TYPE_CHECKING:
+    from hushcube.private.engines import BadRows
 
 Progress = Callable[[str, float], None]
 Queries = QueryTable | tuple[Sequence[str] | None, Any]
@@ -155,6 +158,7 @@ def release_cube(
     out: str | Path | None = None,
     query: str | None = None,
     engine: str | None = None,
+    bad_rows: BadRows = "refuse",
     seed: int | None = None,
     progress: Progress | None = None,
     tell_owner: Callable[[str], None] | None = None,
@@ -171,7 +175,7 @@ def release_cube(
     if folder is not None:
         check_output(folder)
     entropy = None if seed is None else SeededEntropy(seed)
-    source = open_source(data, query=query, engine=engine)
+    source = open_source(data, query=query, engine=engine, bad_rows=bad_rows)
     parts = carry_out_cube(plan, source, entropy=entropy, progress=progress, tell_owner=tell_owner)
     releases = {name: Release.of(*part) for name, part in parts.items()}
     published = CubeRelease(plan, releases.pop(COUNT), releases)
@@ -246,6 +250,7 @@ def release(
     out: str | Path | None = None,
     query: str | None = None,
     engine: str | None = None,
+    bad_rows: BadRows = "refuse",
     seed: int | None = None,
     face: FaceValue | None = None,
     time_limit: float | None = None,
@@ -258,7 +263,8 @@ def release(
     pandas, polars or Arrow frame; `engine="spark"` reads Parquet files with Spark. With a `seed` the noise can be
     repeated by anyone who knows it: the release is stamped NOT PRIVATE. A `face` adds tables at face value; whatever
     can be refused is refused before anything is measured, and a folder is published before the face is made.
-    `tell_owner` is called with remarks on the data that are for its owner only, such as how many rows were left out.
+    Rows that cannot be read or do not fit the schema refuse the release, unless `bad_rows="missing"` counts them as
+    missing. `tell_owner` is called with remarks that are for the owner of the data only: how many rows there were.
     """
     from hushcube.private.engines import open_source
     from hushcube.private.measure import carry_out
@@ -272,7 +278,7 @@ def release(
         check_output(folder)
     if face is not None:
         check_face(plan, face, Clock(time_limit))
-    source = open_source(data, query=query, engine=engine)
+    source = open_source(data, query=query, engine=engine, bad_rows=bad_rows)
     entropy = None if seed is None else SeededEntropy(seed)
     published = Release.of(*carry_out(plan, source, entropy=entropy, progress=progress, tell_owner=tell_owner))
     if folder is None:

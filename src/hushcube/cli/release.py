@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 from click.core import ParameterSource
@@ -34,6 +34,13 @@ if TYPE_CHECKING:
     help="A query whose rows are the data, run by DuckDB (on --data's database, if given).",
 )
 @click.option("--engine", metavar="NAME", help="spark: read Parquet files with Spark.  [default: duckdb]")
+@click.option(
+    "--bad-rows",
+    type=click.Choice(["refuse", "missing"]),
+    default="refuse",
+    show_default=True,
+    help="missing: what cannot be read or does not fit counts as missing, so that no row can refuse the release.",
+)
 @click.option("--out", metavar="FOLDER", help="The folder to publish; it must not exist yet.")
 @face_options
 @click.option("--seed", type=int, help="Repeatable noise for experiments: the release is stamped NOT PRIVATE.")
@@ -43,6 +50,7 @@ def command(
     data: str | None,
     query: str | None,
     engine: str | None,
+    bad_rows: Literal["refuse", "missing"],
     out: str | None,
     seed: int | None,
     measures: tuple[str, ...],
@@ -86,7 +94,15 @@ def command(
         cube = make_cube(options, measures, shares) if text is None else CubePlan.from_json(text)
         with progress_bar() as progress:
             made = release_cube(
-                cube, data, out=out, query=query, engine=engine, seed=seed, progress=progress, tell_owner=note
+                cube,
+                data,
+                out=out,
+                query=query,
+                engine=engine,
+                bad_rows=bad_rows,
+                seed=seed,
+                progress=progress,
+                tell_owner=note,
             )
         from hushcube.cli.cubes import report
 
@@ -101,6 +117,7 @@ def command(
             data,
             query=query,
             engine=engine,
+            bad_rows=bad_rows,
             out=out,
             seed=seed,
             face=value,

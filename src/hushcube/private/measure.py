@@ -140,6 +140,9 @@ def _tell(schema: Schema, counts: ExactCounts, tell_owner: Callable[[str], None]
         most = f"more than {schema.unit.max_rows} of one {schema.unit.column!r}"
         told = f"{read:,} rows were read and {counts.rows:,} counted; {left_out} were left out, {most}"
     tell_owner(f"{told} (exact, for the owner of the data only)")
+    if counts.bad:
+        bad = f"{counts.bad:,} rows cannot be read and count as missing in every attribute"
+        tell_owner(f"{bad} (exact, for the owner of the data only)")
 
 
 def _silent(_stage: str, _share: float) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Protocol
+from typing import Literal, Protocol, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +20,14 @@ from hushcube.private.boundary import guarded
 from hushcube.private.engines.addresses import normal, shown
 from hushcube.temporary import remove_leftovers
 
-__all__ = ["Engine", "ExactCounts", "Progress", "open_source"]
+__all__ = ["BadRows", "Engine", "ExactCounts", "Progress", "open_source"]
 
 Progress = Callable[[float], None]
 """Called now and then with the fraction of the rows that has been read."""
+
+
+BadRows = Literal["refuse", "missing"]
+"""What to do about rows that cannot be read or do not fit the schema."""
 
 
 class ExactCounts(ABC):
@@ -36,6 +40,8 @@ class ExactCounts(ABC):
 
     dropped: int = 0
     """How many rows were left out because a person had more than counts; for the owner of the data only."""
+    bad: int = 0
+    """How many rows could not be read and count as missing in every attribute; for the owner of the data only."""
     sums: Mapping[str, ExactCounts] = MappingProxyType({})
     """Of each measure asked for: tables of the sums of its integers over the same rows."""
 
@@ -63,14 +69,26 @@ class Engine(Protocol):
 
 
 @guarded
-def open_source(source: object, *, query: str | None = None, engine: str | None = None) -> Engine:
+def open_source(
+    source: object, *, query: str | None = None, engine: str | None = None, bad_rows: BadRows = "refuse"
+) -> Engine:
     """The engine for what a user calls the data: a path, a table of a database, a query or a data frame.
 
     DuckDB reads files and frames, unless `engine` is `spark`; the addresses of Postgres and Spark, and tables of Ibis,
     name their own engines. Nothing is read yet except what is needed to recognise the source; rows that a process left
-    behind that was killed are removed.
+    behind that was killed are removed. Rows that cannot be read or do not fit are refused, or count as missing.
     """
     remove_leftovers()
+    if bad_rows not in get_args(BadRows):
+        raise DataError("bad_rows", f"{shown(str(bad_rows))} is unknown", "choose refuse or missing")
+    if bad_rows == "missing":
+        from hushcube.private.engines.tolerant import Tolerant
+
+        return Tolerant(_opened(source, query, engine, tolerant=True))
+    return _opened(source, query, engine, tolerant=False)
+
+
+def _opened(source: object, query: str | None, engine: str | None, *, tolerant: bool) -> Engine:
     if engine not in (None, "duckdb", "spark"):
         raise DataError("engine", f"{shown(str(engine))} is unknown", "choose duckdb or spark")
     if engine != "duckdb" and (remote := _remote(source, engine)) is not None:
@@ -82,7 +100,7 @@ def open_source(source: object, *, query: str | None = None, engine: str | None 
     from hushcube.private.engines.duckdb import DuckDBEngine
     from hushcube.private.engines.source import recognise
 
-    return DuckDBEngine(recognise(source, query=query))
+    return DuckDBEngine(recognise(source, query=query, tolerant=tolerant))
 
 
 def _remote(source: object, engine: str | None) -> Engine | None:

@@ -52,10 +52,11 @@ class DuckDBEngine:
         columns = [a.source_column for a in attributes] + [m.source_column for m in measures]
         unit, dropped = schema.unit, 0
         with self.source.open([*columns, *([unit.column] if unit else [])]) as data:
+            bad = data.bad
             if unit is not None:
                 data, dropped = bounded(data, unit, columns)
             if not columns:
-                return _only_total(data, dropped, progress)
+                return _only_total(data, dropped, bad, progress)
             counters = [Counter(wanted, schema.sizes, data.rows) for _ in range(1 + len(measures))]
             largest = np.zeros(len(used), dtype=np.int64)
             absent = np.zeros(len(measures), dtype=bool)
@@ -81,7 +82,7 @@ class DuckDBEngine:
         if progress:
             progress(1.0)
         counts, *sums_of = [counter.finish() for counter in counters]
-        counts.dropped = dropped
+        counts.dropped, counts.bad = dropped, bad
         counts.sums = {measure.name: tables for measure, tables in zip(measures, sums_of, strict=True)}
         return counts
 
@@ -124,12 +125,12 @@ def _read_ahead(reader: pa.RecordBatchReader, stop: Callable[[], None]) -> Itera
             raise
 
 
-def _only_total(data: Opened, dropped: int, progress: Progress | None) -> ExactCounts:
+def _only_total(data: Opened, dropped: int, bad: int, progress: Progress | None) -> ExactCounts:
     found: Any = data.relation.aggregate("count(*) AS n").fetchall()
     counter = Counter([], (), None)
     counter.add({}, int(found[0][0]))
     if progress:
         progress(1.0)
     counts = counter.finish()
-    counts.dropped = dropped
+    counts.dropped, counts.bad = dropped, bad
     return counts

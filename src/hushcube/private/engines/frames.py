@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 
+from hushcube.private.engines.names import needed
 from hushcube.private.engines.source import Opened, Source, unreadable
 
 
@@ -18,6 +20,8 @@ class Frame(Source):
 
     frame: Any
     library: str
+    tolerant: bool = False
+    """Whether columns of Python's objects are read value by value, as texts."""
     problem = "the data frame cannot be turned into an Arrow table"
     fix = "give each column one type: numbers, texts, truth values or dates"
 
@@ -29,10 +33,7 @@ class Frame(Source):
 
     def _chosen(self, columns: Sequence[str] | None) -> tuple[tuple[str, ...], pa.Table]:
         names = self._names()
-        needed = None if columns is None else {column.casefold() for column in columns}
-        kept = [i for i, name in enumerate(names) if needed is None or name.casefold() in needed]
-        if not kept:  # DuckDB has no tables without columns, but rows may still be counted
-            kept = list(range(min(1, len(names))))
+        kept = needed(names, columns)
         table = self._arrow(kept).rename_columns([f"c{i}" for i in range(len(kept))])
         return tuple(names[i] for i in kept), table
 
@@ -44,22 +45,52 @@ class Frame(Source):
     def _arrow(self, kept: Sequence[int]) -> pa.Table:
         if self.library == "pandas":
             chosen = self.frame.iloc[:, list(kept)]
-            arrays = [pa.array(chosen.iloc[:, i], from_pandas=True) for i in range(len(kept))]
+            arrays = [self._array(chosen.iloc[:, i]) for i in range(len(kept))]
             return pa.table(arrays, names=[str(i) for i in range(len(kept))])
         if self.library == "polars":
             chosen = self.frame.select([self._names()[i] for i in kept])
-            return (chosen.collect() if hasattr(chosen, "collect") else chosen).to_arrow()
+            read = chosen.collect() if hasattr(chosen, "collect") else chosen
+            arrays = [self._array(column) for column in read.get_columns()]
+            return pa.table(arrays, names=[str(i) for i in range(len(kept))])
         return self.frame.select(list(kept))
 
+    def _array(self, column: Any) -> pa.Array:
+        """A column; what stands beside an object must not decide how it is read, where bad values are tolerated."""
+        if self.tolerant and str(column.dtype) in ("object", "Object"):
+            return pa.array([text_of(value) for value in column], pa.string())
+        return column.to_arrow() if self.library == "polars" else pa.array(column, from_pandas=True)
 
-def recognise_frame(source: object) -> Frame | None:
+
+def text_of(value: Any) -> str | None:
+    """One object as a text, as a CSV file would have it; None where it is missing, or cannot be written.
+
+    >>> [text_of(value) for value in ("x", 1, 2.0, 0.5, True, float("nan"), b"\\xff", "\\ud800", [1])]
+    ['x', '1', '2', '0.5', 'true', None, None, None, '[1]']
+    """
+    try:
+        if isinstance(value, np.generic):
+            value = value.item()
+        if value is None or value != value:  # NaN and the like
+            return None
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        if isinstance(value, float) and value.is_integer():
+            return str(int(value))
+        text = value.decode() if isinstance(value, bytes) else str(value)
+        text.encode()
+    except Exception:  # whatever an object of the data raises
+        return None
+    return text or None
+
+
+def recognise_frame(source: object, *, tolerant: bool = False) -> Frame | None:
     """The frame that a user's object is; a stream is read here, once, since it cannot be read again."""
     module = type(source).__module__.partition(".")[0]
     name = type(source).__name__
     if module == "pandas" and name == "DataFrame":
-        return Frame(source, "pandas")
+        return Frame(source, "pandas", tolerant)
     if module == "polars" and name in ("DataFrame", "LazyFrame"):
-        return Frame(source, "polars")
+        return Frame(source, "polars", tolerant)
     if isinstance(source, pa.Table):
         return Frame(source, "arrow")
     if isinstance(source, pa.RecordBatch):

@@ -14,14 +14,13 @@ from __future__ import annotations
 
 import csv
 import glob
-import gzip
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final, TextIO
+from typing import Any, Final
 
 import duckdb
 import pyarrow as pa
@@ -37,9 +36,7 @@ from hushcube.resources import exhausted, unusable
 _CSV: Final = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 _PARQUET: Final = (".parquet", ".pq")
 _DATABASE: Final = (".duckdb", ".ddb", ".db")
-_DELIMITERS: Final = ",;\t|"
 _RAISED: Final = (duckdb.Error, pa.ArrowException, OSError, UnicodeError, csv.Error, EOFError)
-_LONGEST_LINE: Final = 2**25
 _HELP: Final = "give a .csv or .parquet file, FILE.duckdb#TABLE, or say which with csv:, parquet: or duckdb:"
 
 
@@ -57,6 +54,8 @@ class Opened:
     steady: bool = True
     stop: Callable[[], None] = lambda: None
     """Break off what is being read, from another thread."""
+    bad: int = 0
+    """Rows that could not be read: they are there, without any value. For the owner of the data only."""
 
     def position(self, column: str, field: str) -> int:
         """Where a column stands; the name must match exactly and once."""
@@ -120,51 +119,6 @@ def unreadable(
 
 
 @dataclass(frozen=True)
-class Delimited(Source):
-    """A CSV file: the header decides the delimiter; every line must have as many fields."""
-
-    path: Path
-    problem = "the CSV file cannot be read"
-    fix = 'it must be UTF-8 with a header, `"` around fields that need it, and equally many fields in each line'
-
-    def show(self, connection: duckdb.DuckDBPyConnection, columns: Sequence[str] | None) -> Opened:  # noqa: ARG002
-        """Every field as text, so that the code 01 stays 01; columns named by position.
-
-        A blank line is no row. DuckDB skips it, except in a file of one column, where it is a field without quotes.
-        """
-        names, delimiter = self._header()
-        declared = ", ".join(f"{literal(f'c{i}')}: 'VARCHAR'" for i in range(len(names)))
-        options = (
-            f"auto_detect = false, header = true, delim = {literal(delimiter)}, quote = '\"', escape = '\"', "
-            f"strict_mode = true, max_line_size = {_LONGEST_LINE}, columns = {{{declared}}}"
-        )
-        if len(names) == 1:
-            options += ", allow_quoted_nulls = false"
-        relation = connection.sql(f"SELECT * FROM read_csv({_exactly(self.path)}, {options})")  # noqa: S608
-        if len(names) == 1:
-            relation = relation.filter("c0 IS NOT NULL").project("nullif(c0, '') AS c0")
-        return Opened(relation, names)
-
-    def stamps(self) -> tuple[tuple[int, ...], ...]:
-        """When it was written, and its size."""
-        return stamps([self.path])
-
-    def _header(self) -> tuple[tuple[str, ...], str]:
-        def text() -> TextIO:
-            if self.path.name.endswith(".gz"):
-                return gzip.open(self.path, "rt", encoding="utf-8-sig", newline="")
-            return self.path.open(encoding="utf-8-sig", newline="")
-
-        with text() as file:
-            line = file.readline(_LONGEST_LINE)
-        if not line.strip():
-            raise DataError("data", "the CSV file has no header", "write the column names into the first line")
-        delimiter = max(_DELIMITERS, key=lambda mark: len(next(csv.reader([line], delimiter=mark))))
-        with text() as file:
-            return tuple(next(csv.reader(file, delimiter=delimiter, strict=True))), delimiter
-
-
-@dataclass(frozen=True)
 class Parquet(Source):
     """Parquet files with the same columns."""
 
@@ -175,7 +129,7 @@ class Parquet(Source):
         """Types are widened over the files; else DuckDB rounds later floats to the first file's integers."""
         import pyarrow.parquet as pq
 
-        listed = f"[{', '.join(map(_exactly, self.files))}]"
+        listed = f"[{', '.join(map(exactly, self.files))}]"
         relation = connection.sql(f"SELECT * FROM read_parquet({listed}, union_by_name = true)")  # noqa: S608
         schemas = [pq.read_schema(file).names for file in self.files]
         for column in columns or ():
@@ -263,30 +217,33 @@ class Relation(Source):
         raise NotImplementedError
 
 
-def _exactly(path: str | Path) -> str:
+def exactly(path: str | Path) -> str:
     """A path as an SQL text that matches only itself: DuckDB takes `a[b].csv` for a pattern and would read `ab.csv`."""
     return literal(glob.escape(str(path)))
 
 
-def recognise(source: object, *, query: str | None = None) -> Source:
-    """Find out what a source is; files must exist, but are not read."""
+def recognise(source: object, *, query: str | None = None, tolerant: bool = False) -> Source:
+    """Find out what a source is; files must exist, but are not read.
+
+    A `tolerant` source has a row for every line of a CSV file, and takes each value of a frame by itself.
+    """
     if query is not None:
         path = None if source is None or source == ":memory:" else _query_file(source)
         return Database(path, query=query)
     if isinstance(source, str | os.PathLike):
-        return _recognise_path(os.fspath(source))
+        return _recognise_path(os.fspath(source), tolerant=tolerant)
     if isinstance(source, duckdb.DuckDBPyRelation):
         return Relation(source)
     from hushcube.private.engines.frames import recognise_frame
 
     with unreadable("the stream cannot be read", "check that it was not read before"):
-        frame = recognise_frame(source)
+        frame = recognise_frame(source, tolerant=tolerant)
     if frame is None:
         raise DataError("data", f"an object of type {type(source).__name__} is no data source", _HELP)
     return frame
 
 
-def _recognise_path(text: Any) -> Source:
+def _recognise_path(text: Any, *, tolerant: bool) -> Source:
     if not isinstance(text, str) or not text or "\0" in text:
         raise DataError("data", "is not a path", _HELP)
     prefix, colon, rest = text.partition(":")
@@ -295,7 +252,9 @@ def _recognise_path(text: Any) -> Source:
     file, mark, table = name.rpartition("#")
     lower = name.lower()
     if kind == "csv" or (not kind and lower.endswith(_CSV)):
-        return Delimited(_existing(name))
+        from hushcube.private.engines.delimited import Delimited, Lines
+
+        return (Lines if tolerant else Delimited)(_existing(name))
     if kind == "parquet" or (not kind and lower.endswith(_PARQUET)):
         files = (name,) if Path(name).is_file() else tuple(sorted(glob.glob(name, recursive=True)))  # noqa: PTH207
         if not files:
