@@ -316,7 +316,8 @@ def recover(
     opened = open_bundle(folder)
     made = make_face(opened.plan, opened.source.measurement(), face, clock)
     add_face(folder, PublishedFace.of(made), out=new, progress=progress)
-    return open_bundle(new or folder, verify=False)
+    with after(f"the face {made.name} is published in {new or folder}"):
+        return open_bundle(new or folder, verify=False)
 
 
 @dataclass(frozen=True, eq=False)

@@ -140,7 +140,8 @@ def aside(parent: Path, make: Callable[[Path], None], *, prefix: str = _PARTIAL,
         raise
     finally:
         if lock is not None:
-            os.close(lock)
+            with suppress(OSError):  # of no consequence: nothing was written through it
+                os.close(lock)
 
 
 def sync(path: Path) -> None:

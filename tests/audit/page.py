@@ -5,6 +5,7 @@ PARTS = {
     "replay": "audit.replay",
     "statistical": "audit.statistical",
     "damage": "audit.damage",
+    "faults": "faults.figures",
 }
 """The module of each part, in the order of the page."""
 MARK = "<!-- figures: written by `make audit` -->"

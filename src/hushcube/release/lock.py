@@ -94,7 +94,8 @@ def changing(folder: Path) -> Iterator[Change]:
             with interrupts.held():
                 with suppress(OSError, BundleError):
                     change.settle(done=done)
-                os.close(change._descriptor)
+                with suppress(OSError):
+                    os.close(change._descriptor)
 
 
 def _try(folder: Path) -> Change | None:

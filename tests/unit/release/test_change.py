@@ -33,6 +33,7 @@ from hushcube.release.release import Release
 from hushcube.release.statement import privacy_statement
 from hushcube.release.verify import verify
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
 SIZES = (2, 3)
 
 
