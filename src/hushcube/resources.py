@@ -38,7 +38,7 @@ def exhausted(
     """
     number = problem.errno if isinstance(problem, OSError) else None
     kind = type(problem).__name__
-    told = text if text is not None else f"{kind} {problem}" if kind in _SPEAKING else ""
+    told = f"{kind} {text}" if text is not None else f"{kind} {problem}" if kind in _SPEAKING else ""
     if number in FULL or any(words in told for words in _DISK):
         name = problem.filename if isinstance(problem, OSError) else None
         place = disk or ("the disk" if name is None else f"the disk of {os.fsdecode(name)!r}")

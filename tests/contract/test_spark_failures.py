@@ -122,9 +122,13 @@ def test_nobody_there(desk, capfd):
 
 
 @linux
-def test_java_killed_in_the_middle_is_an_error_and_ctrl_c_ends_all_of_it(desk):
+def test_java_killed_in_the_middle_is_an_error_and_a_request_to_stop_ends_all_of_it(desk):
     need_spark()
-    for how, code, told in ((signal.SIGKILL, 2, "Spark stopped answering"), (signal.SIGINT, 130, "interrupted")):
+    for how, code, told in (
+        (signal.SIGKILL, 2, "Spark stopped answering"),
+        (signal.SIGINT, 130, "interrupted"),
+        (signal.SIGTERM, 143, "interrupted"),
+    ):
         process = started("slow*.parquet", "--engine", "spark")
         java = counting(process)
         os.kill(java if how == signal.SIGKILL else process.pid, how)

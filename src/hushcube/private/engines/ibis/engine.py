@@ -37,6 +37,7 @@ from hushcube.private.engines.grouped.warehouse import (
     Whole,
 )
 from hushcube.private.engines.ibis.people import chosen, count_people
+from hushcube.resources import exhausted
 
 
 class IbisRows(Opened):
@@ -183,9 +184,9 @@ def _spoken(problem: str) -> Iterator[None]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about calls between Ibis and a driver, which are not ours
             yield
-    except Exception:
+    except Exception as error:
         fix = "check the connection and your rights, and that each column has one type that can be grouped by"
-        raise DataError("data", problem, fix) from None
+        raise exhausted(error) or DataError("data", problem, fix) from None
 
 
 @dataclass(frozen=True, repr=False)

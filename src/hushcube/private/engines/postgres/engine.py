@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from hushcube.errors import DataError, MissingDependency
+from hushcube.errors import DataError, MissingDependency, ResourceError
 from hushcube.private.engines.addresses import shown
 from hushcube.private.engines.grouped.engine import GroupedEngine
 from hushcube.private.engines.grouped.warehouse import Opened, Warehouse
@@ -42,6 +42,8 @@ _DEFAULTS: Final = {
     "keepalives_interval": "10",
     "keepalives_count": "3",
 }
+_LACKING: Final = {"53100": "disk", "53200": "memory", "53400": "configured limit"}
+"""What a server ran out of, by its code."""
 _SESSION: Final = {
     "DateStyle": "ISO, MDY",
     "TimeZone": "UTC",
@@ -128,7 +130,11 @@ def _explained(connection: psycopg.Connection[Any]) -> Iterator[None]:
     except psycopg.errors.QueryCanceled:
         fix = "allow more time (statement_timeout), or ask for fewer attributes"
         raise DataError("data", "the Postgres server stopped the query", fix) from None
-    except (psycopg.Error, OSError, UnicodeError, pa.ArrowException):
+    except (psycopg.Error, OSError, UnicodeError, pa.ArrowException) as error:
+        if (lacking := _LACKING.get(getattr(error, "sqlstate", None) or "")) is not None:
+            raise ResourceError(
+                f"the {lacking} of the Postgres server", "is not enough", "ask its owner for more"
+            ) from None
         if connection.closed:
             problem, fix = "the connection to the Postgres server was lost", "try again when the server is back"
         else:

@@ -25,7 +25,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from hushcube.errors import DataError, HushcubeError, MissingDependency
+from hushcube.errors import DataError, HushcubeError, MissingDependency, ResourceError
+from hushcube.resources import exhausted
 from hushcube.temporary import temporary_folder
 
 LOCAL: Final = "local[*]"
@@ -71,6 +72,8 @@ def spoken(problem: str, fix: str, *, answered: bool = True) -> Iterator[None]:
     except HushcubeError:
         raise
     except Exception as error:
+        if (lacking := _lacking(error)) is not None:
+            raise lacking from None
         if answered and _gone(error):
             problem, fix = "Spark stopped answering", "see its own logs, and start again: nothing was written"
         raise DataError("data", problem, fix) from None
@@ -87,6 +90,14 @@ def _silence() -> Iterator[None]:
             yield
     finally:
         logging.disable(before)
+
+
+def _lacking(error: Exception) -> ResourceError | None:
+    """The memory or disk that Spark ran out of, by the words of Java."""
+    text = ""
+    with suppress(Exception):  # Java itself is asked for them
+        text = str(error)
+    return exhausted(error, "the disk where Spark keeps what does not fit memory", text=text)
 
 
 def _gone(error: Exception) -> bool:
@@ -158,7 +169,6 @@ def _classic(master: str) -> Iterator[Any]:
             spark: Any = SparkSession(context).newSession()
         yield spark
         return
-    interrupt = _handler()
     started = context = _start(master)
     try:
         with spoken("Spark cannot start a session", "check the settings in spark-defaults.conf"):
@@ -168,13 +178,19 @@ def _classic(master: str) -> Iterator[Any]:
         for each in (started, context):  # where Java is gone already, the session fails before it ends the context
             with _silence(), suppress(Exception):
                 each.stop()
-        if interrupt is not None and _handler() is not None:
-            signal.signal(signal.SIGINT, interrupt)
 
 
-def _handler() -> Any:
-    """What Ctrl-C does: Spark sets a handler that cancels its jobs, and leaves it there. None off the main thread."""
-    return signal.getsignal(signal.SIGINT) if threading.current_thread() is threading.main_thread() else None
+@contextmanager
+def _own_handler() -> Iterator[None]:
+    """Spark sets a handler of Ctrl-C that ends its jobs, and leaves it there; a session of ours ends them anyway."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
 
 
 def _start(master: str) -> Any:
@@ -196,7 +212,8 @@ def _start(master: str) -> Any:
     conf.setMaster(master)
     for key, value in settings.items():
         conf.setIfMissing(key, value)
-    with spoken(f"Spark cannot start at {master}", "check the master, its version, and the settings for Spark"):
+    fix = "check the master, its version, and the settings for Spark"
+    with spoken(f"Spark cannot start at {master}", fix), _own_handler():
         return SparkContext(gateway=gateway, conf=conf)
 
 
