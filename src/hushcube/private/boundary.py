@@ -12,8 +12,9 @@ that the system refuses to open, are reported as that.
 from __future__ import annotations
 
 import functools
+import sysconfig
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, ParamSpec, TypeVar
 
@@ -25,6 +26,7 @@ R = TypeVar("R")
 PASSING: Final = (HushcubeError, MemoryError, KeyboardInterrupt, SystemExit, GeneratorExit)
 """What holds no data. Other exceptions that are no `Exception` do: polars panics with such."""
 _FOLDER: Final = str(Path(__file__).parents[1])
+_PYTHON: Final = sysconfig.get_path("stdlib")
 _CALLBACKS: Final = ("progress", "tell_owner")
 """Arguments that are functions of the caller."""
 
@@ -62,10 +64,26 @@ def explained(error: BaseException) -> BaseException:
     """What may be said of an exception: itself where it holds no data, else an error that names its kind."""
     if isinstance(error, PASSING):
         return error
-    if (known := exhausted(error) or unusable(error)) is not None:
+    if (known := reported(error)) is not None:
         return known
     fix = "check that all of it can be read, and that each column holds one kind of values"
     return DataError("data", f"it cannot be read ({type(error).__name__}{_place(error)})", fix)
+
+
+def reported(error: BaseException, files: Sequence[str | Path] = ()) -> HushcubeError | None:
+    """What an exception says of the machine. It names a file that is one of `files`, or that we ourselves asked for.
+
+    A library or a function of the caller may open files that a row names.
+    """
+    named = isinstance(error, OSError) and str(error.filename) in map(str, files)
+    return exhausted(error) or unusable(error) if named or _is_ours(error) else exhausted(error, "the disk")
+
+
+def _is_ours(error: BaseException) -> bool:
+    """Whether an exception passed through no code but our own and Python's."""
+    files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
+    others = [file for file in files if not file.startswith(_FOLDER)]
+    return all(file.startswith(_PYTHON) and "-packages" not in file for file in others)
 
 
 def _bare(error: BaseException) -> BaseException:

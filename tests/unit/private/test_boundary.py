@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from hushcube.cli import run
-from hushcube.errors import DataError
+from hushcube.errors import BadInput, DataError, ResourceError
 from hushcube.evaluate.rows import coded_rows
 from hushcube.model.attribute import Attribute
 from hushcube.model.schema import Schema
@@ -65,6 +65,7 @@ SOURCES = {
     "pandas, mixed values": lambda: pd.DataFrame({"a": ["x", 7], "b": [1, SECRET]}),
     "pandas, odd names": lambda: pd.DataFrame([["x", 1]], columns=["a", Odd()]),
     "a stream": lambda: Stream(KeyError(SECRET)),
+    "a file that is not there": lambda: Stream(FileNotFoundError(2, "No such file", SECRET)),
     "a panic": lambda: Stream(Panic(SECRET)),
     "a generator": lambda: pa.RecordBatchReader.from_batches(next(batches()).schema, batches()),
 }
@@ -103,6 +104,17 @@ def test_refusals_of_our_own_leave_without_context_and_frames(tmp_path):
             read(tmp_path / "x.csv")
         assert caught.value.__context__ is None
         assert SECRET not in chain(caught.value)
+
+
+def test_a_resource_is_named_and_a_file_only_where_it_is_ours(tmp_path):
+    with pytest.raises(ResourceError, match="the disk is full") as caught:
+        count(Stream(OSError(28, "No space left", SECRET)))
+    assert SECRET not in chain(caught.value)
+    (tmp_path / "x.csv").write_text("a,b\nx,1\n")
+    engine = open_source(tmp_path / "x.csv")
+    (tmp_path / "x.csv").unlink()
+    with pytest.raises(BadInput, match=r"x\.csv.*cannot be used"):
+        engine.count(SCHEMA, WANTED)
 
 
 def test_a_failure_is_named_by_its_kind_and_place():

@@ -20,7 +20,7 @@ from hushcube.errors import DataError
 from hushcube.private.engines.coding import literal
 from hushcube.private.engines.lines import LONGEST_LINE, read_lines
 from hushcube.private.engines.names import needed
-from hushcube.private.engines.source import Opened, Source, exactly, stamps
+from hushcube.private.engines.source import Opened, Source, exactly
 
 _DELIMITERS: Final = ",;\t|"
 _TABLE: Final = "hushcube_lines"
@@ -52,9 +52,9 @@ class Delimited(Source):
             relation = relation.filter("c0 IS NOT NULL").project("nullif(c0, '') AS c0")
         return Opened(relation, names)
 
-    def stamps(self) -> tuple[tuple[int, ...], ...]:
-        """When it was written, and its size."""
-        return stamps([self.path])
+    def own_files(self) -> Sequence[str | Path]:
+        """The file."""
+        return [self.path]
 
     def _header(self) -> tuple[tuple[str, ...], str]:
         """The names of the columns, and the delimiter: the mark that the first line has most of."""

@@ -26,12 +26,11 @@ import duckdb
 import pyarrow as pa
 
 from hushcube.errors import DataError
-from hushcube.private.boundary import PASSING
+from hushcube.private.boundary import PASSING, reported
 from hushcube.private.engines.addresses import shown
 from hushcube.private.engines.coding import literal, quote
 from hushcube.private.engines.connection import connected
 from hushcube.private.engines.names import position
-from hushcube.resources import exhausted, unusable
 
 _CSV: Final = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 _PARQUET: Final = (".parquet", ".pq")
@@ -68,16 +67,17 @@ class Source(ABC):
     @contextmanager
     def open(self, columns: Sequence[str] | None = None) -> Iterator[Opened]:
         """Open it for reading; only `columns` need be there, where given."""
-        with unreadable(self.problem, self.fix):
-            before = self.stamps()
+        files = self.own_files()
+        with unreadable(self.problem, self.fix, files=files):
+            before = stamps(files)
             with connected(":memory:", limited=True) as connection:
                 yield replace(self.show(connection, columns), stop=connection.interrupt)
-            after = self.stamps()
+            after = stamps(files)
         if before != after:  # which rows of a person count was decided by an earlier scan
             raise changed()
 
-    def stamps(self) -> tuple[tuple[int, ...], ...]:
-        """What tells that the files changed; nothing where they cannot."""
+    def own_files(self) -> Sequence[str | Path]:
+        """The files that the user named, which must not change meanwhile."""
         return ()
 
     problem = "cannot be read"
@@ -105,9 +105,17 @@ def stamps(files: Sequence[str | Path]) -> tuple[tuple[int, ...], ...]:
 
 @contextmanager
 def unreadable(
-    problem: str, fix: str, field: str = "data", kinds: tuple[type[Exception], ...] = _RAISED
+    problem: str,
+    fix: str,
+    field: str = "data",
+    *,
+    kinds: tuple[type[Exception], ...] = _RAISED,
+    files: Sequence[str | Path] = (),
 ) -> Iterator[None]:
-    """Turn what DuckDB, Arrow and the file system raise, or other kinds, into an error without any data in it."""
+    """Turn what DuckDB, Arrow and the file system raise, or other kinds, into an error without any data in it.
+
+    The error may name `files`, since the user did.
+    """
     try:
         yield
     except PASSING:
@@ -115,7 +123,7 @@ def unreadable(
     except duckdb.InterruptException:
         raise KeyboardInterrupt from None
     except kinds as error:
-        raise exhausted(error) or unusable(error) or DataError(field, problem, fix) from None
+        raise reported(error, files) or DataError(field, problem, fix) from None
 
 
 @dataclass(frozen=True)
@@ -140,9 +148,9 @@ class Parquet(Source):
         rows = sum(pq.read_metadata(file).num_rows for file in self.files)
         return Opened(relation, (*exact, *relation.columns[len(exact) :]), rows)
 
-    def stamps(self) -> tuple[tuple[int, ...], ...]:
-        """When each was written, and its size."""
-        return stamps(self.files)
+    def own_files(self) -> Sequence[str | Path]:
+        """All of them."""
+        return self.files
 
 
 @dataclass(frozen=True)
@@ -162,8 +170,9 @@ class Database(Source):
         """Open the file itself: it must exist, so that no other kind of address can be meant."""
         database = ":memory:" if self.path is None else str(self.path)
         limited, read_only = self.query is None, self.path is not None
-        with unreadable(self.problem, self.fix):
-            stamps([] if self.path is None else [self.path])
+        files = [] if self.path is None else [self.path]
+        with unreadable(self.problem, self.fix, files=files):
+            stamps(files)
             with connected(database, limited=limited, read_only=read_only) as connection:
                 yield replace(self.show(connection, columns), stop=connection.interrupt)
 
