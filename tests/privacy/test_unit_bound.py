@@ -193,7 +193,7 @@ def test_a_release_covers_the_rows_that_count_and_tells_the_owner_what_was_left_
     assert decided.privacy.rows_per_person == 4
     published = release(decided, table(["p"] * 1_000 + ["q"]), out=tmp_path / "out", tell_owner=heard.append)
     assert heard == [
-        "1,001 rows were read and 5 counted; 996 (99.5%) were left out, more than 4 of one 'id' "
+        "1,001 rows were read and 5 counted; 996 rows were left out: more than 4 of one 'id', 99.5% of all "
         "(exact, for the owner of the data only)"
     ]
     assert published.plan.schema.unit == Unit("id", 4)

@@ -136,9 +136,10 @@ def _tell(schema: Schema, counts: ExactCounts, tell_owner: Callable[[str], None]
     told = f"{counts.rows:,} rows were read and counted"
     if schema.unit is not None:
         read = counts.rows + counts.dropped
-        left_out = f"{counts.dropped:,} ({share(counts.dropped, read)})"
-        most = f"more than {schema.unit.max_rows} of one {schema.unit.column!r}"
-        told = f"{read:,} rows were read and {counts.rows:,} counted; {left_out} were left out, {most}"
+        told = f"{read:,} rows were read and {counts.rows:,} counted; {counts.dropped:,} rows were left out"
+        if counts.dropped:
+            most = f"more than {schema.unit.max_rows} of one {schema.unit.column!r}"
+            told += f": {most}, {share(counts.dropped, read)} of all"
     tell_owner(f"{told} (exact, for the owner of the data only)")
     if counts.bad:
         bad = f"{counts.bad:,} rows cannot be read and count as missing in every attribute"
