@@ -40,6 +40,7 @@ from hushcube.release.manifest import (
     entry_key,
     face_folders,
     is_entry,
+    is_face_folder,
     make_manifest,
     read_manifest,
     seal,
@@ -128,6 +129,7 @@ def _open(folder: Path, verify: bool) -> Release:
         if (
             told != (plan.digest, plan.privacy.to_dict(), plan.schema.to_dict(), not stamped)
             or not set(described) <= set(NAMES.values())
+            or not all(map(is_face_folder, places.values()))
             or any(entries.keys() != asked for entries in faces.values())
             or sum(map(len, faces.values())) != len(manifest["tables"])
             or not all(is_entry(entry) for entry in manifest["tables"])

@@ -10,7 +10,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import re
 import socket
 import time
 from collections.abc import Iterator
@@ -22,14 +21,13 @@ from typing import Any, Final
 from hushcube import interrupts
 from hushcube.durable import sync_folder
 from hushcube.errors import BundleError
-from hushcube.release.manifest import face_folders, read_manifest
+from hushcube.release.manifest import face_folders, is_face_folder, read_manifest
 from hushcube.release.reading import folder_inside
 
 LOCK: Final = ".hushcube-lock"
-_PATIENCE: Final = 60.0
-"""Seconds to wait for another process, which changes a release in a fraction of one, or for large ones in some."""
+_PATIENCE: Final = 600.0
+"""Seconds to wait for another process, which changes a release in a fraction of one, or a very large one in minutes."""
 _PAUSE: Final = 0.02
-_PLACE: Final = re.compile(r"faces/[a-z-]+(-[0-9]+)?")
 _WRITTEN: Final = ("tables/*.parquet", "people.parquet", "PRIVACY.md")
 
 
@@ -51,7 +49,7 @@ class Change:
         """Remove what a dead process left, and name this one as the holder of the lock."""
         record = _read(self._descriptor)
         for place in (record.get("makes"), record.get("supersedes")):
-            if isinstance(place, str) and _PLACE.fullmatch(place):
+            if is_face_folder(place):
                 _remove_unlisted(self._folder, place)
         self._write({})
 

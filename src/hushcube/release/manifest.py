@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeGuard, TypeVar
 
 from hushcube.errors import BundleError
 from hushcube.model.json_files import read_json
@@ -26,6 +27,7 @@ _READABLE: Final = (1, 2, 3)
 Both had neither sizes nor a digest of the manifest itself."""
 MANIFEST: Final = "manifest.json"
 STATEMENT: Final = "PRIVACY.md"
+_FACE_FOLDER: Final = re.compile(r"faces/[a-z-]+(-[0-9]+)?")
 MEASUREMENTS: Final = "measurements/values.parquet"
 NEEDED: Final = ("plan.json", "schema.yaml", STATEMENT, MEASUREMENTS)
 
@@ -51,6 +53,11 @@ def checksums(folder: Path, place: str = "") -> dict[str, str]:
     """The checksums of all files in a folder, or in a place in it, by their names in the manifest."""
     files = sorted(path.relative_to(folder).as_posix() for path in (folder / place).rglob("*") if path.is_file())
     return {name: checksum(folder, name) for name in files}
+
+
+def is_face_folder(place: object) -> TypeGuard[str]:
+    """Whether a face may have its files there: in a folder of its own, which it shares with no other part."""
+    return isinstance(place, str) and _FACE_FOLDER.fullmatch(place) is not None
 
 
 def face_folders(manifest: dict[str, Any]) -> dict[str, str]:

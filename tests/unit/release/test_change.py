@@ -28,6 +28,7 @@ from hushcube.release.bundle import open_bundle, write
 from hushcube.release.change import add_face
 from hushcube.release.faces import FormsFromCells, PublishedFace
 from hushcube.release.lock import LOCK, changing
+from hushcube.release.manifest import manifest_text
 from hushcube.release.reading import checksum
 from hushcube.release.release import Release
 from hushcube.release.statement import privacy_statement
@@ -220,6 +221,21 @@ def test_show_meets_a_replacement_between_opening_and_reading(folder, monkeypatc
     monkeypatch.setattr(api, "open_release", opened)
     assert run(["show", str(folder), "a0", "--face", "consistent", "--json"]) == 0
     assert [cell["value"] for cell in json.loads(capsys.readouterr().out)["cells"]] == [7, 7]
+
+
+@pytest.mark.parametrize("place", ["", "tables", "faces", "faces/../tables", "/tmp", "../other", None, 3])
+def test_a_face_has_a_folder_of_its_own(folder, place):
+    """What a manifest calls the folder of a face is removed when the face is replaced."""
+    add_face(folder, face())
+    told = manifest(folder)
+    told["faces"]["consistent"]["folder"] = place
+    (folder / "manifest.json").write_text(manifest_text(told))
+    before = names(folder)
+    with pytest.raises(BundleError, match="does not fit the plan and the tables"):
+        open_bundle(folder)
+    with pytest.raises(BundleError):
+        add_face(folder, face(shift=1))
+    assert not verify(folder, allow_seeded=True).holds and names(folder) == before
 
 
 # ---------------------------------------------------------------------------------------------------------- the lock

@@ -26,6 +26,7 @@ from hushcube.release.manifest import (
     face_folders,
     file_sizes,
     is_entry,
+    is_face_folder,
     plan_fields,
 )
 from hushcube.release.reading import check_file, read_text
@@ -161,7 +162,9 @@ def _described(manifest: Entry, files: Findings) -> dict[str, Entry]:
     known = {
         name: told
         for name, told in described.items()
-        if name in NAMES.values() and isinstance(told, dict) and isinstance(told.get("folder", ""), str)
+        if name in NAMES.values()
+        and isinstance(told, dict)
+        and is_face_folder(face_folders({"faces": {name: told}})[name])
     }
     for name in described.keys() - known.keys():
         files.add(f"manifest.json: describes the face {name!r}, which is unknown or not well described")
