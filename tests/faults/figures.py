@@ -17,10 +17,10 @@ from faults import calls, interrupts, order, power, together
 from faults.program import Program
 
 SCALES = {
-    "short": {"calls": 67, "cuts": 12, "pairs": 4, "workers": 1, "moments": None},
-    "long": {"calls": 1, "cuts": 1, "pairs": 100, "workers": os.cpu_count() or 1, "moments": 0.1},
+    "short": {"calls": 67, "cuts": 12, "pairs": 4, "workers": 1, "moments": 0},
+    "long": {"calls": 1, "cuts": 1, "pairs": 100, "workers": os.cpu_count() or 1, "moments": 252},
 }
-"""Every how many faults and cuts, how many pairs, in how many processes; and every how many seconds a request to stop,
+"""Every how many faults and cuts, how many pairs, in how many processes; and at how many moments a request to stop,
 where tests/faults/test_interrupts.py does not do it."""
 ATTACKED = """\
 A release, a face, a plan or a file of synthetic people is there whole or not at all, whatever happens while it is
@@ -31,7 +31,7 @@ with EIO or ENOSPC, or the process gets SIGINT, SIGTERM, SIGHUP or SIGKILL just 
 must hold the old or the new, whole; exit code and message must say which; and the next command must leave no remains.
 The order of writes, fsyncs and renames is checked against what a power cut may lose, and the power is cut: images of a
 disk are taken at every change and right after the announcement. Two recovers of one release run at a time, and readers
-meanwhile. Releases from a file, from a database and with a face are asked to stop every tenth of a second."""
+meanwhile. Releases from a file, from a database and with a face are asked to stop at many moments."""
 HERE = Path(__file__).resolve().parent
 
 
@@ -67,11 +67,11 @@ def measured(scale: str) -> dict:
     return first
 
 
-def _requests(every: float | None) -> dict:
-    if every is None:
+def _requests(moments: int) -> dict:
+    if not moments:
         return {"moments": 0, "problems": []}
     with tempfile.TemporaryDirectory() as folder:
-        found = interrupts.campaign(Path(folder), every=every)
+        found = interrupts.campaign(Path(folder), moments=moments)
     return {"moments": found["moments"], "problems": found["faults"]}
 
 

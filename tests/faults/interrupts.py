@@ -1,6 +1,6 @@
 """Requests to stop at many moments of a release: afterwards all of it is published, or nothing is left of it.
 
-    python -m faults.interrupts --every 0.02        (in tests/; prints the figures as JSON)
+    python -m faults.interrupts --moments 252        (in tests/; prints the figures as JSON)
 
 The program is stopped (SIGSTOP) at a moment counted from when it begins to listen, so that what it has published by
 then is known; then the request is sent and the program goes on. It must end with 128 plus the signal's number and leave
@@ -8,6 +8,7 @@ no file, or, where the release was published before the request, with 0 and the 
 """
 
 import argparse
+import io
 import json
 import os
 import shutil
@@ -17,7 +18,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from contextlib import chdir
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,7 +48,8 @@ def make_desk(folder: Path) -> Path:
     desk = folder / "desk"
     for made in (desk, folder / "temporary"):
         made.mkdir()
-    write_desk(desk)
+    with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+        write_desk(desk)
     return desk
 
 
@@ -125,7 +127,8 @@ def duration(desk: Path, arguments: list[str]) -> float:
     """How long a release takes from when it begins to listen, so that moments can be spread over it."""
     with chdir(desk), tempfile.TemporaryDirectory() as temporary:
         renamed = [f"{temporary}/new" if word == "new" else word for word in arguments]
-        run = subprocess.Popen([sys.executable, "-m", "hushcube", *renamed], stdout=subprocess.DEVNULL)
+        nowhere = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        run = subprocess.Popen([sys.executable, "-m", "hushcube", *renamed], **nowhere)
         _until_it_listens(run)
         start = time.monotonic()
         if run.wait(60) != 0:
@@ -133,27 +136,28 @@ def duration(desk: Path, arguments: list[str]) -> float:
         return time.monotonic() - start
 
 
-def campaign(folder: Path, *, every: float, signals=SIGNALS, releases=tuple(RELEASES)) -> dict:
-    """Interrupt every kind of release by every signal, every so many seconds; the figures."""
+def campaign(folder: Path, *, moments: int, signals=SIGNALS, releases=tuple(RELEASES)) -> dict:
+    """Interrupt every kind of release by every signal, at so many moments in all, spread evenly; the figures."""
     desk = make_desk(folder)
     kinds, faults = Counter(), []
+    each = -(-moments // (len(signals) * len(releases)))
     for name in releases:
         length = duration(desk, RELEASES[name])
         for number in signals:
-            for at in range(int(length / every) + 1):
-                outcome = interrupted(desk, RELEASES[name], number, at * every)
+            for moment in (at * length / each for at in range(each)):
+                outcome = interrupted(desk, RELEASES[name], number, moment)
                 kinds[outcome.kind] += 1
                 if outcome.fault:
-                    faults.append(f"{name}, {signal.Signals(number).name} after {at * every:.3f} s: {outcome.fault}")
+                    faults.append(f"{name}, {signal.Signals(number).name} after {moment:.3f} s: {outcome.fault}")
     return {"moments": kinds.total(), "outcomes": dict(kinds), "faults": faults}
 
 
 def main() -> int:
     """Print the figures; the exit code is 1 where a release was torn, lost a request or left litter."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--every", type=float, default=0.02, metavar="SECONDS")
+    parser.add_argument("--moments", type=int, default=252, metavar="NUMBER")
     with tempfile.TemporaryDirectory() as folder:
-        figures = campaign(Path(folder), every=parser.parse_args().every)
+        figures = campaign(Path(folder), moments=parser.parse_args().moments)
     print(json.dumps(figures, indent=1))
     return 1 if figures["faults"] else 0
 
