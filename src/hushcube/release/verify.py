@@ -26,6 +26,7 @@ from hushcube.release.bundle import BundleTables, Progress
 from hushcube.release.checks.face import FaceChecks
 from hushcube.release.checks.files import Opened, check_checksums, open_release
 from hushcube.release.checks.sums import tolerance
+from hushcube.release.checks.tables import noise_scale
 from hushcube.release.checks.verdict import Check, Findings, Verdict
 from hushcube.release.cube import CubeRelease
 from hushcube.release.cube_bundle import NEEDED, cube_table, is_cube, open_cube
@@ -104,18 +105,19 @@ def _is_cube(folder: Path) -> bool:
         return False
 
 
-def _are_alike(found: pa.Table, expected: pa.Table) -> bool:
+def _are_alike(found: pa.Table, expected: pa.Table, noise: float) -> bool:
     """Whether two tables hold the same; numbers but for rounding, which differs between one table and many at once."""
-    return found.schema == expected.schema and all(map(_same_column, found.columns, expected.columns))
+    same = (_same_column(*columns, noise) for columns in zip(found.columns, expected.columns, strict=True))
+    return found.schema == expected.schema and all(same)
 
 
-def _same_column(found: pa.ChunkedArray, expected: pa.ChunkedArray) -> bool:
+def _same_column(found: pa.ChunkedArray, expected: pa.ChunkedArray, noise: float) -> bool:
     if not pa.types.is_floating(expected.type):
         return bool(found.equals(expected))
     if found.is_null() != expected.is_null():
         return False
     numbers, wanted = (column.drop_null().to_numpy() for column in (found, expected))
-    return bool((np.abs(numbers - wanted) <= tolerance(wanted[None], exact=False)).all())
+    return bool((np.abs(numbers - wanted) <= tolerance(wanted[None], noise=noise)).all())
 
 
 def _verify_cube(folder: Path, tell: Progress, *, allow_seeded: bool) -> Verdict:
@@ -133,7 +135,7 @@ def _verify_cube(folder: Path, tell: Progress, *, allow_seeded: bool) -> Verdict
     if "PRIVACY.md" not in broken and read_text(folder, "PRIVACY.md") != statement:
         files.add("PRIVACY.md: is not the statement that the cube gives")
     _check_schema(folder, cube, broken, files)
-    listed = _listed(manifest, cube, files)
+    listed, noise = _listed(manifest, cube, files), _noise_scale(cube)
     for marginal in cube.plan.workload.published:
         tables.checked += 1
         file = listed.get(marginal)
@@ -142,7 +144,7 @@ def _verify_cube(folder: Path, tell: Progress, *, allow_seeded: bool) -> Verdict
         try:
             numbers = cube_table(cube, marginal)
             with parquet(folder, file) as found:
-                fits = found.metadata.num_rows == numbers.num_rows and _are_alike(found.read(), numbers)
+                fits = found.metadata.num_rows == numbers.num_rows and _are_alike(found.read(), numbers, noise)
         except BundleError:
             if file not in broken:
                 tables.add(f"{cube.schema.describe(marginal)}: its table, or one of a part, cannot be read")
@@ -154,6 +156,12 @@ def _verify_cube(folder: Path, tell: Progress, *, allow_seeded: bool) -> Verdict
         part = verify(folder_inside(folder, place), tell, allow_seeded=allow_seeded)
         checks += [replace(check, name=f"{name}: {check.name}") for check in part.checks]
     return Verdict(tuple(checks), cube.private)
+
+
+def _noise_scale(cube: CubeRelease) -> float:
+    """As for a release; sums are those of whole numbers times a step, around a center."""
+    steps = [max(float(m.resolution), abs(float(m.center)), 1.0) for m in cube.schema.measures]
+    return max(noise_scale(part) for part in cube.plan.parts.values()) * max(steps, default=1.0)
 
 
 def _check_schema(folder: Path, cube: CubeRelease, broken: frozenset[str], files: Findings) -> None:

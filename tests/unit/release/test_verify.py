@@ -581,6 +581,26 @@ def test_cells_of_people_are_counted_without_the_whole_table():
     assert Facts.none(TITANIC).facts == ()
 
 
+class Rounded:
+    """Counts that differ between tables by what a solver loses that works with numbers of another size."""
+
+    def __init__(self, codes, sizes, error):
+        counts = PeopleTables(codes, sizes)
+        self.tables = lambda rows, shape: counts.tables(rows, shape) + (error if len(shape) == 1 else 0.0)
+
+
+@pytest.mark.parametrize(("epsilon", "error", "holds"), [("1e-9", 1e-4, True), (1, 1e-4, False), ("1e-9", 100, False)])
+def test_rounding_is_measured_by_the_noise(tmp_path, epsilon, error, holds):
+    """Small numbers made of noise of 10^10 are not exact to a millionth of a person."""
+    asked = plan(TITANIC, "<=2-way", epsilon=epsilon, neighbours="replace-one", strategy="workload")
+    release(asked, titanic(), out=tmp_path / "r")
+    assert verify(tmp_path / "r").holds
+    description = {"asked": {}, "report": {}, "facts": None, "std_error": "of the unbiased estimate"}
+    source = FormsFromCells(Rounded(CODES, TITANIC.sizes, error))
+    add_face(tmp_path / "r", PublishedFace("nonnegative", description, source))
+    assert verify(tmp_path / "r").holds == holds
+
+
 def test_hundreds_of_tables_take_a_moment(tmp_path):
     p = make_plan(make_request((4,) * 12, "<=3-way", rho=1), "residual")
     engine = MemoryEngine(random_codes(p.schema.sizes, 500))

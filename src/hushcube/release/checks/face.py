@@ -109,7 +109,8 @@ class FaceChecks:
             expected = self._recovered.tables(rows, shape)
             self._measurements.checked += len(rows)
             told = "but the measurements give"
-            self._tell(self._measurements, rows, _differ(values, expected), values, expected, told)
+            wrong = _differ(values, expected, self._tables.noise)
+            self._tell(self._measurements, rows, wrong, values, expected, told)
         if self._codes is not None:
             counted = count(self._codes, self._plan.schema.sizes, rows, shape).astype(np.float64)
             self._people.checked += len(rows)
@@ -158,14 +159,16 @@ class FaceChecks:
                 expected = self._recovered.form(form).reshape(form.shape)
                 self._measurements.checked += 1
                 problem = f"{place}: {{}} answers are not what the measurements give"
-                self._count(self._measurements, _differ(values, expected), problem)
+                self._count(self._measurements, _differ(values, expected, self._tables.noise), problem)
             carrier = self._tables.table(form.marginal) if self._agrees else None
             if carrier is None:
                 continue
             with np.errstate(invalid="ignore", over="ignore"):
                 expected = form.evaluate(carrier).reshape(form.shape)
                 exact = self._exact and not isinstance(form, QueryTable)  # queries may have weights that are not whole
-                allowed = max(float(tolerance(x[None], exact=exact)[0]) for x in (carrier, expected))
+                allowed = max(
+                    float(tolerance(x[None], noise=self._tables.noise, exact=exact)[0]) for x in (carrier, expected)
+                )
                 wrong = ~(np.abs(values - expected) <= allowed)
             self._forms.checked += 1
             word = self._tables.schema.describe(form.marginal)
@@ -197,9 +200,8 @@ class FaceChecks:
                 if table is None:
                     continue
                 place, found = f"{self._place}/tables", table[tuple(known.cells.T)].reshape(-1)
-                allowed = float(
-                    tolerance(np.append(table, known.counts.astype(np.float64))[None], exact=self._exact)[0]
-                )
+                both = np.append(table, known.counts.astype(np.float64))[None]
+                allowed = float(tolerance(both, noise=self._tables.noise, exact=self._exact)[0])
             self._known.checked += len(known.ids)
             for k in np.flatnonzero(~(np.abs(found - known.counts) <= allowed)).tolist():
                 sentence = facts.sentence(facts.facts[int(known.ids[k])])
@@ -220,9 +222,9 @@ def count_cells(codes: Codes, sizes: tuple[int, ...], marginal: Marginal, cells:
     return counts[keys[len(codes) :]].astype(np.float64)
 
 
-def _differ(found: Floats, expected: Floats) -> Bools:
-    """Where numbers are not the same up to rounding, measured by the largest of them."""
+def _differ(found: Floats, expected: Floats, noise: float = 0.0) -> Bools:
+    """Where numbers are not the same up to rounding, measured by the largest of them and the noise they come from."""
     with np.errstate(invalid="ignore"):
-        largest = np.abs(expected).max(initial=0.0)
+        largest = np.abs(expected).max(initial=noise)
         wrong: Bools = ~(np.abs(found - expected) <= _RECOMPUTED * largest)
     return wrong

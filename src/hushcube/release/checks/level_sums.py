@@ -38,7 +38,7 @@ def add_up_levels(tables: FaceTables, levels: Callable[[int], Iterator[Block]], 
     for height in range(max(waiting, default=0), 0, -1):
         for marginal in sorted(waiting.pop(height, ())):
             values, origin = found[marginal]
-            allowed = float(tolerance(values[None], exact=False)[0])
+            allowed = float(tolerance(values[None], noise=tables.noise)[0])
             for axis in range(len(marginal)):
                 coarser, summed = _step(schema, steps, marginal, values, axis)
                 expected, other = found.setdefault(coarser, (summed, origin))

@@ -5,8 +5,9 @@ the published sets under subsets, and go from its largest sets down. Each B of C
 the first roll-up that gives it. If for every B ∪ {i} of C its table, summed over i, is the table of B, then by
 induction every chain of roll-ups from any published A to any S within A ends at the same table of S.
 
-Whole numbers must agree exactly. Others may differ by rounding: by 10^-6 of a person, and 10^-9 of the larger of the
-table's largest cell and its total. That is far below a standard error, and far above what sums of doubles lose.
+Whole numbers must agree exactly. Others may differ by rounding: by 10^-6 of a person, and 10^-9 of the largest of the
+table's cells, its total, and the release's standard errors. Even a table of small numbers is computed from numbers as
+large as the noise. That is far below a standard error, and far above what sums of doubles lose.
 """
 
 from __future__ import annotations
@@ -25,13 +26,17 @@ Ids = NDArray[np.int64]
 Rows = NDArray[np.int32]
 
 
-def tolerance(values: Floats, *, exact: bool) -> Floats:
-    """How far each of some tables (tables, *shape) may be from another way to compute it."""
+def tolerance(values: Floats, *, noise: float, exact: bool = False) -> Floats:
+    """How far each of some tables (tables, *shape) may be from another way to compute it from noise of some scale.
+
+    >>> tolerance(np.array([[1000.0, 0.0], [0.0, 0.0]]), noise=10.0)
+    array([2.00e-06, 1.01e-06])
+    """
     flat = values.reshape(len(values), -1)
     if exact or not flat.size:
         return np.zeros(len(values))
     largest = np.maximum(np.abs(flat).max(axis=1), np.abs(flat.sum(axis=1)))
-    return 1e-6 + 1e-9 * np.where(np.isfinite(largest), largest, 0.0)
+    return 1e-6 + 1e-9 * np.maximum(np.where(np.isfinite(largest), largest, 0.0), noise)
 
 
 def add_up(tables: FaceTables, levels: Callable[[int], Iterator[Block]], findings: Findings, *, exact: bool) -> None:
@@ -81,7 +86,7 @@ class _Level:
         if not len(block.rows):
             return
         with np.errstate(invalid="ignore", over="ignore"):
-            allowed = tolerance(block.values, exact=exact)
+            allowed = tolerance(block.values, noise=self._tables.noise, exact=exact)
             for axis in range(len(block.shape)):
                 rows = np.delete(block.rows, axis, axis=1)
                 self._compare(rows, block.values.sum(axis=1 + axis), origins, allowed)

@@ -24,6 +24,8 @@ from hushcube.errors import BundleError
 from hushcube.lattice.family import Family
 from hushcube.model.form import Form
 from hushcube.model.marginal import Marginal
+from hushcube.plan.error import exact_cell_variances
+from hushcube.plan.plan import Plan
 from hushcube.release.checks.files import Entry, Opened
 from hushcube.release.checks.verdict import Findings
 from hushcube.release.reading import inside, parquet, row_groups, unreadable
@@ -35,6 +37,11 @@ Rows = NDArray[np.int32]
 
 CHUNK: Final = 2**19
 """Cells held at once; the runs in which packs are written, so that each row group is read once."""
+
+
+def noise_scale(plan: Plan) -> float:
+    """The largest standard error of a release: how large the numbers are that its tables are computed from."""
+    return math.sqrt(float(exact_cell_variances(plan).max(initial=0.0)))
 
 
 class Unfit(Exception):
@@ -62,6 +69,11 @@ class FaceTables:
         self._labels = labels
         self._packs: dict[str, _Pack] = {}
         self.family = Family.of([key for key in self._entries if not isinstance(key, str)], self.schema.sizes)
+
+    @cached_property
+    def noise(self) -> float:
+        """The scale of the noise that the tables come from."""
+        return noise_scale(self.plan)
 
     def place(self, key: Marginal | str) -> str:
         """A table as problems name it: its file, and in a pack its attributes."""
