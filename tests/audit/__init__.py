@@ -15,6 +15,7 @@ The dictionary is JSON:
     false_alarms               the chance that an intact program fails, in words (optional)
     figures                    {what was counted: number or text}
     table                      {"columns": [...], "rows": [[...], ...]} (optional)
+    broken                     a line for each violation, for whoever runs the audit (optional)
     violations                 how often a promise was broken; the audit fails unless it is 0
 
 `python -m audit` with `tests` on the path runs all parts and writes docs/audit.md.

@@ -33,7 +33,7 @@ def main(arguments=None):
         found = importlib.import_module(PARTS[part]).figures(given.scale)
         found["seconds"] = round(time.monotonic() - started)
         (given.kept / f"{part}.json").write_text(json.dumps(found, indent=1, ensure_ascii=False), encoding="utf-8")
-        print(f"{part}: {found['violations']} violations, {found['seconds']} s", flush=True)
+        print("\n".join([f"{part}: {found['violations']} violations, {found['seconds']} s", *found.get("broken", [])]))
     kept = {
         part: json.loads(path.read_text(encoding="utf-8"))
         for part in PARTS

@@ -2,19 +2,18 @@
 
 from collections import defaultdict
 from fractions import Fraction
+from functools import partial
 from itertools import combinations_with_replacement
 
 import numpy as np
 
 from audit import adaptive
 from audit.delta import delta
-from audit.mechanisms import mechanisms
+from audit.mechanisms import FAMILIES, READ, mechanisms
 from audit.tags import Violation
 
 TABLES = {"short": 5, "long": 50}
-READ = ("cubes", "bounded units")
-"""Families whose data is read by DuckDB, which takes its time: two tables each in the short form."""
-
+ADAPTIVE = "adaptive methods"
 ATTACKED = """\
 Every kind of plan, under pure epsilon, rho-zCDP and (epsilon, delta), for both neighbour relations: tables in the
 four bases, trees, levels, matrices, sketches, several rows per person, sums beside counts, declared units, and the
@@ -73,16 +72,15 @@ def worst(mechanism, tables):
     return max((delta(float(privacy.epsilon), move) for move in moves), default=0.0), privacy.delta, pairs
 
 
-def attacks(scale):
-    """Every mechanism as its family, its name and the attack on it."""
+def attacks(scale, family=None):
+    """Every mechanism, or those of a family, as its family, its name and the attack on it."""
     tables = TABLES[scale]
-    for one in mechanisms(scale):
+    for one in [] if family == ADAPTIVE else mechanisms(scale, FAMILIES if family is None else [family]):
         few = 2 if scale == "short" and one.family in READ else tables
-        yield one.family, f"{one.name}, {one.privacy}", lambda one=one, few=few: worst(one, few)
-    for one in adaptive.methods(scale):
-        few = 2 if scale == "short" else tables
-        attack = lambda one=one, few=few: adaptive.worst(one, databases(one, few), neighbours_of)  # noqa: E731
-        yield "adaptive methods", f"{one.name}, {one.privacy}", attack
+        yield one.family, f"{one.name}, {one.privacy}", partial(worst, one, few)
+    for one in adaptive.methods(scale) if family in (None, ADAPTIVE) else []:
+        some = databases(one, 2 if scale == "short" else tables)
+        yield ADAPTIVE, f"{one.name}, {one.privacy}", partial(adaptive.worst, one, some, neighbours_of)
 
 
 def figures(scale):

@@ -75,32 +75,30 @@ def fixed_keys():
     return patch.object(bounding, "os", SimpleNamespace(urandom=bytes))
 
 
-def mechanisms(scale):
-    """All mechanisms; the short form has one of each kind under each guarantee and relation."""
+def mechanisms(scale, families=None):
+    """All mechanisms, or those of some families; the short form has one of each kind under each guarantee."""
     for guarantee, neighbours in product(GUARANTEES, NEIGHBOURS):
-        privacy = {**guarantee, "neighbours": neighbours}
-        yield from _tables(privacy, scale)
-        yield from _ranges(privacy, scale)
-        yield from _levels(privacy)
-        yield from _matrices(privacy)
-        yield from _several_rows(privacy, scale)
-        if scale == "long" or "delta" not in guarantee:  # DuckDB reads the data, which takes its time
-            yield from _cubes(privacy, scale)
-            yield from _bounded(privacy, scale)
+        for family in families or FAMILIES:
+            if scale == "long" or "delta" not in guarantee or family not in READ:
+                yield from FAMILIES[family]({**guarantee, "neighbours": neighbours}, scale)
 
 
 # --------------------------------------------------------------------------------------------------- counts in memory
 
 
 def _tables(privacy, scale):
-    """Every strategy for tables, which together use the four bases; buckets of a sketch; uniform noise (dwork)."""
+    """Every strategy for tables, which together use the four bases; uniform noise (dwork)."""
     domains = (
         [((2, 3), "cube")] if scale == "short" else [((2, 3), "cube"), ((2, 2, 2), "<=2-way"), ((4, 1, 2), "1-way")]
     )
     for sizes, words in domains:
         yield from _planned("tables", make_schema(sizes), words, privacy, scale, Options(effort="low"))
-        sketch = Options(buckets=3, repetitions=3)
-        yield from _planned("sketch", make_schema(sizes), words, privacy, scale, sketch, ["sketch"])
+
+
+def _sketches(privacy, scale):
+    options = Options(buckets=3, repetitions=3)
+    for sizes in [(2, 3)] if scale == "short" else [(2, 3), (2, 2, 2)]:
+        yield from _planned("sketches", make_schema(sizes), "cube", privacy, scale, options, ["sketch"])
 
 
 def _ranges(privacy, scale):
@@ -110,17 +108,18 @@ def _ranges(privacy, scale):
     )
 
 
-def _levels(privacy):
+def _levels(privacy, scale):
     schema = Schema((attribute("s", [[0, 0, 1, 1, 1], [0, 1]]), flat("u", 2)))
-    yield from _planned("levels", schema, "s*u,s@l1,s@l2*u,0-way", privacy, "long", Options(), ["levels"])
+    yield from _planned("levels", schema, "s*u,s@l1,s@l2*u,0-way", privacy, scale, Options(), ["levels"])
 
 
-def _matrices(privacy):
+def _matrices(privacy, scale):
     schema = make_schema((2, 3))
     rows = query_table(schema, None, [[1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1], [2, -1, 0, 0, 1, 0], [0, 1, 3, 0, 0, -2]])
     own = Workload.parse("queries", schema, rows)
-    yield from _planned("matrix", schema, own, privacy, "long", Options(matrix=rows), ["matrix"])
-    yield from _planned("matrix", schema, own, privacy, "short", Options(rule=Rule.of(sanity_bound=3)), ["dwork"])
+    yield from _planned("matrices", schema, own, privacy, scale, Options(matrix=rows), ["matrix"])
+    dwork = Options(rule=Rule.of(sanity_bound=3))
+    yield from _planned("matrices", schema, own, privacy, "short", dwork, ["dwork"])
 
 
 def _several_rows(privacy, scale):
@@ -216,3 +215,17 @@ def _frame(rows, **columns):
     return pa.table(
         {name: pa.array([row[at] for row in rows], kind) for at, (name, kind) in enumerate(columns.items())}
     )
+
+
+FAMILIES = {
+    "tables": _tables,
+    "sketches": _sketches,
+    "trees": _ranges,
+    "levels": _levels,
+    "matrices": _matrices,
+    "2 rows per person": _several_rows,
+    "cubes": _cubes,
+    "bounded units": _bounded,
+}
+READ = ("cubes", "bounded units")
+"""Families whose data is read by DuckDB, which takes its time: the short form has less of them."""

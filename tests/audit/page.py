@@ -4,6 +4,7 @@ PARTS = {
     "exact": "audit.exact",
     "replay": "audit.replay",
     "statistical": "audit.statistical",
+    "mutants": "audit.mutants",
     "damage": "audit.damage",
     "faults": "faults.figures",
 }

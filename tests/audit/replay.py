@@ -21,8 +21,8 @@ import pytest
 
 import hushcube
 from audit import adaptive
-from audit.exact import READ, databases, neighbours_of
-from audit.mechanisms import fixed_keys, mechanisms, rows_of
+from audit.exact import ADAPTIVE, databases, neighbours_of
+from audit.mechanisms import FAMILIES, READ, fixed_keys, mechanisms, rows_of
 from audit.tags import SAMPLERS, Violation
 from audit.tape import record
 from cli.desk import listing
@@ -170,13 +170,13 @@ def replay_method(method, people, others, folder):
             compare(first, found)
 
 
-def attacks(scale):
-    """Every mechanism with what replays it, and how many pairs at most."""
-    for one in mechanisms(scale):
+def attacks(scale, family=None):
+    """Every mechanism, or those of a family, with what replays it, and how many pairs where that is limited."""
+    for one in [] if family == ADAPTIVE else mechanisms(scale, FAMILIES if family is None else [family]):
         yield one, replay, None
         if one.family in READ:
             yield one, partial(replay, publish=on_command_line), COMMANDS[scale]
-    for one in adaptive.methods(scale):
+    for one in adaptive.methods(scale) if family in (None, ADAPTIVE) else []:
         yield one, replay_method, None
 
 

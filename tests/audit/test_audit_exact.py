@@ -1,6 +1,5 @@
 """The exact audit in its short form, and that it would find what it looks for."""
 
-from collections import defaultdict
 from fractions import Fraction
 
 import numpy as np
@@ -8,26 +7,21 @@ import pytest
 
 from audit import tags
 from audit.delta import delta
-from audit.exact import attacks, worst
-from audit.mechanisms import in_memory
+from audit.exact import ADAPTIVE, attacks, worst
+from audit.mechanisms import FAMILIES, in_memory
 from audit.tags import Tags, Violation, tagged
 from helpers import every_plan, make_request
 from hushcube.private.kinds import base
 
-BY_FAMILY = defaultdict(list)
-for family, name, attack in attacks("short"):
-    BY_FAMILY[family].append((name, attack))
 
-
-@pytest.mark.parametrize("family", BY_FAMILY)
+@pytest.mark.parametrize("family", [*FAMILIES, ADAPTIVE])
 def test_no_loss_exceeds_its_claim(family):
-    for name, attack in BY_FAMILY[family]:
+    tried = 0
+    for _, name, attack in attacks("short", family):
         loss, claim, pairs = attack()
         assert loss <= claim and pairs, name
-
-
-def test_every_family_is_attacked():
-    assert len(BY_FAMILY) == 9 and min(map(len, BY_FAMILY.values())) >= 4
+        tried += 1
+    assert tried >= 4
 
 
 # ------------------------------------------------------------------------------------------------ the judge has teeth
