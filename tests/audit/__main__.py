@@ -31,7 +31,7 @@ def main(arguments=None):
         started = time.monotonic()
         print(f"{part} ...", flush=True)
         found = importlib.import_module(PARTS[part]).figures(given.scale)
-        found["seconds"] = round(time.monotonic() - started)
+        found |= {"scale": given.scale, "seconds": round(time.monotonic() - started)}
         (given.kept / f"{part}.json").write_text(json.dumps(found, indent=1, ensure_ascii=False), encoding="utf-8")
         print("\n".join([f"{part}: {found['violations']} violations, {found['seconds']} s", *found.get("broken", [])]))
     kept = {

@@ -10,6 +10,7 @@ import numpy as np
 from audit import adaptive
 from audit.delta import delta
 from audit.mechanisms import FAMILIES, READ, mechanisms
+from audit.progress import tell
 from audit.tags import Violation
 
 TABLES = {"short": 5, "long": 50}
@@ -94,6 +95,7 @@ def figures(scale):
             continue
         pairs += looked_at
         found[family].append(float(loss / claim))
+        tell(scale, f"{family}: {name}: {float(loss / claim):.6f} of the claim")
         if loss > claim:
             broken.append(f"{family}: {name}: the loss is {float(loss):g}")
     return {

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from audit.mutant_list import MUTANTS, Mutant
+from audit.progress import tell
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "hushcube"
@@ -70,7 +71,10 @@ def figures(scale):
     tests = sorted({mutant.test for mutant in chosen})
     with ThreadPoolExecutor(WORKERS) as pool:
         intact = dict(zip(tests, pool.map(passes, tests), strict=True))
-        verdicts = list(pool.map(verdict, chosen))
+        verdicts = []
+        for mutant, found in zip(chosen, pool.map(verdict, chosen), strict=True):
+            tell(scale, f"{mutant.name}: {found}")
+            verdicts.append(found)
     broken = [f"{mutant.name}: {found}" for mutant, found in zip(chosen, verdicts, strict=True) if found != "caught"]
     broken += [f"{test} fails on the package" for test, passed in intact.items() if not passed]
     return {

@@ -36,6 +36,8 @@ def section(found):
     <BLANKLINE>
     """
     texts = [f"## {found['title']}", found["attacked"], found["how"]]
+    if found.get("scale") == "short":
+        texts.append("These are the figures of the short form, as in `make test`.")
     if "false_alarms" in found:
         texts.append(f"False alarms: {found['false_alarms']}")
     texts.append(table(["figure", "value"], [*found["figures"].items(), ("violations", found["violations"])]))

@@ -23,6 +23,7 @@ import hushcube
 from audit import adaptive
 from audit.exact import ADAPTIVE, databases, neighbours_of
 from audit.mechanisms import FAMILIES, READ, fixed_keys, mechanisms, rows_of
+from audit.progress import tell
 from audit.tags import SAMPLERS, Violation
 from audit.tape import record
 from cli.desk import listing
@@ -205,6 +206,7 @@ def figures(scale):
             broken.append(f"{mechanism.name}, {mechanism.privacy}: {violation}")
             continue
         done += replayed
+        tell(scale, f"{done:,} pairs: {mechanism.name}, {mechanism.privacy}")
         commands += 0 if most is None else replayed
     return {
         "title": "Replays",

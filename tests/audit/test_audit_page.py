@@ -43,7 +43,8 @@ def test_the_figures_replace_what_stood_below_the_mark(run):
     assert "old figures" not in figures
     for line in ("## Bits", "| bits flipped | 1,234 |", "| violations | 0 |", "| first | a\\|b |"):
         assert f"\n{line}\n" in figures
-    assert "False alarms: one in a million." in figures
+    assert "False alarms: one in a million." in figures and "figures of the short form" in figures
+    assert "short form" not in run("bits")[1]
 
 
 def test_the_page_can_be_written_again_without_running_anything(run):
