@@ -32,7 +32,10 @@ class Delimited(Source):
 
     path: Path
     problem = "the CSV file cannot be read"
-    fix = 'it must be UTF-8 with a header, `"` around fields that need it, and equally many fields in each line'
+    fix = (
+        'it must be UTF-8 with a header, `"` around fields that need it, and equally many fields in each line; '
+        "with `--bad-rows missing`, lines that are not count as missing"
+    )
 
     def show(self, connection: duckdb.DuckDBPyConnection, columns: Sequence[str] | None) -> Opened:  # noqa: ARG002
         """Columns named by position.

@@ -21,9 +21,9 @@ class Frame(Source):
     frame: Any
     library: str
     tolerant: bool = False
-    """Whether columns of Python's objects are read value by value, as texts."""
+    """Whether columns of Python's objects, and of categories that may be such, are read value by value, as texts."""
     problem = "the data frame cannot be turned into an Arrow table"
-    fix = "give each column one type: numbers, texts, truth values or dates"
+    fix = 'give each column one type: numbers, texts, truth values or dates; or release with `bad_rows="missing"`'
 
     def show(self, connection: duckdb.DuckDBPyConnection, columns: Sequence[str] | None) -> Opened:
         """Columns named by position, since their own names may be one name to DuckDB."""
@@ -56,7 +56,7 @@ class Frame(Source):
 
     def _array(self, column: Any) -> pa.Array:
         """A column; what stands beside an object must not decide how it is read, where bad values are tolerated."""
-        if self.tolerant and str(column.dtype) in ("object", "Object"):
+        if self.tolerant and str(column.dtype) in ("object", "Object", "category"):
             return pa.array([text_of(value) for value in column], pa.string())
         return column.to_arrow() if self.library == "polars" else pa.array(column, from_pandas=True)
 

@@ -177,6 +177,14 @@ def test_an_odd_object_in_a_frame_moves_its_own_cell(make, value):
     assert (after - before)[0, 4] == 1 and np.abs(after - before).sum() == 1
 
 
+def test_categories_of_mixed_types_are_read_one_by_one():
+    mixed = pd.DataFrame({"a": pd.Categorical(["x", 7, None]), "b": [0, 1, 2]})
+    table = counted(mixed)[1]
+    assert table[0, 0] == table[3, 1] == table[2, 2] == 1
+    with pytest.raises(DataError, match="bad_rows"):
+        open_source(mixed).count(SCHEMA, [PAIR])
+
+
 @pytest.mark.parametrize("make", [pl.from_arrow, lambda table: table, pa.Table.to_pandas])
 def test_frames_of_one_type_are_read_as_ever(make):
     table = pa.table({"a": ["x", "?", None], "b": pa.array([0, 9, None], pa.int64())})
