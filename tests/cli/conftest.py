@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from cli.desk import copy_desk, write_desk
+from cli.desk import SECRET, copy_desk, listing, write_desk
 from hushcube.cli import run
 
 
@@ -60,3 +60,25 @@ def document(done):
         return json.loads(out, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
 
     return read
+
+
+@pytest.fixture
+def refused(desk, drawn, capsys):
+    """Run a command that must be refused; returns the message."""
+
+    def check(arguments, *wanted):
+        before = listing(desk)
+        code = run(arguments)
+        captured = capsys.readouterr()
+        told = captured.err
+        assert code == 2, told
+        assert listing(desk) == before
+        assert drawn == []
+        assert "Fix:" in told or told.startswith(("Usage:", "Error:"))
+        for words in wanted:
+            assert words in told
+        assert SECRET not in told + captured.out
+        assert "Traceback" not in told
+        return told
+
+    return check

@@ -11,31 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from cli.desk import ASKED, BUDGET, COLUMNS, SECRET, listing
+from cli.desk import ASKED, BUDGET, COLUMNS, SECRET
 from hushcube.cli import run
 from hushcube.plan.plan import Plan
-
-
-@pytest.fixture
-def refused(desk, drawn, capsys):
-    """Run a command that must be refused; returns the message."""
-
-    def check(arguments, *wanted):
-        before = listing(desk)
-        code = run(arguments)
-        captured = capsys.readouterr()
-        told = captured.err
-        assert code == 2, told
-        assert listing(desk) == before
-        assert drawn == []
-        assert "Fix:" in told or told.startswith(("Usage:", "Error:"))
-        for words in wanted:
-            assert words in told
-        assert SECRET not in told + captured.out
-        assert "Traceback" not in told
-        return told
-
-    return check
 
 
 def planned(*budget, asked=ASKED):

@@ -40,13 +40,20 @@ def dimensions(spaces: Family) -> Floats:
     return spaces.product(spaces.sizes - 1)
 
 
-def residual_variances(basis: Basis, measured: Family, variances: Floats, weights: Floats, spaces: Family) -> Floats:
-    """v_C for each space; infinite where nothing measured sees it, zero where known exactly or without dimension."""
+def residual_variances(
+    basis: Basis, measured: Family, variances: Floats, weights: Floats | None, spaces: Family
+) -> Floats:
+    """v_C for each space; infinite where nothing measured sees it, zero where known exactly or without dimension.
+
+    Without weights it is generalised least squares, whose formula has no squares of very large or small numbers.
+    """
     exact = variances == 0
-    u = np.where(exact, 0.0, weights)
-    total = kernel(basis, measured, u, spaces)
     with np.errstate(divide="ignore", invalid="ignore"):
-        v = kernel(basis, measured, u**2 * variances, spaces) / (spaces.cells * total**2)
+        u = np.where(exact, 0.0, 1 / variances if weights is None else weights)
+        total = kernel(basis, measured, u, spaces)
+        v = 1 / (spaces.cells * total)
+        if weights is not None:
+            v *= kernel(basis, measured, u**2 * variances, spaces) / total
     v[total == 0] = np.inf
     if exact.any():
         v[kernel(basis, measured, exact.astype(np.float64), spaces) > 0] = 0.0

@@ -27,6 +27,8 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Kind = Literal["cells", "prefix", "ranges"]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+_MOST_ENTRY: Final = 1e15
+"""Of a matrix of queries; squares of entries, and ratios of their sums, stay far from the ends of floats."""
 
 
 class Form(ABC):
@@ -224,6 +226,12 @@ class QueryTable(Form):
                 "queries",
                 f"its rows have {self.rows.width:,} numbers, the table {names} has {cells:,} cells",
                 "give one number for each cell, in row-major order",
+            )
+        sizes = np.abs(self.rows.arrays[1])
+        if ((sizes > _MOST_ENTRY) | ((sizes < 1 / _MOST_ENTRY) & (sizes > 0))).any():
+            problem = f"it holds numbers whose sizes are not between {1 / _MOST_ENTRY:g} and {_MOST_ENTRY:g}"
+            raise WorkloadError(
+                "queries", problem, "divide its rows by a common factor, and write 0 for next to nothing"
             )
 
     def within(self, schema: Schema) -> QueryTable:

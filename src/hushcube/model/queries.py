@@ -47,7 +47,10 @@ def query_table(schema: Schema, attributes: Sequence[str] | None, matrix: Any, *
         place = np.arange(cells).reshape(schema.shape(marginal)).transpose([marginal.index(i) for i in given])
         moved = place.reshape(shape).reshape(-1)[np.array(rows.columns, np.int64)]
         rows = SparseRows(rows.width, rows.starts, tuple(moved.tolist()), rows.values, rows.names)
-    return QueryTable(marginal, tuple(schema.attributes[i] for i in marginal), rows)
+    try:
+        return QueryTable(marginal, tuple(schema.attributes[i] for i in marginal), rows)
+    except WorkloadError as problem:
+        raise WorkloadError(field, problem.problem, problem.fix) from None
 
 
 def integer_problem(rows: SparseRows) -> tuple[str, str] | None:

@@ -31,6 +31,8 @@ from hushcube.model.marginal import Marginal
 from hushcube.model.schema import Schema
 
 MAX_MARGINALS: Final = 1_000_000
+MOST_WEIGHT: Final = 1e9
+"""Of a table; the least weight is its reciprocal."""
 _EXAMPLE: Final = (
     "write for example `2-way`, `<=3-way`, `1..3-way`, `cube`, `star:2`, `anchored:2:sex`, `age*sex` or `prefix(age)`"
 )
@@ -135,6 +137,12 @@ def _split_weight(word: str) -> tuple[str, float, str]:
     if not (0 < weight < math.inf):
         raise WorkloadError(
             "workload", f"the weight of {body!r} is not a positive number", "write for example `age*sex=2.5`"
+        )
+    if not 1 / MOST_WEIGHT <= weight <= MOST_WEIGHT:
+        raise WorkloadError(
+            "workload",
+            f"the weight of {body!r} is not between {1 / MOST_WEIGHT:g} and {MOST_WEIGHT:g}",
+            "only ratios of weights matter: write for example `age*sex=2.5`",
         )
     return body, weight, f"{body}={number}"
 

@@ -68,9 +68,23 @@ def fitted(
     allowed = calibrate.row_budget(privacy, proof)
     if proof_variance is None:
         return _scaled(shape, spent, allowed)
-    # the drawn variance is the continuous one plus t²; 1e-13 covers the rounding of turning it to and fro
-    continuous = _scaled(shape, spent, allowed * (1 - Fraction(1, 10**13)))
-    return np.where(np.isfinite(continuous), 0.5 / (0.5 / continuous + proof_variance), np.inf)
+    # the drawn variance is the continuous one plus t²; turning it to and fro rounds more the larger t² is beside it
+    continuous, less = _scaled(shape, spent, allowed), 1e-13
+    while True:
+        continuous = np.where(np.isfinite(continuous), continuous * (1 - less), np.inf)
+        drawn = np.where(np.isfinite(continuous), 0.5 / (0.5 / continuous + proof_variance), np.inf)
+        if _spent_again(drawn, proof_variance, spent) <= allowed:
+            return drawn
+        less = min(2 * less, 0.5)
+
+
+def _spent_again(drawn: Floats, proof_variance: Floats, spent: Callable[[Floats], Fraction]) -> Fraction | float:
+    """The cost as the plan's own check finds it."""
+    left = 0.5 / drawn - proof_variance
+    noisy = np.isfinite(drawn)
+    if (left[noisy] <= 0).any():
+        return np.inf
+    return spent(np.where(noisy, 0.5 / np.where(noisy, left, 1.0), np.inf))
 
 
 def _scaled(shape: Floats, spent: Callable[[Floats], Fraction], allowed: Fraction) -> Floats:

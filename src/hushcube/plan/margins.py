@@ -114,7 +114,8 @@ def excess_kurtosis(plan: LatticePlan, marginal: Marginal) -> float:
         inside = [at for at in plan.measured.ids(subsets(marginal)).tolist() if at >= 0]
         terms = set_variances(plan, exact=True)[inside]
         rows = plan.measured.product(plan.basis.per_axis(plan.basis.rows, plan.measured.sizes))[inside]
-        return float(3 * (rows * terms**2).sum() / max(float((rows * terms).sum()) ** 2, 1e-300))
+        total = float((rows * terms).sum())
+        return float(3 * (rows * (terms / total) ** 2).sum()) if total else 0.0
     if plan.basis.name != "marginal" or len(plan.request.marginals) * len(plan.measured) > _MOST_PAIRS:
         return 3.0
     return _least_squares_kurtosis(plan, marginal)
@@ -128,7 +129,7 @@ def _least_squares_kurtosis(plan: LatticePlan, A: Marginal) -> float:
     kernel = dict(zip(spaces, plan.measured.sum_over_supersets(spaces, weights).tolist(), strict=True))
     variances = set_variances(plan, exact=True).tolist()
     cells = plan.measured.cells.tolist()
-    second = fourth = 0.0
+    parts = []
     for c, C in enumerate(plan.measured):
         shared = tuple(i for i in A if i in C)
         # w[M] = sum_{B <= shared} share_B / cells(A - B) prod_{B and M} (1 - 1/n) prod_{B - M} (-1/n)
@@ -140,6 +141,9 @@ def _least_squares_kurtosis(plan: LatticePlan, A: Marginal) -> float:
                 (pairs[:, 0] - pairs[:, 1] / sizes[i], pairs[:, 0] + pairs[:, 1] * (1 - 1 / sizes[i])), axis=1
             ).ravel()
             count = np.concatenate((count * (1 - 1 / sizes[i]), count / sizes[i]))
-        second += float((count * w**2).sum() * variances[c])
-        fourth += float((count * w**4).sum() * variances[c] ** 2)
-    return 3 * fourth / second**2 if second else 0.0
+        parts.append((count, w**2, variances[c]))
+    total = sum(float((count * squares).sum()) * variance for count, squares, variance in parts)
+    if not total:
+        return 0.0
+    # relative to the answer's variance: squares of tiny variances would be nothing
+    return 3 * sum(float((count * (squares * (variance / total)) ** 2).sum()) for count, squares, variance in parts)

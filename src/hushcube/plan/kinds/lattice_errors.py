@@ -82,11 +82,7 @@ def recovery_weights(plan: LatticePlan) -> Floats:
 def space_variances(plan: LatticePlan, *, exact: bool) -> Floats:
     """v_C for each residual space of the workload under least squares (generalised or ordinary)."""
     variances = set_variances(plan, exact=exact)
-    if plan.recovery == "gls" and not exact:
-        with np.errstate(divide="ignore"):
-            weights = np.where(variances > 0, 1 / variances, 0.0)
-    else:
-        weights = recovery_weights(plan)
+    weights = recovery_weights(plan) if plan.recovery == "ols" else None
     return lattice_residual_variances(plan.basis, plan.measured, variances, weights, plan.request.spaces)
 
 

@@ -61,7 +61,9 @@ def _space_variances(plan: TreePlan, A: Marginal, *, exact: bool) -> Floats:
     leaves = np.prod([plan.trees[i].leaves for i in A], dtype=np.float64)
     total = plan.kernel(A, u)
     unseen = total == 0  # spaces without dimension: `is_answerable` has seen to the others
-    v = plan.kernel(A, u**2 * variances) / (leaves * np.where(unseen, 1.0, total) ** 2)
+    total = np.where(unseen, 1.0, total)
+    # with u = 1/variance the numerator is the kernel itself; squares of u would overflow for tiny variances
+    v = plan.kernel(A, u**2 * variances) / (leaves * total**2) if plan.recovery == "ols" else 1 / (leaves * total)
     return np.where(unseen | (plan.kernel(A, public.astype(np.float64)) > 0), 0.0, v)
 
 
