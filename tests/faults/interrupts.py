@@ -95,6 +95,7 @@ def _until_it_listens(run: subprocess.Popen) -> None:
 
 
 def _whole(folder: Path) -> bool:
+    """Whether a release can be opened, and holds nothing but what its manifest lists."""
     from hushcube.api import open_release
     from hushcube.errors import BadInput
 
@@ -102,7 +103,9 @@ def _whole(folder: Path) -> bool:
         open_release(folder)
     except BadInput:
         return False
-    return True
+    listed = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["checksums"]
+    found = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir()}
+    return found == {*listed, "manifest.json"}
 
 
 def _judge(code: int, told: str, number: int, *, was_published: bool, release: bool, whole: bool) -> Outcome:
