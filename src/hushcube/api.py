@@ -24,9 +24,9 @@ from hushcube.errors import BadInput, after
 from hushcube.model.form import QueryTable
 from hushcube.model.privacy import Number, Privacy, exact_number
 from hushcube.model.queries import query_table
-from hushcube.model.schema import Schema
+from hushcube.model.schema import COUNT, Schema
 from hushcube.model.workload import Workload
-from hushcube.plan.cube import COUNT, CubePlan, make_cube, plain
+from hushcube.plan.cube import CubePlan, make_cube, plain
 from hushcube.plan.inverse import Found, find_budget
 from hushcube.plan.options import Options
 from hushcube.plan.plan import Budgets, Plan, Recovery

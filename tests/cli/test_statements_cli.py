@@ -66,3 +66,99 @@ def test_json_holds_no_invisible_characters_and_reads_back(done, desk):
         assert command[0] == "plan" or label in json.dumps(json.loads(out), ensure_ascii=False)
     assert all(line.isprintable() for line in (desk / "new" / "schema.yaml").read_text().split("\n"))
     done("verify", "new")
+
+
+# -------------------------------------------------------------------------------------------------------------- names
+
+
+def test_a_name_that_looks_like_the_stamp_is_only_a_name(done, desk):
+    (desk / "pilot.yaml").write_text("name: NOT PRIVATE pilot\nattributes: [{name: sex, values: [Female, Male]}]\n")
+    done("release", "--schema", "pilot.yaml", "--workload", "sex", *BUDGET, "--data", "people.csv", "--out", "new")
+    out, err = done("show", "new", "sex")
+    assert "NOT PRIVATE: " not in out + err
+    done("verify", "new")
+
+
+def refused(done, desk, drawn, schema, *words):
+    (desk / "odd.yaml").write_text(schema)
+    asked = ["--schema", "odd.yaml", *words, *BUDGET, "--data", "odd.csv", "--out", "new"]
+    _, err = done("release", *asked, code=2)
+    assert not (desk / "new").exists() and not drawn
+    return err
+
+
+def test_a_measure_is_not_called_count(done, desk, drawn):
+    schema = "attributes: [{name: x, values: [a, b]}]\nmeasures: [{name: count, bounds: [0, 9]}]\n"
+    err = refused(done, desk, drawn, schema, "--workload", "x", "--measure", "sum(count)")
+    assert "measure 'count': its name is that of the number of people" in err and "column:" in err
+
+
+@pytest.mark.parametrize("name", ["count", "Count", "count std_error", "sum(w)", "avg(w) low_95"])
+def test_an_attribute_of_a_cube_is_not_called_like_its_numbers(done, desk, drawn, name):
+    schema = f"attributes: [{{name: {name!r}, values: [a, b]}}]\nmeasures: [{{name: w, bounds: [0, 9]}}]\n"
+    err = refused(done, desk, drawn, schema, "--workload", "1-way", "--measure", "sum(w),avg(w)")
+    assert f"attribute {name!r}: a table of the cube has a column of numbers of that name" in err
+
+
+def test_an_attribute_may_be_called_like_a_number_of_a_release(document, done, desk):
+    columns = ["value", "STD_ERROR", "low_95", "count"]
+    listed = ", ".join(f"{{name: {name}, values: [a, b]}}" for name in columns)
+    (desk / "odd.yaml").write_text(f"attributes: [{listed}]")
+    (desk / "odd.csv").write_text(",".join(columns) + "\n" + "a,b,a,b\n" * 20)
+    done("release", "--schema", "odd.yaml", "--workload", "4-way", *BUDGET, "--data", "odd.csv", "--out", "new")
+    cells = document("show", "new", "*".join(columns))["cells"]
+    assert [[cell[name] for name in columns] for cell in cells][:2] == [["a", "a", "a", "a"], ["a", "a", "a", "b"]]
+    assert cells[0].keys() == {*columns, "value_", "std_error_", "low_95_", "high_95"}
+    done("verify", "new")
+
+
+@pytest.mark.parametrize("place", ["name", "unit", "column", "label", "level"])
+def test_half_characters_are_refused_before_anything_is_measured(done, desk, drawn, place):
+    half = {key: r'"\ud800"' if key == place else '"x"' for key in ("name", "unit", "column", "label", "level")}
+    (desk / "odd.csv").write_text("x\nx\n")
+    schema = f"""
+name: {half["name"]}
+unit: {half["unit"]}
+max_rows: 1
+attributes:
+  - name: x
+    column: {half["column"]}
+    values: [{half["label"]}]
+    levels: [{{name: l, groups: {{{half["level"]}: ["x"]}}}}]
+"""
+    refused(done, desk, drawn, schema, "--workload", "x")
+
+
+# --------------------------------------------------------------------------------------------------------------- JSON
+
+
+@pytest.mark.parametrize("place", ['"private": true', '"name": "people"', '"face": "unbiased"'])
+def test_a_manifest_with_a_key_twice_is_refused(done, desk, place):
+    path = desk / "published" / "manifest.json"
+    text = path.read_text()
+    assert place in text
+    path.write_text(text.replace(place, f"{place}, {place}", 1))
+    _, err = done("show", "published", code=2)
+    assert "manifest.json: the key" in err
+    out, _ = done("verify", "published", code=1)
+    assert "stands twice" in out
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"rows": [[1, 1]], "rows": [[1, 0]]}',
+        '{"rows": [[NaN, 1]]}',
+        '{"rows": [["1", "0"]]}',
+        '{"rows": [[1, 1e999]]}',
+        '{"width": 2, "starts": [0, 1], "columns": ["0"], "values": [1]}',
+        '{"width": 2, "starts": [0, 1], "columns": [true], "values": [1]}',
+        '{"width": "2", "starts": [0, 1], "columns": [0], "values": [1]}',
+        '{"width": 2, "starts": [0, 1], "columns": [0], "values": [true]}',
+        r'{"rows": [[1, 1]], "names": ["\ud800"]}',
+    ],
+)
+def test_a_matrix_is_made_of_numbers(done, desk, text):
+    (desk / "q.json").write_text(text)
+    _, err = done("plan", "--schema", "people.yaml", "--queries", "sex:q.json", *BUDGET, code=2)
+    assert err.startswith("hushcube: --queries: ")

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
 from helpers import make_request
+from hushcube.model.privacy import Privacy
 from hushcube.plan import calibrate
 
 GRID = [(1.0, 1e-6), (0.1, 1e-9), (4.0, 1e-12), (0.01, 1e-5), (10.0, 1e-3), (1e-3, 1e-6), (0.5, 1e-30), (50.0, 1e-20)]
@@ -64,6 +65,46 @@ def test_zcdp_conversion_is_valid_and_looser_than_the_analytic_one(epsilon, delt
     assert best.fun <= math.log(delta)
     assert math.sqrt(1 / (2 * rho)) >= calibrate.analytic_sigma(epsilon, delta)
     assert calibrate.zcdp_delta(rho * (1 + 1e-6), epsilon) > delta
+
+
+def precise_log_conversion(rho, epsilon, a1):
+    """ln of exp((a-1)(a rho - eps)) / (a-1) (1 - 1/a)^a for the order a = 1 + a1, to some 50 digits."""
+    with localcontext() as context:
+        context.prec = 80
+        rho, epsilon, a1 = Decimal(rho), Decimal(epsilon), Decimal(a1)
+        return a1 * ((1 + a1) * rho - epsilon) - a1.ln() - (1 + a1) * (1 + 1 / a1).ln()
+
+
+def precise_conversion(rho, epsilon):
+    """The least over the orders, by golden sections in high precision; each of them is a valid bound."""
+    low, high = Decimal(-25), Decimal(35)  # of ln(a - 1)
+    with localcontext() as context:
+        context.prec = 60
+        for _ in range(120):
+            a, b = low + (high - low) * Decimal("0.382"), low + (high - low) * Decimal("0.618")
+            smaller = precise_log_conversion(rho, epsilon, a.exp()) < precise_log_conversion(rho, epsilon, b.exp())
+            low, high = (low, b) if smaller else (a, high)
+        return precise_log_conversion(rho, epsilon, ((low + high) / 2).exp()).exp()
+
+
+@pytest.mark.parametrize("delta", ["1e-2", "1e-9", "1e-60", "1e-200"])
+@pytest.mark.parametrize("epsilon", ["1e-9", "3e-8", "1e-6", "7e-4", "0.1", "5", "500"])
+def test_zcdp_conversion_keeps_its_delta_in_exact_arithmetic(epsilon, delta):
+    """Small epsilons need large orders, where ln(a - 1) and ln(a) agree in all digits of a float but a few."""
+    privacy = Privacy.of(epsilon=epsilon, delta=delta, neighbours="add-remove")
+    rho = calibrate.row_budget(privacy, "zcdp")
+    exact = precise_conversion(float(rho), epsilon)
+    assert exact <= Decimal(delta)
+    assert exact >= Decimal(delta) * Decimal("0.999"), "no more is given away than rounding needs"
+
+
+@given(st.floats(-20, 6), st.floats(-20, 5))
+def test_zcdp_delta_is_never_understated(log_rho, log_epsilon):
+    rho, epsilon = math.exp(log_rho), math.exp(log_epsilon)
+    found = calibrate.zcdp_delta(rho, epsilon)
+    with localcontext() as context:
+        context.prec = 60
+        assert found >= 1 or found == 0 or Decimal(found) >= precise_conversion(rho, epsilon) * (1 - Decimal(10) ** -25)
 
 
 @given(st.floats(0.05, 20), st.floats(0.05, 30))

@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -103,9 +102,13 @@ def _number(word: str, line: int) -> float:
 
 
 def _json(content: bytes) -> Read:
+    from hushcube.model.json_files import read_json
     from hushcube.model.rows import SparseRows
 
-    raw = json.loads(content.decode("utf-8"))
+    try:
+        raw = read_json(content.decode("utf-8"), "matrix", BadInput, "write the file again")
+    except BadInput as problem:
+        raise _Malformed(problem.problem, problem.fix) from None
     if isinstance(raw, list):
         raw = {"rows": raw}
     if not isinstance(raw, dict) or ("rows" in raw) == ("starts" in raw):

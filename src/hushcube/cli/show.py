@@ -105,6 +105,9 @@ def _conditions(where: tuple[str, ...]) -> dict[str, list[str]]:
 
 def _cells(table: NoisyTable, *, intervals: bool) -> Any:
     """One document a cell; intervals are those of the unbiased estimates, and stand only beside these."""
+    from hushcube.model.table import beside
+
+    own = beside(table.attributes, "value", "std_error", *(["low_95", "high_95"] if intervals else []))
     numbers = zip(
         table.values.ravel().tolist(),
         table.std_errors.ravel().tolist(),
@@ -112,12 +115,8 @@ def _cells(table: NoisyTable, *, intervals: bool) -> Any:
         strict=True,
     )
     for labels, (value, std_error, margin) in zip(product(*table.labels), numbers, strict=True):
-        yield {
-            **dict(zip(table.attributes, labels, strict=True)),
-            "value": value,
-            "std_error": std_error,
-            **({"low_95": value - margin, "high_95": value + margin} if intervals else {}),
-        }
+        found = (value, std_error, value - margin, value + margin)[: len(own)]
+        yield dict(zip((*table.attributes, *own), (*labels, *found), strict=True))
 
 
 def show_table(

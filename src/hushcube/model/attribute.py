@@ -23,7 +23,7 @@ from typing import Any, Final, Literal
 from hushcube.errors import SchemaError
 from hushcube.model.dates import STEPS, Step, calendar_levels, day_groups, read_dates
 from hushcube.model.domain import CHECKS
-from hushcube.model.label import check_name, is_label, label_of, number_text, short
+from hushcube.model.label import check_column, check_name, is_label, label_of, number_text, short
 from hushcube.model.level import Level, read_levels, read_mapping
 
 Kind = Literal["values", "range", "bins", "size", "dates"]
@@ -75,6 +75,7 @@ class Attribute:
         if len(declared) != 1:
             found = " and ".join(declared) if declared else "none of them"
             raise SchemaError(where, f"declares {found}", f"declare exactly one of {', '.join(KINDS)}")
+        check_column(where, self.column)
         self._check_dates(where)
         for kind, value in declared.items():
             if kind != "dates":
@@ -256,8 +257,6 @@ class Attribute:
         for key in ("ordered",):
             if key in raw and not isinstance(raw[key], bool):
                 raise SchemaError(f"{where}, {key}", "must be true or false", f"write `{key}: true`")
-        if "column" in raw and (not isinstance(raw["column"], str) or not raw["column"]):
-            raise SchemaError(f"{where}, column", "must be a column name", "write the name of the data's column")
         if "mapping" in raw:
             raw = _mapped(where, raw, read)
         if "levels" in raw and not isinstance(raw["levels"], list | tuple):

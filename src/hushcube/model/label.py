@@ -10,13 +10,14 @@ from typing import Any, Final
 from hushcube.errors import SchemaError
 
 MAX_LABEL: Final = 10_000
+MAX_NAME: Final = 200
 _WORKLOAD_WORD: Final = re.compile(r"cube|queries|(prefix|ranges)\(.*\)|(<=|\d+\.\.)?\d+-way|(star|anchored):.*")
 _RESERVED: Final = frozenset("*,:=@\"'\\\x7f") | {chr(code) for code in range(32)}
 
 
 def check_name(name: Any, kind: str) -> None:
     """Refuse what cannot name an attribute or a measure in workload words."""
-    if not is_label(name) or name != name.strip() or len(name) > 200:
+    if not is_label(name) or name != name.strip() or len(name) > MAX_NAME:
         raise SchemaError(f"{kind} name", f"{short(name)} is not a name", "use a non-empty text without outer blanks")
     bad = sorted(set(name) & _RESERVED)
     if bad:
@@ -27,6 +28,12 @@ def check_name(name: Any, kind: str) -> None:
         )
     if _WORKLOAD_WORD.fullmatch(name):
         raise SchemaError(f"{kind} {name!r}", "its name is a workload word", "rename it, and give `column:`")
+
+
+def check_column(where: str, column: Any) -> None:
+    """Refuse what cannot name a column of the data."""
+    if column is not None and not is_label(column):
+        raise SchemaError(f"{where}, column", "must be a column name", "write the name of the data's column")
 
 
 def label_of(field: str, raw: Any) -> str:

@@ -20,7 +20,7 @@ from itertools import accumulate, pairwise
 from typing import Any, Final
 
 from hushcube.errors import SchemaError
-from hushcube.model.label import label_of, short
+from hushcube.model.label import is_label, label_of, short
 
 LEVEL_NAME: Final = re.compile(r"\w([\w -]{0,198}\w)?")
 LARGEST_MAPPING: Final = 1_000_000
@@ -109,6 +109,8 @@ def _from_groups(where: str, name: Any, raw: Any, below: Level) -> Level:
     if absent is not None:
         raise SchemaError(f"{where}, groups", f"{short(absent)} of {below.name!r} is in no group", "put it into one")
     labels = tuple(label_of(f"{where}, groups", label) for label in raw)
+    if not all(map(is_label, labels)):
+        raise SchemaError(f"{where}, groups", "a group's name is not a label", "use non-empty texts or numbers")
     if len(set(labels)) != len(labels):
         raise SchemaError(f"{where}, groups", "two groups have one name", "name them differently")
     return Level(_name(where, name), labels, tuple(group_of[place] for place in below.places))

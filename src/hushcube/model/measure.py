@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from hushcube.errors import PrivacyError, SchemaError
-from hushcube.model.label import check_name, short
+from hushcube.model.label import check_column, check_name, short
 from hushcube.model.privacy import exact_number
 
 LARGEST: Final = 2**31
@@ -78,8 +78,7 @@ class Measure:
             raise SchemaError(f"{where}, resolution", "must be above zero", "give a step such as 1 or 0.01")
         if self.missing is not None and not low <= self.missing <= high:
             raise SchemaError(f"{where}, missing", "lies outside the bounds", "give a number between them, or none")
-        if self.column is not None and (not isinstance(self.column, str) or not self.column):
-            raise SchemaError(f"{where}, column", "must be a column name", "write the name of the data's column")
+        check_column(where, self.column)
         if self.largest > LARGEST:
             raise SchemaError(f"{where}, resolution", "is too fine for these bounds", "give a larger step")
         if self.largest == 0:

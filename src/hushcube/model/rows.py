@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from hushcube.errors import BadInput
 from hushcube.model.frozen import frozen
+from hushcube.model.label import is_label
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -56,7 +57,10 @@ class SparseRows:
             width, starts, columns, values = csr.shape[1], csr.indptr, csr.indices, csr.data
         else:
             try:
-                dense = np.asarray(matrix, dtype=np.float64)
+                dense = np.asarray(matrix)
+                if dense.dtype.kind not in "biuf":  # a text of digits is no number
+                    raise ValueError
+                dense = dense.astype(np.float64)
             except (TypeError, ValueError):
                 raise BadInput("matrix", "its rows are not equally long lists of numbers", "mend them") from None
             if dense.ndim != 2 or not dense.size:
@@ -97,7 +101,7 @@ class SparseRows:
     @property
     def _has_fitting_names(self) -> bool:
         names = self.names or ()
-        return len(set(names)) == len(names) == len(self) and all(isinstance(name, str) and name for name in names)
+        return len(set(names)) == len(names) == len(self) and all(map(is_label, names))
 
     @cached_property
     def _row_of(self) -> Ints:
@@ -133,7 +137,12 @@ class SparseRows:
     def from_dict(cls, raw: Any) -> SparseRows:
         """Read the JSON form."""
         names = raw.get("names")
-        integers = (tuple(map(int, raw[key])) for key in ("starts", "columns"))
-        starts, columns = integers
+        for key, kinds in (("starts", (int,)), ("columns", (int,)), ("values", (int, float))):
+            if not isinstance(raw[key], list) or not all(type(each) in kinds for each in raw[key]):
+                raise BadInput("matrix", f"`{key}` is not a list of numbers", "give numbers without quotes")
+        if type(raw["width"]) is not int or not isinstance(names, list | None):
+            raise BadInput("matrix", "`width` or `names` is not what it should be", "give a whole number and a list")
         values = tuple(map(float, raw["values"]))
-        return cls(int(raw["width"]), starts, columns, values, None if names is None else tuple(map(str, names)))
+        return cls(
+            raw["width"], tuple(raw["starts"]), tuple(raw["columns"]), values, None if names is None else tuple(names)
+        )

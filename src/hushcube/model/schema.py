@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import yaml
@@ -15,12 +15,15 @@ from numpy.typing import NDArray
 from hushcube.errors import PrivacyError, SchemaError, WorkloadError
 from hushcube.model.at_level import MARK, at_level, base_of, coarsening
 from hushcube.model.attribute import Attribute, ReadFile
+from hushcube.model.label import MAX_NAME, is_label
 from hushcube.model.marginal import Marginal
 from hushcube.model.measure import Measure
 from hushcube.model.unit import KEYS, MAX_ROWS, Unit
 from hushcube.model.yaml_files import read_yaml
 from hushcube.text import visible
 
+COUNT: Final = "count"
+"""What the number of people is called beside the measures."""
 MAX_ATTRIBUTES = 2_000
 MAX_LABELS = 5_000_000
 
@@ -55,8 +58,8 @@ class Schema:
             raise SchemaError("attributes", "there are none", "declare at least one attribute")
         if len(self.attributes) > MAX_ATTRIBUTES:
             raise SchemaError("attributes", f"there are more than {MAX_ATTRIBUTES:,}", "declare fewer attributes")
-        if not isinstance(self.name, str) or not self.name:
-            raise SchemaError("name", "must be a text", "write `name: people`")
+        if not is_label(self.name) or len(self.name) > MAX_NAME:
+            raise SchemaError("name", f"must be a text of at most {MAX_NAME} characters", "write `name: people`")
         if sum(attribute.size for attribute in self.attributes) > MAX_LABELS:
             raise SchemaError(
                 "attributes", f"together they have more than {MAX_LABELS:,} values", "declare coarser values or bins"
@@ -67,6 +70,9 @@ class Schema:
                 if one.name in seen:
                     raise SchemaError(f"{kind} {one.name!r}", "is declared twice", f"declare each {kind} once")
                 seen.add(one.name)
+        if any(measure.name == COUNT for measure in self.measures):
+            fix = "rename it, and give `column:`"
+            raise SchemaError(f"measure {COUNT!r}", "its name is that of the number of people", fix)
 
     @property
     def declared(self) -> Schema:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -94,3 +94,18 @@ def positions(
             raise QueryError(f"where, {name}", "names no label, or one twice", "name each label once")
         chosen.append(found)
     return chosen
+
+
+def beside(taken: Iterable[str], *names: str) -> list[str]:
+    """Names of numbers beside attributes: an underscore steps aside for an attribute of the same name, in any case.
+
+    >>> beside(["sex", "Value"], "value", "std_error")
+    ['value_', 'std_error']
+    """
+    used = {name.casefold() for name in taken}
+    found = []
+    for name in names:
+        while name in used:
+            name += "_"
+        found.append(name)
+    return found

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
 
 from hushcube.errors import SchemaError
-from hushcube.model.label import short
+from hushcube.model.label import is_label, short
 
 Missing = Literal["error", "own"]
 MISSING: Final[tuple[Missing, ...]] = get_args(Missing)
@@ -30,7 +30,7 @@ class Unit:
     missing: Missing = "error"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.column, str) or not self.column:
+        if not is_label(self.column):
             raise SchemaError("unit", "must be a column name", "write for example `unit: patient_id`")
         most = self.max_rows
         if isinstance(most, bool) or not isinstance(most, int) or not 1 <= most <= MAX_ROWS:

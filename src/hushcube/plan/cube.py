@@ -24,17 +24,16 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
-from hushcube.errors import BadInput, BudgetExceeded, NotApplicable, PlanError, WorkloadError
+from hushcube.errors import BadInput, BudgetExceeded, NotApplicable, PlanError, SchemaError, WorkloadError
 from hushcube.model.json_files import read_json
 from hushcube.model.measure import Measure
 from hushcube.model.privacy import Privacy
-from hushcube.model.schema import Schema
+from hushcube.model.schema import COUNT, Schema
 from hushcube.model.workload import Workload
 from hushcube.plan.kinds import AdaptivePlan
 from hushcube.plan.loading import AGAIN, plan_of
 from hushcube.plan.plan import Plan, digest_of
 
-COUNT: Final = "count"
 _WORD: Final = re.compile(r"(?P<kind>sum|avg)\((?P<name>.+)\)")
 Kind = Literal["count", "sum", "avg"]
 
@@ -59,6 +58,12 @@ class Asked:
         schema.measure(name)
         return cls("sum" if match["kind"] == "sum" else "avg", name)
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What its numbers are called in a table: the estimate first, then what says how wrong it may be."""
+        errors = ("low_95", "high_95") if self.kind == "avg" else ("std_error",)
+        return str(self), *(f"{self} {error}" for error in errors)
+
     def __str__(self) -> str:
         return self.kind if self.kind == "count" else f"{self.kind}({self.measure})"
 
@@ -78,6 +83,7 @@ class CubePlan:
         self.schema.check_unit(self.privacy.rows_per_person)
         if {asked.measure for asked in self.asked if asked.measure} != self.sums.keys() or not self.sums:
             raise PlanError("plan, parts", "are not the count and the measures asked for", "plan again")
+        self._check_columns()
         self.check_cost()
         for name, plan in self.parts.items():
             if isinstance(plan, AdaptivePlan) or plan.is_outcome:
@@ -89,6 +95,14 @@ class CubePlan:
             expected = part_privacy(self.privacy, share / whole, None if name == COUNT else self.schema.measure(name))
             if plan.privacy != expected:
                 raise PlanError(f"plan, {name}", "protects people with another number of rows", "plan again")
+
+    def _check_columns(self) -> None:
+        """Refuse attributes that are called like a column of numbers: tables could not hold both."""
+        numbers = {column.casefold() for asked in (Asked(COUNT), *self.asked) for column in asked.columns}
+        taken = next((name for name in self.schema.names if name.casefold() in numbers), None)
+        if taken is not None:
+            problem = "a table of the cube has a column of numbers of that name"
+            raise SchemaError(f"attribute {taken!r}", problem, "rename it, and give `column:`")
 
     def check_cost(self) -> None:
         """Refuse parts that together cost more than the whole allows; each is held against its own share."""

@@ -208,9 +208,10 @@ class Plan(ABC):
             raise PlanError("plan, proof", f"{self.proof!r} does not fit the guarantee", "plan again")
         allowed = calibrate.row_budget(self.privacy, self.proof)
         if self.proof == "exact":
-            drawn = calibrate.discrete_delta(float(self.privacy.epsilon or 0), 0.5 / float(budgets[0]))
-            if drawn > float(self.privacy.delta or 0):
-                raise BudgetExceeded(drawn, float(self.privacy.delta or 0), "delta")
+            epsilon, delta = self.privacy.epsilon or Fraction(0), self.privacy.delta or Fraction(0)
+            drawn = calibrate.discrete_delta(calibrate.below(epsilon), 0.5 / float(budgets[0]))
+            if drawn > delta:
+                raise BudgetExceeded(drawn, delta, "delta")
         if self.proof == "smoothing":
             continuous = 0.5 / budgets - self.smoothing
             if (continuous[np.isfinite(budgets)] <= 0).any():

@@ -15,9 +15,9 @@ from hushcube.errors import DataError, PlanError
 from hushcube.model.measure import Measure
 from hushcube.model.measurement import Measurement
 from hushcube.model.queries import LARGEST_ENTRY
-from hushcube.model.schema import Schema
+from hushcube.model.schema import COUNT, Schema
 from hushcube.plan import memory
-from hushcube.plan.cube import COUNT, CubePlan
+from hushcube.plan.cube import CubePlan
 from hushcube.plan.kinds import AdaptivePlan
 from hushcube.plan.plan import Plan
 from hushcube.private.adaptive.run import run

@@ -12,7 +12,7 @@ Everything is written to a temporary folder beside the target and renamed at the
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,8 +23,9 @@ import pyarrow.parquet as pq
 from hushcube.durable import check_output, new_folder
 from hushcube.errors import BadInput
 from hushcube.model.marginal import Marginal
+from hushcube.model.schema import COUNT
 from hushcube.model.table import NoisyTable
-from hushcube.plan.cube import COUNT, CubePlan
+from hushcube.plan.cube import Asked, CubePlan
 from hushcube.release.bundle import fill, open_bundle
 from hushcube.release.cube import AverageTable, CubeRelease
 from hushcube.release.manifest import FORMAT, MANIFEST, check_files, checksums, read_manifest, seal
@@ -90,18 +91,20 @@ def cube_table(release: CubeRelease, marginal: Marginal) -> pa.Table:
         name: pa.array(np.array(labels, dtype=object)[at], pa.string())
         for name, labels, at in zip(names, count.labels, grid, strict=True)
     }
-    columns |= _numbers(COUNT, count)
+    columns |= _numbers(Asked(COUNT), count)
     for asked in release.plan.asked:
-        if asked.kind != "count":
-            columns |= _numbers(str(asked), release.table(names, str(asked)))
+        if asked.kind != COUNT:
+            columns |= _numbers(asked, release.table(names, str(asked)))
     return pa.table(columns)
 
 
-def _numbers(word: str, table: NoisyTable | AverageTable) -> dict[str, Any]:
+def _numbers(asked: Asked, table: NoisyTable | AverageTable) -> dict[str, Any]:
     if isinstance(table, NoisyTable):
-        return {word: table.values.reshape(-1), f"{word} std_error": table.std_errors.reshape(-1)}
-    ends = {word: table.values, f"{word} low_95": table.low, f"{word} high_95": table.high}
-    return {name: pa.array(values.reshape(-1), from_pandas=True) for name, values in ends.items()}
+        numbers: Sequence[Any] = [table.values.reshape(-1), table.std_errors.reshape(-1)]
+    else:
+        ends = (table.values, table.low, table.high)
+        numbers = [pa.array(values.reshape(-1), from_pandas=True) for values in ends]
+    return dict(zip(asked.columns, numbers, strict=True))
 
 
 def _write_table(release: CubeRelease, marginal: Marginal, work: Path, number: int) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from hushcube.lattice.family import Family
 from hushcube.model.form import Form
 from hushcube.model.marginal import Marginal
 from hushcube.model.schema import Schema
+from hushcube.model.table import beside
 from hushcube.plan import error
 from hushcube.plan.kinds import LatticePlan
 from hushcube.plan.kinds.lattice_errors import is_uneven
@@ -233,13 +234,8 @@ def _labels(schema: Schema, attribute: int, positions: NDArray[np.int32]) -> pa.
 
 
 def number_columns(values: NDArray[Any], std_errors: Floats, taken: dict[str, Any]) -> dict[str, Any]:
-    """The two number columns, the last ones; underscores step aside for attributes of the same name, in any case."""
-    used = {name.casefold() for name in taken}
-    names = []
-    for name in ("value", "std_error"):
-        while name in used:
-            name += "_"
-        names.append(name)
+    """The two number columns, the last ones."""
+    names = beside(taken, "value", "std_error")
     return dict(zip(names, (pa.array(np.ascontiguousarray(x).reshape(-1)) for x in (values, std_errors)), strict=True))
 
 
