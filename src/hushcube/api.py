@@ -202,7 +202,9 @@ def find_plan(
     options: Options = _DEFAULT,
     progress: Progress | None = None,
 ) -> Found:
-    """The smallest epsilon or rho that meets all targets, and the plan that does; no data, no cost.
+    """The smallest epsilon or rho found to meet all targets, and the plan that does; no data, no cost.
+
+    Plans are made for the workload as a whole; one made for the targets alone might need less (`Found.searched`).
 
     >>> from hushcube import Attribute, Schema
     >>> schema = Schema((Attribute(name="sex", values=("F", "M")), Attribute(name="age", range=(0, 9))))

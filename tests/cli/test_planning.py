@@ -63,7 +63,7 @@ def test_the_budget_found_can_be_typed_again(document, law, kind):
 
 def test_the_smallest_budget_is_printed_and_its_plan_saved(done, document, desk):
     out, err = done("plan", *ASKED, *FIND, *TARGET, "--out", "new.json")
-    budget = re.search(r"the smallest epsilon that meets the targets is (\S+)", out)[1]
+    budget = re.search(r"the smallest epsilon found that meets the targets is (\S+)", out)[1]
     assert re.search(r"age\*sex +│ stderr │ +20 │ +(20|19\.\d+) ", out)
     assert "saved the plan" in err
     saved = json.loads((desk / "new.json").read_text())

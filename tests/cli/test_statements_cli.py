@@ -162,3 +162,44 @@ def test_a_matrix_is_made_of_numbers(done, desk, text):
     (desk / "q.json").write_text(text)
     _, err = done("plan", "--schema", "people.yaml", "--queries", "sex:q.json", *BUDGET, code=2)
     assert err.startswith("hushcube: --queries: ")
+
+
+# ------------------------------------------------------------------------------------------ what errors do not cover
+
+
+BOUNDED = "standard errors and margins do not cover the rows that were left out"
+
+
+@pytest.mark.parametrize("measure", [[], ["--measure", "avg(age)"]])
+def test_bounded_contributions_are_named_wherever_errors_are_shown(done, document, desk, measure):
+    (desk / "unit.yaml").write_text(
+        "unit: region\nmax_rows: 2\nattributes: [{name: sex, values: [Female, Male]}]\n"
+        "measures: [{name: age, bounds: [0, 9]}]\n"
+    )
+    asked = ["--schema", "unit.yaml", "--workload", "sex", *BUDGET, *measure]
+    out, _ = done("plan", *asked)
+    assert out.count(BOUNDED) == 1 and "at most 2 rows of each 'region'" in out
+    assert BOUNDED in document("plan", *asked)["caveat"]
+    done("release", *asked, "--data", "people.csv", "--out", "new")
+    for what in (["new"], ["new", "sex"], *([] if measure else [["new", "sex", "--sum"]])):
+        out, _ = done("show", *what)
+        assert out.count(BOUNDED) == 1
+        assert BOUNDED in document("show", *what)["caveat"]
+    assert BOUNDED in (desk / "new" / "PRIVACY.md").read_text()
+
+
+def test_nothing_is_said_of_bounds_where_there_are_none(done, document, desk):
+    for command in (["show", "published"], ["show", "published", "sex"]):
+        assert "bounded" not in done(*command)[0] and "caveat" not in document(*command)
+    assert "bounded" not in (desk / "published" / "PRIVACY.md").read_text()
+
+
+def test_what_was_searched_for_the_smallest_budget_is_said(done, document):
+    asked = ["plan", "--schema", "people.yaml", "--workload", "sex,age", "--target", "sex: stderr<=5"]
+    asked += ["--epsilon", "find", "--neighbours", "add-remove"]
+    out, err = done(*asked)
+    assert "the smallest epsilon found that meets the targets is" in out
+    assert "searched: budgets of four digits" in err and "identity" in err and "might need less" in err
+    assert document(*asked)["searched"] in err
+    named = document(*asked, "--strategy", "workload", "--objective", "max")["searched"]
+    assert "the plans that workload would make" in named and "largest variance" in named

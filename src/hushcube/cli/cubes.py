@@ -29,7 +29,8 @@ def show_plan(cube: CubePlan, *, as_json: bool) -> None:
         parts.append({"part": name, "privacy": plan.privacy.to_dict(), "strategy": plan.strategy, "rmse": deviation})
     if as_json:
         asked = [str(asked) for asked in cube.asked]
-        print_json({"cube": asked, "privacy": cube.privacy.to_dict(), "parts": parts})
+        caveat = {} if cube.schema.caveat is None else {"caveat": cube.schema.caveat}
+        print_json({"cube": asked, "privacy": cube.privacy.to_dict(), "parts": parts, **caveat})
         return
     title = f"{visible(cube.schema.name)}: {len(cube.workload):,} tables, {cube.privacy}"
     grid = Table(title=title, title_justify="left")
@@ -40,6 +41,8 @@ def show_plan(cube: CubePlan, *, as_json: bool) -> None:
         grid.add_row(visible(part["part"]), plan.privacy.amounts, part["strategy"], f"± {number(part['rmse'])}")
     console().print(grid)
     note("an average's error is about that of its sum over the count; `release` gives an interval for each")
+    if cube.schema.caveat is not None:
+        click.echo(visible(cube.schema.caveat))
 
 
 def report(cube: CubeRelease, out: str, *, as_json: bool) -> None:
@@ -79,6 +82,7 @@ def _show_contents(cube: CubeRelease, *, as_json: bool) -> None:
         as_json=as_json,
         document=lambda: {"cube": words, "privacy": cube.plan.privacy.to_dict(), "tables": tables},
         text=text,
+        caveat=cube.schema.caveat,
     )
 
 
@@ -113,6 +117,7 @@ def _show_cells(
         as_json=as_json,
         document=lambda: {"attributes": list(count.attributes), "cells": cells},
         text=text,
+        caveat=cube.schema.caveat,
     )
 
 

@@ -108,7 +108,7 @@ def _json(content: bytes) -> Read:
     try:
         raw = read_json(content.decode("utf-8"), "matrix", BadInput, "write the file again")
     except BadInput as problem:
-        raise _Malformed(problem.problem, problem.fix) from None
+        raise _Malformed(f"it is damaged: {problem.problem}", problem.fix) from None
     if isinstance(raw, list):
         raw = {"rows": raw}
     if not isinstance(raw, dict) or ("rows" in raw) == ("starts" in raw):

@@ -20,12 +20,18 @@ def print_json(document: Any) -> None:
 
 
 def print_about(
-    private: bool | None, *, as_json: bool, document: Callable[[], dict[str, Any]], text: Callable[[], None]
+    private: bool | None,
+    *,
+    as_json: bool,
+    document: Callable[[], dict[str, Any]],
+    text: Callable[[], None],
+    caveat: str | None = None,
 ) -> None:
     """Print what a verb has to say about one release, as a document or as text, under the release's stamp.
 
     The stamp of a seeded release is part of the output itself, so that it stays with a redirected one; where that does
     not go to a terminal, it is repeated on standard error. `private` is None for a release that does not say.
+    A `caveat`, what the errors of its tables do not cover, is part of the output too.
     """
     from hushcube.release.stamp import NOT_PRIVATE, stamp
 
@@ -35,9 +41,11 @@ def print_about(
         if not as_json:
             click.echo(NOT_PRIVATE)
     if as_json:
-        print_json({**document(), **stamp(private=private)})
+        print_json({**document(), **({} if caveat is None else {"caveat": caveat}), **stamp(private=private)})
     else:
         text()
+        if caveat is not None:
+            click.echo(visible(caveat))
 
 
 def _is_terminal(stream: TextIO | None) -> bool:

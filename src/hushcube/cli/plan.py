@@ -134,6 +134,7 @@ def document(comparison: Comparison) -> dict[str, Any]:
             "marginals": len(chosen.workload),
             "cells": chosen.workload.cells,
         },
+        **({} if chosen.schema.caveat is None else {"caveat": chosen.schema.caveat}),
         "plans": [_summary(candidate) for candidate in comparison.candidates],
         "skipped": [{"strategy": name, "reason": reason} for name, reason in comparison.skipped.items()],
         "lower_bound": comparison.least,
@@ -261,6 +262,8 @@ def show_marginals(plan: Plan) -> None:
         console().print(visible(f"{name.replace('_', ' ')}: {in_words(value)}"), highlight=False)
     if plan.note is not None:
         note(plan.note)
+    if plan.schema.caveat is not None:
+        click.echo(visible(plan.schema.caveat))
 
 
 def in_words(value: Any) -> str:

@@ -90,6 +90,7 @@ def command(
             "cells": list(_cells(table, intervals=shown == UNBIASED)),
         },
         text=lambda: show_table(table, release.schema.name, rows, face=shown),
+        caveat=release.schema.caveat,
     )
 
 
@@ -169,6 +170,7 @@ def _show_sum(release: Release, marginal: str, conditions: dict[str, list[str]],
             f"{number(estimate.value)} ± {number(estimate.margin)}  "
             f"(95%: {number(estimate.low)} to {number(estimate.high)})"
         ),
+        caveat=release.schema.caveat,
     )
 
 
@@ -219,4 +221,5 @@ def _show_contents(release: Release, rows: int, face: str | None, *, as_json: bo
             "tables": listed,
         },
         text=text,
+        caveat=release.schema.caveat,
     )

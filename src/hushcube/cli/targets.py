@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from hushcube.cli.options import Progress, asked
-from hushcube.cli.output import console, number
+from hushcube.cli.output import console, note, number
 from hushcube.errors import BadInput
 from hushcube.text import visible
 
@@ -31,7 +31,7 @@ def check_find(options: dict[str, Any], targets: Sequence[str]) -> bool:
 
 
 def find_plan(options: dict[str, Any], targets: Sequence[str], progress: Progress) -> Found:
-    """The smallest budget that meets the targets, and its plan."""
+    """The smallest budget found that meets the targets, and its plan."""
     from hushcube import api
 
     guarantee: Any = "rho" if options["rho"] == FIND else "epsilon"
@@ -46,6 +46,7 @@ def found_document(found: Found) -> dict[str, Any]:
 
     return {
         "found": {amount(found.plan.privacy): found.budget},
+        "searched": found.searched,
         "targets": [
             {
                 "target": str(goal.target),
@@ -73,5 +74,6 @@ def show_found(found: Found) -> None:
     for goal, reached in zip(found.goals, found.reached, strict=True):
         target = goal.target
         grid.add_row(visible(target.words), target.measure, number(target.bound), number(reached))
-    console().print(f"the smallest {amount(found.plan.privacy)} that meets the targets is {found.budget}")
+    console().print(f"the smallest {amount(found.plan.privacy)} found that meets the targets is {found.budget}")
     console().print(grid)
+    note(found.searched)

@@ -58,8 +58,8 @@ class SparseRows:
         else:
             try:
                 dense = np.asarray(matrix)
-                if dense.dtype.kind not in "biuf":  # a text of digits is no number
-                    raise ValueError
+                if dense.dtype.kind in "USO" and any(isinstance(each, str | bytes) for each in dense.flat):
+                    raise ValueError  # a text of digits is no number
                 dense = dense.astype(np.float64)
             except (TypeError, ValueError):
                 raise BadInput("matrix", "its rows are not equally long lists of numbers", "mend them") from None
@@ -135,13 +135,13 @@ class SparseRows:
 
     @classmethod
     def from_dict(cls, raw: Any) -> SparseRows:
-        """Read the JSON form."""
+        """Read the JSON form; TypeError where a field has another type."""
         names = raw.get("names")
         for key, kinds in (("starts", (int,)), ("columns", (int,)), ("values", (int, float))):
             if not isinstance(raw[key], list) or not all(type(each) in kinds for each in raw[key]):
-                raise BadInput("matrix", f"`{key}` is not a list of numbers", "give numbers without quotes")
+                raise TypeError(f"{key} is not a list of numbers")
         if type(raw["width"]) is not int or not isinstance(names, list | None):
-            raise BadInput("matrix", "`width` or `names` is not what it should be", "give a whole number and a list")
+            raise TypeError("width or names is not what it should be")
         values = tuple(map(float, raw["values"]))
         return cls(
             raw["width"], tuple(raw["starts"]), tuple(raw["columns"]), values, None if names is None else tuple(names)

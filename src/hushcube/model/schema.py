@@ -75,6 +75,11 @@ class Schema:
             raise SchemaError(f"measure {COUNT!r}", "its name is that of the number of people", fix)
 
     @property
+    def caveat(self) -> str | None:
+        """What the errors of tables do not cover, if there is a unit whose rows are bounded."""
+        return None if self.unit is None else self.unit.caveat
+
+    @property
     def declared(self) -> Schema:
         """The schema as its file declares it."""
         return self if self.whole is None else self.whole

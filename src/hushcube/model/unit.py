@@ -39,6 +39,15 @@ class Unit:
         if self.missing not in MISSING:
             raise SchemaError("unit_missing", f"{short(self.missing)} is unknown", "write `error` or `own`")
 
+    @property
+    def caveat(self) -> str:
+        """What a reader of any number must know: it is not about all rows."""
+        rows = "row" if self.max_rows == 1 else "rows"
+        return (
+            f"tables are of bounded contributions, at most {self.max_rows:,} {rows} of each {self.column!r}: "
+            "standard errors and margins do not cover the rows that were left out"
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """The keys of the schema's YAML form."""
         told = {} if self.missing == "error" else {"unit_missing": self.missing}

@@ -40,11 +40,22 @@ _GUESSES: Final = 8
 
 @dataclass(frozen=True)
 class Found:
-    """The smallest budget, the plans compared under it, and the goals that the chosen one meets."""
+    """The smallest budget found, the plans compared under it, the goals that the chosen one meets, and the search."""
 
     comparison: Comparison
     budget: str
     goals: tuple[Goal, ...]
+    strategies: tuple[str, ...]
+    """Those whose plans were looked at."""
+
+    @property
+    def searched(self) -> str:
+        """Among what the budget is the smallest: plans are made for the workload as a whole, not for the targets."""
+        aim = "largest variance" if self.plan.request.options.objective == "max" else "total variance"
+        return (
+            f"searched: budgets of four digits, for the plans that {', '.join(self.strategies)} would make under each, "
+            f"with the least {aim} of the workload; a plan made for the targets alone might need less"
+        )
 
     @property
     def plan(self) -> Plan:
@@ -66,7 +77,7 @@ def find_budget(
     recovery: Recovery | None = None,
     progress: Callable[[str, float], None] | None = None,
 ) -> Found:
-    """The smallest budget under which some plan meets all targets, and that plan.
+    """The smallest budget of four digits under which the plan of some strategy meets all targets, and that plan.
 
     The request's own budget only says which kind is wanted: epsilon, epsilon beside its delta, or rho.
     """
@@ -90,7 +101,7 @@ def find_budget(
     names = {name for name, _, _ in tried}
     plans = [candidate.plan for candidate in comparison.candidates if candidate.plan.strategy in names]
     chosen = min((plan for plan in plans if all(goal.ratio(plan) <= 1 for goal in goals)), key=objective_value)
-    return Found(replace(comparison, chosen=chosen), number(best), tuple(goals))
+    return Found(replace(comparison, chosen=chosen), number(best), tuple(goals), tuple(dict.fromkeys(sorted(names))))
 
 
 def step(budget: float) -> int:

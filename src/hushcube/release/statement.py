@@ -159,7 +159,9 @@ def _unit(privacy: Privacy, unit: Unit | None) -> str:
         own = " Each row without a value there is a person of its own." if unit.missing == "own" else ""
         return (
             f"A person is everything with one value of {code(unit.column)}. Of each person at most {unit.max_rows} "
-            f"row(s) were counted, chosen at random, and the noise covers all of them.{own}"
+            f"row(s) were counted, chosen at random, and the noise covers all of them.{own} "
+            "The tables are of these bounded contributions: standard errors and margins do not cover the rows that "
+            "were left out."
         )
     if privacy.rows_per_person == 1:
         return "One row is taken as one person. If a person has several rows, the guarantee for that person is weaker."
