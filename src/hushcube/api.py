@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, get_args
 
@@ -25,7 +25,7 @@ from hushcube.model.form import QueryTable
 from hushcube.model.privacy import Number, Privacy, exact_number
 from hushcube.model.queries import query_table
 from hushcube.model.schema import COUNT, Schema
-from hushcube.model.workload import Workload
+from hushcube.model.workload import Workload, public_part
 from hushcube.plan.cube import CubePlan, make_cube, plain
 from hushcube.plan.inverse import Found, find_budget
 from hushcube.plan.options import Options
@@ -80,7 +80,7 @@ def compare(
     """
     rows = schema.rows_per_person(rows_per_person)
     privacy = Privacy.of(epsilon=epsilon, rho=rho, delta=delta, neighbours=neighbours, rows_per_person=rows)
-    request = Request(_workload(workload, schema, queries), privacy, options)
+    request = Request(_workload(workload, schema, queries, options), privacy, options)
     return compare_plans(
         request, strategy=strategy, budgets=budgets, recovery=recovery, progress=progress, settle=settle
     )
@@ -141,14 +141,15 @@ def plan_cube(
     """
     rows = schema.rows_per_person(rows_per_person)
     privacy = Privacy.of(epsilon=epsilon, rho=rho, delta=delta, neighbours=neighbours, rows_per_person=rows)
-    asked = Workload.parse(workload, plain(schema))
+    needed = public_part(schema, workload)
+    asked = Workload.parse(workload, plain(needed))
 
     def make(part: Privacy) -> Plan:
         request = Request(asked, part, options)
         return compare_plans(request, strategy=strategy, budgets=budgets, recovery=recovery).chosen
 
     given = None if shares is None else {name: exact_number("shares", share) for name, share in shares.items()}
-    return make_cube(privacy, schema, [measures] if isinstance(measures, str) else measures, given, make)
+    return make_cube(privacy, needed, [measures] if isinstance(measures, str) else measures, given, make)
 
 
 def release_cube(
@@ -216,7 +217,7 @@ def find_plan(
         raise BadInput("guarantee", f"{guarantee!r} is unknown", "choose epsilon or rho")
     rows = schema.rows_per_person(rows_per_person)
     privacy = Privacy.of(**{guarantee: 1}, delta=delta, neighbours=neighbours, rows_per_person=rows)
-    request = Request(_workload(workload, schema, queries), privacy, options)
+    request = Request(_workload(workload, schema, queries, options), privacy, options)
     return find_budget(request, targets, strategy=strategy, budgets=budgets, recovery=recovery, progress=progress)
 
 
@@ -240,7 +241,7 @@ def what_if(
     kind = {name: 1 for name, values in (("epsilon", epsilon), ("rho", rho)) if values is not None}
     rows = schema.rows_per_person(rows_per_person)
     privacy = Privacy.of(**kind, delta=delta, neighbours=neighbours, rows_per_person=rows)
-    request = Request(_workload(workload, schema, queries), privacy, options)
+    request = Request(_workload(workload, schema, queries, options), privacy, options)
     values = list(epsilon if epsilon is not None else rho or ())
     return compare_budgets(request, values, strategy=strategy, budgets=budgets, recovery=recovery, progress=progress)
 
@@ -389,6 +390,13 @@ def open_release(folder: str | Path, *, verify: bool = True) -> Release:
     return open_bundle(Path(folder), verify=verify)
 
 
-def _workload(words: str | Sequence[str], schema: Schema, queries: Queries | None) -> Workload:
-    table = queries if isinstance(queries, QueryTable) or queries is None else query_table(schema, *queries)
-    return Workload.parse(words, schema, table)
+def _workload(words: str | Sequence[str], schema: Schema, queries: Queries | None, options: Options) -> Workload:
+    """What is asked for, of a schema that holds nothing of mapping files that is not needed."""
+    matrix = () if options.matrix is None else [attribute.name for attribute in options.matrix.attributes]
+    needed = public_part(schema, words, matrix if queries is None else None)
+    if queries is None:
+        return Workload.parse(words, needed)
+    if isinstance(queries, QueryTable):
+        own = tuple(needed[attribute.name] for attribute in queries.attributes)
+        return Workload.parse(words, needed, replace(queries, attributes=own))
+    return Workload.parse(words, needed, query_table(needed, *queries))

@@ -3,16 +3,42 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 from hushcube.errors import BadInput, SchemaError
 from hushcube.model.schema import Schema
 
+LARGEST_MAPPING: Final = 2**26
+
 
 def read_schema(path: str | Path) -> Schema:
-    """The schema in a file; mapping files are found beside it."""
-    beside = Path(path).absolute().parent
-    text = read_text(path, SchemaError, "schema")
-    return Schema.from_yaml(text, lambda name: read_text(beside / name, SchemaError, "mapping"))
+    """The schema in a file; mapping files are found in its folder, and nowhere else: what they hold is published."""
+    folder = Path(path).absolute().parent
+    return Schema.from_yaml(read_text(path, SchemaError, "schema"), lambda name: _read_mapping(folder, name))
+
+
+def _read_mapping(folder: Path, name: str) -> str:
+    """A regular file inside the folder of a schema; a schema must not publish any file that it can name."""
+    fix = "put the file beside the schema, or into a folder below"
+    pure = Path(name)
+    if pure.is_absolute() or ".." in pure.parts:
+        raise SchemaError("mapping", f"{name!r} leads out of the folder of the schema", fix)
+    try:
+        root = folder.resolve(strict=True)
+        path = (root / pure).resolve(strict=True)
+        if not path.is_relative_to(root):
+            raise SchemaError("mapping", f"{name!r} is a link that leads out of the folder of the schema", fix)
+        if not path.is_file():
+            raise SchemaError("mapping", f"{name!r} is not a regular file", fix)
+        with path.open("rb") as file:
+            content = file.read(LARGEST_MAPPING + 1)
+        if len(content) > LARGEST_MAPPING:
+            raise SchemaError("mapping", f"{name!r} is larger than 64 MB", "map fewer values")
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        raise SchemaError("mapping", f"the file {name!r} is not UTF-8 text", "save it as UTF-8") from None
+    except (OSError, ValueError, RuntimeError):  # a loop of links is a RuntimeError
+        raise SchemaError("mapping", f"the file {name!r} cannot be read", fix) from None
 
 
 def read_text(path: str | Path, kind: type[BadInput], field: str) -> str:

@@ -10,6 +10,7 @@ from cli.desk import ASKED, BUDGET, SOURCES, listing
 from hushcube.cli import run
 
 PLAN_KEYS = {"schema", "privacy", "workload", "plans", "skipped", "lower_bound", "optimal", "chosen", "marginals"}
+PLAN_KEYS |= {"public_files"}
 CANDIDATE_KEYS = {
     "strategy",
     "budgets",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from hushcube.release.cube import CubeRelease
 
 
-def show_plan(cube: CubePlan, *, as_json: bool) -> None:
+def show_plan(cube: CubePlan, public: Sequence[str], *, as_json: bool) -> None:
     """Each part with its share and its error, before any data is touched."""
     from rich.table import Table
 
@@ -30,7 +31,9 @@ def show_plan(cube: CubePlan, *, as_json: bool) -> None:
     if as_json:
         asked = [str(asked) for asked in cube.asked]
         caveat = {} if cube.schema.caveat is None else {"caveat": cube.schema.caveat}
-        print_json({"cube": asked, "privacy": cube.privacy.to_dict(), "parts": parts, **caveat})
+        print_json(
+            {"cube": asked, "privacy": cube.privacy.to_dict(), "parts": parts, "public_files": list(public), **caveat}
+        )
         return
     title = f"{visible(cube.schema.name)}: {len(cube.workload):,} tables, {cube.privacy}"
     grid = Table(title=title, title_justify="left")
@@ -43,6 +46,7 @@ def show_plan(cube: CubePlan, *, as_json: bool) -> None:
     note("an average's error is about that of its sum over the count; `release` gives an interval for each")
     if cube.schema.caveat is not None:
         click.echo(visible(cube.schema.caveat))
+    click.echo(visible(f"a release publishes what these files hold: {', '.join(public)}"))
 
 
 def report(cube: CubeRelease, out: str, *, as_json: bool) -> None:

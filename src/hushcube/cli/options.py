@@ -168,6 +168,13 @@ def asked(options: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def public_files(options: dict[str, Any], schema: Schema) -> list[str]:
+    """The files whose contents a release of the plan publishes, with its schema and its plan."""
+    folder = Path(options["schema"]).parent
+    matrices = (options[name] for name in ("queries", "matrix") if options[name] is not None)
+    return [options["schema"], *(str(folder / name) for name in schema.label_files), *matrices]
+
+
 def read_options(options: dict[str, Any], schema: Schema) -> Options:
     """The planner's knobs; what is not given keeps its default."""
     from hushcube.plan.adaptive.rule import Rule

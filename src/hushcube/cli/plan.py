@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hushcube.cli.chart import new_picture, render
-from hushcube.cli.options import as_json, make_comparison, make_cube, measuring, new_file, planning, write_file
+from hushcube.cli.options import (
+    as_json,
+    make_comparison,
+    make_cube,
+    measuring,
+    new_file,
+    planning,
+    public_files,
+    write_file,
+)
 from hushcube.cli.output import console, note, number, print_json, progress_bar
 from hushcube.cli.targets import check_find, find_plan, found_document, show_found
 from hushcube.cli.what_if import other_budgets, read_budgets, scenario_list, show_scenarios
@@ -67,7 +76,7 @@ def command(
         from hushcube.cli.cubes import show_plan
 
         cube = make_cube(options, measures, shares)
-        show_plan(cube, as_json=as_json)
+        show_plan(cube, public_files(options, cube.schema), as_json=as_json)
         if target is not None:
             write_file(cube.to_json(), target)
             note(f"saved the plan to {target}")
@@ -78,6 +87,7 @@ def command(
         found = find_plan(options, targets, progress) if find else None
         comparison = found.comparison if found else make_comparison(options, progress, settle=not charts)
         scenarios = () if budgets is None else other_budgets(comparison, budgets, options, progress)
+    public = public_files(options, comparison.chosen.schema)
     drawn = [(render(comparison, picture), picture) for picture in pictures]
     if target is not None:
         save(comparison.chosen, target)
@@ -85,6 +95,7 @@ def command(
         write_file(picture, path, "--chart")
     if as_json:
         extra = {
+            "public_files": public,
             **(found_document(found) if found else {}),
             **({"what_if": scenario_list(scenarios)} if scenarios else {}),
         }
@@ -96,6 +107,7 @@ def command(
             show_found(found)
         if scenarios:
             show_scenarios(scenarios)
+        click.echo(visible(f"a release publishes what these files hold: {', '.join(public)}"))
     if target is not None:
         note(f"saved the plan {comparison.chosen.digest[:12]} to {target}")
     for path in pictures:

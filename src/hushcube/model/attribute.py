@@ -24,6 +24,7 @@ from hushcube.errors import SchemaError
 from hushcube.model.dates import STEPS, Step, calendar_levels, day_groups, read_dates
 from hushcube.model.domain import CHECKS
 from hushcube.model.label import check_column, check_name, is_label, label_of, number_text, short
+from hushcube.model.label_file import LabelFile
 from hushcube.model.level import Level, read_levels, read_mapping
 
 Kind = Literal["values", "range", "bins", "size", "dates"]
@@ -34,7 +35,10 @@ ERROR: Final = "error"
 
 ReadFile = Callable[[str], str]
 """Reads a mapping file that a schema names."""
-_KEYS: Final = frozenset({"name", "column", "ordered", "missing", "other", "by", "before", "levels", "mapping", *KINDS})
+_KEYS: Final = frozenset(
+    {"name", "column", "ordered", "missing", "other", "by", "before", "levels", "mapping", "values_from", "levels_from"}
+    | {*KINDS}
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +70,10 @@ class Attribute:
     """Only the text before this mark counts: `.` makes 250 of 250.83."""
     levels: Sequence[Level | Mapping[str, Any]] = ()
     """Groups of the values, and groups of those, from fine to coarse; as declared, or read already."""
+    values_from: LabelFile | None = None
+    """The mapping file that the values were read from."""
+    levels_from: LabelFile | None = None
+    """The mapping file that the levels were read from."""
 
     def __post_init__(self) -> None:
         self._check_name()
@@ -236,6 +244,9 @@ class Attribute:
             return fields if self.by == "day" else {**fields, "by": self.by}
         if self.levels:
             fields["levels"] = [level.to_dict(below) for below, level in pairwise((self.ground, *self.grouped))]
+        for key in ("values_from", "levels_from"):
+            if (file := getattr(self, key)) is not None:
+                fields[key] = file.to_dict()
         return fields
 
     @property
@@ -276,6 +287,8 @@ class Attribute:
             by=raw.get("by", "day"),
             before=None if "before" not in raw else label_of(f"{where}, before", raw["before"]),
             levels=tuple(raw.get("levels", ())),
+            values_from=LabelFile.from_dict(raw.get("values_from")),
+            levels_from=LabelFile.from_dict(raw.get("levels_from")),
         )
 
 
@@ -292,12 +305,16 @@ def _labels(where: str, raw: Any) -> tuple[str, ...]:
 def _mapped(where: str, raw: Mapping[str, Any], read: ReadFile | None) -> dict[str, Any]:
     """The declaration with what its mapping file says: levels, and values where none are declared."""
     at = f"{where}, mapping"
-    if "levels" in raw:
-        raise SchemaError(at, "stands beside levels", "declare the levels here or in the file")
+    for key in ("levels", "values_from", "levels_from"):
+        if key in raw:
+            raise SchemaError(at, f"stands beside {key}", "declare the levels here or in the file")
     if not isinstance(raw["mapping"], str) or not raw["mapping"]:
         raise SchemaError(at, "must be the name of a file", "write for example `mapping: codes.csv`")
     if read is None:
         raise SchemaError(at, "names a file, and none can be read here", "read the schema from its own file")
-    values, levels = read_mapping(at, read(raw["mapping"]))
-    own = {} if any(kind in raw for kind in KINDS) else {"values": list(values)}
-    return {**{key: value for key, value in raw.items() if key != "mapping"}, **own, "levels": levels}
+    text = read(raw["mapping"])
+    values, levels = read_mapping(at, text)
+    file = LabelFile.of(raw["mapping"], text).to_dict()
+    own = {} if any(kind in raw for kind in KINDS) else {"values": list(values), "values_from": file}
+    rest = {key: value for key, value in raw.items() if key != "mapping"}
+    return {**rest, **own, "levels": levels, "levels_from": file}

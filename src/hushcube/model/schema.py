@@ -80,6 +80,16 @@ class Schema:
         return None if self.unit is None else self.unit.caveat
 
     @property
+    def label_files(self) -> dict[str, tuple[str, ...]]:
+        """The files that labels were read from, each with the attributes whose labels they are; all of it is public."""
+        found: dict[str, dict[str, None]] = {}
+        for attribute in self.declared.attributes:
+            for file in (attribute.values_from, attribute.levels_from):
+                if file is not None:
+                    found.setdefault(file.name, {})[attribute.name] = None
+        return {name: tuple(attributes) for name, attributes in found.items()}
+
+    @property
     def declared(self) -> Schema:
         """The schema as its file declares it."""
         return self if self.whole is None else self.whole

@@ -18,8 +18,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, combinations, islice
 from typing import Final
@@ -72,7 +72,7 @@ class Workload:
         split = [word.strip() for text in texts for word in text.split(",")]
         if queries is not None and not any(word.partition("=")[0].strip() == "queries" for word in split):
             split.append("queries")
-        schema = schema.at_levels(_asked_levels(split, schema.declared))
+        schema = schema.at_levels(_asked_levels(split, schema.declared)[0])
         weights: dict[Marginal, float] = {}
         forms: dict[Form, float] = {}
         printed = []
@@ -167,8 +167,32 @@ def _form(word: str, schema: Schema, queries: QueryTable | None) -> Form | None:
     return RangeTable(marginal, attributes, tuple(kinds[a.name] for a in attributes))
 
 
-def _asked_levels(words: Sequence[str], schema: Schema) -> dict[str, set[str | None]]:
-    """The levels of attributes that words name; None stands for the declared values."""
+def public_part(schema: Schema, words: str | Sequence[str], others: Collection[str] | None = ()) -> Schema:
+    """The schema without what only mapping files say and no table needs: a release publishes its schema.
+
+    An attribute that nobody asks for is left out if its values come from a file, and levels from a file if none of
+    them is asked for. `others` names attributes that are needed besides; None stands for all of them.
+    """
+    declared = schema.declared
+    texts = [words] if isinstance(words, str) else list(words)
+    if not declared.label_files or not all(isinstance(text, str) for text in texts):
+        return schema
+    asked, families = _asked_levels([word.strip() for text in texts for word in text.split(",")], declared)
+    kept = []
+    for attribute in declared.attributes:
+        everything = families or others is None or attribute.name in others
+        levels = asked.get(attribute.name, set()) | ({None} if everything else set())
+        if attribute.values_from is not None and not levels:
+            continue
+        is_plain = attribute.levels_from is not None and levels <= {None}
+        kept.append(replace(attribute, levels=(), levels_from=None) if is_plain else attribute)
+    if not kept:
+        raise WorkloadError("workload", "asks for no attribute of the schema", "ask for a table of one of them")
+    return replace(declared, attributes=tuple(kept))
+
+
+def _asked_levels(words: Sequence[str], schema: Schema) -> tuple[dict[str, set[str | None]], bool]:
+    """The levels of attributes that words name, None for the declared values; and whether all attributes are meant."""
     asked: dict[str, set[str | None]] = {}
     families, declared = False, set(schema.names)
     for word in words:
@@ -182,7 +206,7 @@ def _asked_levels(words: Sequence[str], schema: Schema) -> dict[str, set[str | N
                 asked.setdefault(schema[name.strip()].name, set()).add(level.strip())
             elif name in declared:
                 asked.setdefault(name, set()).add(None)
-    return {name: levels | {None} for name, levels in asked.items()} if families else asked
+    return ({name: levels | {None} for name, levels in asked.items()} if families else asked), families
 
 
 def _expand(word: str, schema: Schema) -> Iterator[Marginal]:

@@ -21,6 +21,7 @@ from hushcube.model.schema import Schema
 from hushcube.private.boundary import guarded
 from hushcube.private.engines.coding import FLOATS, INTEGERS, NUMBERS, coder
 from hushcube.private.engines.duckdb import coded
+from hushcube.private.engines.mappings import refuse_data
 from hushcube.private.engines.measuring import fetched
 from hushcube.private.engines.refusals import missing_values, refused, without_unit
 from hushcube.private.engines.source import Opened, recognise
@@ -55,7 +56,9 @@ class Finding:
 def check_data(schema: Schema, source: object, *, query: str | None = None) -> list[Finding]:
     """Everything that would make counting this data fail: attributes in their order, then the unit and measures."""
     found: list[Finding] = []
-    with recognise(source, query=query).open() as data:
+    opened = recognise(source, query=query)
+    with opened.open() as data:
+        refuse_data(schema, data.names, opened.own_files())
         present = []
         for attribute in schema.attributes:
             try:

@@ -39,7 +39,8 @@ def privacy_statement(plan: Plan, *, private: bool, faces: Iterable[PublishedFac
         "",
         *_spending(plan),
         *([] if plan.note is None else [f"Note: {plan.note}.", ""]),
-        "The attributes and their values (`schema.yaml`) were declared as public; they are not protected.",
+        "The attributes and their values (`schema.yaml`) were declared as public; they are not protected."
+        f"{_files(plan)}",
         "",
         *(_FACES if faces is None else [line for face in faces for line in _face(face, plan, f"`faces/{face.name}`")]),
     ]
@@ -94,7 +95,8 @@ def cube_statement(plan: CubePlan, *, private: bool) -> str:
         "Averages and all else in this folder are computed from the noisy counts and sums and cost nothing more.",
         "",
         "The attributes, their values, and the bounds and resolutions of the measures (`schema.yaml`) were declared as "
-        "public; they are not protected. Values beyond the bounds were clipped before anything was summed.",
+        "public; they are not protected. Values beyond the bounds were clipped before anything was summed."
+        f"{_files(plan)}",
         "",
     ]
     return "\n".join(lines)
@@ -169,6 +171,15 @@ def _unit(privacy: Privacy, unit: Unit | None) -> str:
         f"A person is taken to have at most {privacy.rows_per_person} rows, and the noise covers all of them. "
         "If a person has more rows, the guarantee for that person is weaker."
     )
+
+
+def _files(plan: Plan | CubePlan) -> str:
+    """Which files were published beside the schema."""
+    told = "".join(
+        f" The labels of {', '.join(map(code, attributes))} were read from the file {code(name)}, which is public, too."
+        for name, attributes in plan.schema.label_files.items()
+    )
+    return told + (" So are the rows of the matrix of queries (`plan.json`)." if plan.workload.queries else "")
 
 
 def _proof(plan: Plan) -> str:

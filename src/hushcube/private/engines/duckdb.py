@@ -22,6 +22,7 @@ from hushcube.private.engines import ExactCounts, Progress
 from hushcube.private.engines.bounding import bounded
 from hushcube.private.engines.coding import Codes, coder
 from hushcube.private.engines.counter import Counter
+from hushcube.private.engines.mappings import refuse_data
 from hushcube.private.engines.measuring import Ints, check_sums, fetched, quantised
 from hushcube.private.engines.refusals import missing_values, refused
 from hushcube.private.engines.source import Opened, Source
@@ -52,6 +53,7 @@ class DuckDBEngine:
         columns = [a.source_column for a in attributes] + [m.source_column for m in measures]
         unit, dropped = schema.unit, 0
         with self.source.open([*columns, *([unit.column] if unit else [])]) as data:
+            refuse_data(schema, data.names, self.source.own_files())
             bad = data.bad
             if unit is not None:
                 data, dropped = bounded(data, unit, columns)

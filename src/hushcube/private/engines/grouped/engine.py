@@ -60,6 +60,7 @@ from hushcube.private.engines.grouped.warehouse import (
     Warehouse,
     Whole,
 )
+from hushcube.private.engines.mappings import refuse_data
 from hushcube.private.engines.measuring import Ints, check_sums
 from hushcube.private.engines.names import position
 from hushcube.private.engines.refusals import missing_values, refused, without_unit
@@ -126,6 +127,7 @@ class GroupedEngine:
 
 def _asked(data: Opened, schema: Schema, cover: Sequence[Marginal], measures: Sequence[Measure]) -> dict[int, _Remote]:
     """What is asked for each attribute used; every column must be there."""
+    refuse_data(schema, data.names)
     if schema.unit is not None:
         position(data.names, schema.unit.column, f"unit {schema.unit.column!r}")
     used = sorted({i for marginal in cover for i in marginal})
