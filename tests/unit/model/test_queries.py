@@ -13,8 +13,10 @@ from hushcube.api import compare, find_plan, plan, release, what_if
 from hushcube.errors import BadInput, WorkloadError
 from hushcube.model.queries import integer_problem, query_table
 from hushcube.model.rows import SparseRows
+from hushcube.plan.objective import objective_value
 from hushcube.plan.options import Options
 from hushcube.plan.plan import Plan
+from hushcube.plan.summary import table_errors
 
 SCHEMA = make_schema((2, 3, 4))
 Q = np.arange(48.0).reshape(2, 24) - 7
@@ -99,3 +101,14 @@ def test_a_release_holds_the_answers(tmp_path):
     counts = np.bincount(np.ravel_multi_index(codes.T, (2, 3, 4)), minlength=24)
     assert abs(table.values[0] - Q[1] @ counts) < 25 * table.std_errors[0]
     assert list(published) == ["a0", "queries"]
+
+
+@pytest.mark.parametrize("budget", [{"epsilon": "1e-6"}, {"epsilon": 10}, {"rho": "1e-9"}, {"rho": 10}], ids=str)
+def test_the_largest_and_smallest_weights_and_entries_have_finite_errors(budget):
+    schema = make_schema((2, 3))
+    queries = (None, [[1e15, 1e-15, 0, -1e15, 1, 1e-15], [1e-15, 0, 0, 0, 0, 0]])
+    words = ["1-way=1e-9", "2-way=1e9", "queries=1e9"]
+    for strategy in ("identity", "auto"):
+        found = compare(schema, words, queries=queries, neighbours="add-remove", strategy=strategy, **budget)
+        assert all(np.isfinite(told.std_error) for told in table_errors(found.chosen))
+        assert np.isfinite(objective_value(found.chosen))

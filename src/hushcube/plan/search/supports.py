@@ -24,6 +24,8 @@ from hushcube.plan.search.descent import minimise
 Floats = NDArray[np.float64]
 _ABSENT = -80.0
 """The log-budget of a padding table."""
+UNSEEN = 1e-120
+"""K of a space that no table sees: far below any other, and so that k / K² fits a float for all weights and queries."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,7 @@ class SupportProblem:
             e = np.exp(t - t.max(axis=1, keepdims=True))  # F does not depend on the scale
             q = e**2
             total = e.sum(axis=1)
-            K = np.maximum((q[:, None, :] @ M)[:, 0], 1e-140)  # its square must not vanish
+            K = np.maximum((q[:, None, :] @ M)[:, 0], UNSEEN)
             E = (k / K).sum(axis=1)
             pull = ((k / K**2)[:, None, :] @ Mt)[:, 0]
             value = np.log(2 * total**2 * E)
@@ -104,7 +106,7 @@ def optimise_own_tables(request: Request, *, steps: int) -> Support:
 
     def objective(t: Floats) -> tuple[Floats, Floats]:
         e = np.exp(t[0] - t.max())
-        K = np.maximum(marginals.sum_over_supersets(spaces, e**2 / marginals.cells), 1e-140)
+        K = np.maximum(marginals.sum_over_supersets(spaces, e**2 / marginals.cells), UNSEEN)
         E = (k / K).sum()
         pull = marginals.sum_over_subsets(spaces, k / K**2) / marginals.cells
         value = np.log(2 * e.sum() ** 2 * E)

@@ -32,6 +32,7 @@ from hushcube.plan.objective import objective_value
 from hushcube.plan.plan import Budgets, Recovery
 from hushcube.plan.request import Request
 from hushcube.plan.search.descent import minimise
+from hushcube.plan.search.supports import UNSEEN
 
 Floats = NDArray[np.float64]
 Levels = NDArray[np.int64]
@@ -182,7 +183,7 @@ def objective(design: Design, e: Floats, *, pure: bool) -> float:
 def _objective(t: Floats, M: Floats, k: Floats, p: int) -> tuple[Floats, Floats]:
     e = np.exp(t - t.max(axis=1, keepdims=True))
     q, total = e**p, e.sum(axis=1)
-    K = np.maximum(q @ M, 1e-140)
+    K = np.maximum(q @ M, UNSEEN)
     E = (k / K).sum(axis=1)
     pull = (k / K**2) @ M.T
     return p * np.log(total) + np.log(E), p * (e / total[:, None] - q * pull / E[:, None])
