@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 
 from face_promises import check_promise
@@ -17,6 +18,9 @@ from helpers import (
     random_codes,
 )
 from hushcube.model.facts import Facts
+from hushcube.model.form import QueryTable
+from hushcube.model.rows import SparseRows
+from hushcube.plan import error
 from hushcube.plan.plan import RECOVERIES
 from hushcube.private.measure import measure
 from hushcube.private.noise import SeededEntropy
@@ -179,3 +183,22 @@ def test_the_certificate_is_small_where_the_domain_is():
     for method in ("local", "full-table"):
         report = make_face(plan, found, FaceValue("nonnegative", method=method), Clock()).report
         assert 0 <= report["certificate"]["share_of_noise"] <= math.sqrt(1e-3) * 1.01
+
+
+@pytest.mark.parametrize("law", [{"epsilon": 1}, {"rho": "1/2"}], ids=str)
+@pytest.mark.parametrize("strategy", ["identity", "residual", "workload"])
+def test_faces_stay_near_queries_that_leave_cells_unused(strategy, law):
+    """Cells that no query needs have next to no budget, and their noise must not move the answers."""
+    schema = ordered_schema((4, 2))
+    matrix = np.array([[0.0, 0, 1, 1, 1, 1, 1, 1], [1, 0, 1, 0, 1, 0, 1, 0]])
+    queries = QueryTable((0, 1), schema.attributes, SparseRows.of(matrix))
+    request = ranged_request(schema, [], queries=queries, **law)
+    plan = make_plan(request, strategy)
+    (form,) = plan.workload.forms
+    deviations = np.sqrt(error.form_variances(plan, form, exact=True))
+    for seed in range(3):
+        _, found = measured(plan, people=2000, seed=seed)
+        unbiased = Release.of(plan, found).source.form(form)
+        for value in (FaceValue("nonnegative", method="local"), FaceValue("nonnegative"), FaceValue()):
+            published = PublishedFace.of(make_face(plan, found, value, Clock())).source.form(form)
+            assert (np.abs(published - unbiased) <= 3 * deviations + 2).all()

@@ -2,7 +2,8 @@
 
 The distance of consistent tables y from the unbiased ones z is
 
-    2 f(y)  =  sum_A  a_A ||y_A - z_A||²,         a_A the weight of table A in the workload (1 where none is given),
+    2 f(y)  =  sum_A  a_A ||y_A - z_A||²,         a_A the weight of table A in the workload (1 for carriers of ranges,
+                                                  for queries what they ask of each residual space),
 
 and diagonal over the residual spaces: 2 f = sum_C K_C cells(C) ||coefficients_C(y - z)||² / row norms + what the
 unbiased tables disagree among themselves.                                                    [lattice/variances.py]
@@ -23,9 +24,10 @@ from numpy.typing import NDArray
 
 from hushcube.lattice.basis import MARGINAL
 from hushcube.lattice.family import Family
-from hushcube.lattice.variances import kernel
+from hushcube.lattice.variances import dimensions, kernel
 from hushcube.model.marginal import Marginal
 from hushcube.plan.plan import Plan
+from hushcube.plan.request import Request
 from hushcube.recover.coefficients import Coefficients
 from hushcube.recover.kinds import Answers
 from hushcube.recover.least_squares import combine
@@ -47,16 +49,20 @@ class Target:
     def of(cls, plan: Plan, answers: Answers, known: Sequence[Marginal] = ()) -> Target:
         """The published tables of a plan and the carriers of its forms; tables that only facts name weigh nothing."""
         request = plan.request
-        tables = request.marginals
-        if missing := [marginal for marginal in known if tables.ids([marginal])[0] < 0]:
-            tables = Family.of([*tables, *missing], tables.sizes)
         values = tuple(answers.tables(batch.rows, batch.shape) for batch in request.marginals.batches)
-        given = np.where(request.weights > 0, request.weights, 1.0)
-        if tables is request.marginals:
-            return cls(tables, values, given, tuple(known))
+        if request.workload.queries is None:
+            given = np.where(request.weights > 0, request.weights, 1.0)
+            weighed = dict(zip(request.marginals, given.tolist(), strict=True))
+        else:
+            given = np.maximum(request.weights, request.least_weights)
+            weighed = _query_weights(request)
+        listed = dict.fromkeys((*request.marginals, *weighed, *known))
+        if len(listed) == len(request.marginals):
+            return cls(request.marginals, values, given, tuple(known))
+        tables = Family.of(listed, request.marginals.sizes)
         found = combine(request.marginals, values, given, tables.closure)
-        weights = np.full(len(tables), 0.0)
-        weights[tables.ids(request.marginals)] = given
+        weights = np.zeros(len(tables))
+        weights[tables.ids(weighed)] = list(weighed.values())
         return cls(tables, tuple(found.tables(b.rows, b.shape) for b in tables.batches), weights, tuple(known))
 
     @cached_property
@@ -99,3 +105,21 @@ class Target:
             difference = (tables.tables(batch.rows, batch.shape) - values).reshape(len(batch.ids), -1)
             result += float(self.weights[batch.ids] @ (difference**2).sum(axis=1))
         return result
+
+
+def _query_weights(request: Request) -> dict[Marginal, float]:
+    """Weights of tables for which K_C is what queries ask of space C, per dimension, and nowhere less.
+
+    Queries say little about single cells, or nothing; the tables that they sum must not be near to noise that nobody
+    looks at. From the largest sets down, each gets what its own space lacks: sum_{A >= C} a_A / cells(A) >= K_C.
+    """
+    spaces = request.spaces
+    wanted = request.space_weights / np.maximum(dimensions(spaces), 1.0)
+    sets = [frozenset(C) for C in spaces]
+    result: dict[int, float] = {}
+    cells = spaces.cells.tolist()
+    for at in reversed(range(len(spaces))):
+        have = sum(weight / cells[big] for big, weight in result.items() if sets[at] < sets[big])
+        result[at] = max(float(wanted[at]) - have, 0.0) * cells[at]
+    listed = list(spaces)
+    return {listed[at]: weight for at, weight in result.items() if weight > 0}
