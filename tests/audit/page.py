@@ -5,6 +5,7 @@ PARTS = {
     "replay": "audit.replay",
     "statistical": "audit.statistical",
     "mutants": "audit.mutants",
+    "fuzz": "audit.fuzz.driver",
     "damage": "audit.damage",
     "faults": "faults.figures",
 }
