@@ -20,11 +20,10 @@ from typing import Final
 
 from hushcube import interrupts
 from hushcube.errors import HushcubeError, OutputError
+from hushcube.resources import FULL, REFUSED
 
 _PARTIAL: Final = ".hushcube-partial-"
 _TAKEN: Final = (errno.EEXIST, errno.ENOTEMPTY)
-_FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_REFUSED: Final = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP)
 _UNSUPPORTED: Final = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP)
 _RENAME_NOREPLACE: Final = 1
 _AT_FDCWD: Final = -100
@@ -234,13 +233,13 @@ def explained(field: str, target: Path, problem: OSError, left: str) -> Hushcube
     reason = os.strerror(problem.errno).lower() if problem.errno else "input/output error"
     if problem.errno in _TAKEN:
         return OutputError(field, f"another process made {_shown(target)} meanwhile; {left}", "choose a new name")
-    if problem.errno in _REFUSED:
+    if problem.errno in REFUSED:
         return OutputError(
             field,
             f"{_shown(target)} cannot be written ({reason}); {left}",
             "choose another place, or fix its permissions",
         )
-    fix = "make room" if problem.errno in _FULL else "look at the disk"
+    fix = "make room" if problem.errno in FULL else "look at the disk"
     return HushcubeError(f"{field}: writing {_shown(target)} failed ({reason}); {left}. Fix: {fix}, then try again.")
 
 
