@@ -64,7 +64,8 @@ def check_writable(folder: Path, field: str) -> None:
         with interrupts.held():
             probe = folder / f"{_PARTIAL}{secrets.token_hex(8)}"
             probe.mkdir(0o700)
-            probe.rmdir()
+            with suppress(FileNotFoundError):  # another process may take it for something left behind
+                probe.rmdir()
     except OSError as problem:
         raise explained(field, folder, problem, "nothing was written") from None
 

@@ -1,8 +1,11 @@
-"""Recovers at the same time, and readers meanwhile: no release is destroyed, no face is lost, and no reader fails."""
+"""Recovers at the same time, and readers meanwhile: no release is destroyed, no face is lost, and no reader fails.
+
+Of two releases to one folder one is published, and the other is told that the folder is taken.
+"""
 
 from itertools import combinations_with_replacement, cycle, islice
 
-from faults.program import FACE, FACES, Program, faults_of, names
+from faults.program import FACE, FACES, RELEASE, Program, faults_of, names
 
 READERS = (
     ["show", "DESK/published", "sex", "--face", "consistent", "--json"],
@@ -39,4 +42,20 @@ def part(program: Program, pairs: int) -> dict:
     listed = {f"published/{name}" for name in manifest["checksums"]}
     left = {n for n in names(program.desk) - before - listed if not (program.desk / n).is_dir()}
     problems += [f"left: {sorted(left)}"] * bool(left)
-    return {"pairs": pairs, "destroyed": destroyed, "lost": lost, "reads": reads, "problems": problems}
+    races = pairs // 10 + 1
+    problems += [problem for _ in range(races) for problem in _race(program)]
+    return {"pairs": pairs, "races": races, "destroyed": destroyed, "lost": lost, "reads": reads, "problems": problems}
+
+
+def _race(program: Program) -> list[str]:
+    """Two releases to one folder."""
+    program.fresh("plain")
+    before = names(program.desk)
+    running = [program.start([*RELEASE, "DESK/new"]) for _ in range(2)]
+    ended = sorted(run.wait()[:2] for run in running)
+    problems, _ = faults_of(program.desk / "new")
+    (first, _), (second, told) = ended
+    if (first, second) != (0, 2) or not ("another process made" in told or "exists already" in told):
+        problems.append(f"two releases to one folder: exit codes {first} and {second}: {told[-300:]}")
+    left = {name for name in names(program.desk) - before if name.split("/")[0] != "new"}
+    return problems + [f"two releases to one folder: left {sorted(left)}"] * bool(left)

@@ -226,3 +226,10 @@ def test_a_sweep_that_comes_between_making_and_locking(tmp_path, make, monkeypat
     with make(tmp_path / "new") as work:
         fill(work)
     assert [path.name for path in tmp_path.iterdir()] == ["new"] and work != swept[0]
+
+
+def test_a_sweep_that_takes_the_probe_of_another_process(tmp_path, monkeypatch):
+    remove = Path.rmdir
+    monkeypatch.setattr(Path, "rmdir", lambda path: (remove(path), remove(path)))
+    durable.check_writable(tmp_path, "out")
+    assert list(tmp_path.iterdir()) == []

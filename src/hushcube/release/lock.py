@@ -107,7 +107,8 @@ def _try(folder: Path) -> Change | None:
     except (BlockingIOError, FileNotFoundError):
         pass
     finally:
-        os.close(descriptor)
+        with suppress(OSError):
+            os.close(descriptor)
     return None
 
 
