@@ -56,6 +56,7 @@ def command(
     from hushcube.api import open_release
     from hushcube.cli.cubes import show_cube
     from hushcube.release.cube_bundle import is_cube, open_cube
+    from hushcube.release.index import Found, find_table
     from hushcube.release.manifest import steadily
 
     if is_cube(Path(folder)):
@@ -76,21 +77,22 @@ def command(
         return
     shown = face or UNBIASED
 
-    def read() -> tuple[Release, NoisyTable]:
+    def read() -> Found:
         release = open_release(folder, verify=not no_verify)
-        return release, release.table(marginal, conditions, face=shown)
+        return Found(release.schema.name, release.private, release.table(marginal, face=shown))
 
-    release, table = steadily(Path(folder), read)
+    found = find_table(Path(folder), marginal, face=shown, verify=not no_verify) or steadily(Path(folder), read)
+    table = found.table.slice(conditions)
     print_about(
-        release.private,
+        found.private,
         as_json=as_json,
         document=lambda: {
             "attributes": list(table.attributes),
             "face": shown,
             "cells": list(_cells(table, intervals=shown == UNBIASED)),
         },
-        text=lambda: show_table(table, release.schema.name, rows, face=shown),
-        caveat=release.schema.caveat,
+        text=lambda: show_table(table, found.name, rows, face=shown),
+        caveat=table.schema.caveat,
     )
 
 

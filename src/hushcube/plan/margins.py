@@ -38,8 +38,25 @@ def margins(plan: Plan) -> Floats:
         if plan.basis.name == "helmert" and (total := plan.request.marginals.ids([()])[0]) >= 0:
             result[total] = lattice_margin(plan, int(plan.measured.ids([()])[0]), 1)
         return result
+    if _is_lattice(plan):
+        return _lattice_margins(plan, deviations)
+    if _are_unknown(plan):
+        result = deviations * standard_margin(3.0, COVERAGE)
+        if plan.basis.name == "helmert" and (total := plan.request.marginals.ids([()])[0]) >= 0:
+            result[total] = float(cell_margin(plan, (), deviations[total]))
+        return result
     pairs = zip(plan.request.marginals, deviations, strict=True)
     return np.array([float(cell_margin(plan, marginal, deviation)) for marginal, deviation in pairs])
+
+
+def _lattice_margins(plan: LatticePlan, deviations: Floats) -> Floats:
+    """Exact margins of sums of cells; each budget and number of cells is looked at once."""
+    source, summed = sources(plan)
+    _, first, kind = np.unique(
+        np.stack([plan.budgets[source], np.rint(summed)]), axis=1, return_index=True, return_inverse=True
+    )
+    found = [lattice_margin(plan, int(source[at]), round(float(summed[at]))) for at in first.tolist()]
+    return np.where(deviations > 0, np.array(found)[kind.reshape(-1)], 0.0)
 
 
 def any_margin(plan: Plan, deviations: Floats) -> Floats:
@@ -116,9 +133,16 @@ def excess_kurtosis(plan: LatticePlan, marginal: Marginal) -> float:
         rows = plan.measured.product(plan.basis.per_axis(plan.basis.rows, plan.measured.sizes))[inside]
         total = float((rows * terms).sum())
         return float(3 * (rows * (terms / total) ** 2).sum()) if total else 0.0
-    if plan.basis.name != "marginal" or len(plan.request.marginals) * len(plan.measured) > _MOST_PAIRS:
+    if _are_unknown(plan):
         return 3.0
     return _least_squares_kurtosis(plan, marginal)
+
+
+def _are_unknown(plan: LatticePlan) -> bool:
+    """Whether the kurtosis of no answer is computed."""
+    if plan.basis.name == "fourier" and plan.recovery == "none":
+        return False
+    return plan.basis.name != "marginal" or len(plan.request.marginals) * len(plan.measured) > _MOST_PAIRS
 
 
 def _least_squares_kurtosis(plan: LatticePlan, A: Marginal) -> float:

@@ -7,8 +7,8 @@
     faces/NAME/            the same tables under another promise, the synthetic people behind whole numbers, and a
                            PRIVACY.md of its own, so that nothing that is there changes when a face is added
 
-Beyond 1,000 tables they are packed by order into files with columns attribute_1, label_1, ..., value, std_error; the
-manifest gives each table's file, its first row (`offset`) and its number of rows (`cells`).
+Beyond 1,000 tables they are packed by order into files with columns attribute_1, label_1, ..., value, std_error; an
+index beside each gives every table's first row (`offset`) and its number of rows (`cells`) [release/index.py].
 Everything is written to a temporary folder beside the target and renamed at the end.
 """
 
@@ -31,6 +31,7 @@ from hushcube.model.measurement import Measurement
 from hushcube.plan.plan import Plan
 from hushcube.recover.faces.value import NAMES, UNBIASED
 from hushcube.release.faces import PublishedFace
+from hushcube.release.index import table_entries
 from hushcube.release.manifest import (
     MANIFEST,
     MEASUREMENTS,
@@ -51,7 +52,7 @@ from hushcube.release.reading import damaged, parquet, read_text
 from hushcube.release.release import Release
 from hushcube.release.stamp import file_stamp
 from hushcube.release.statement import face_statement, is_stamped, privacy_statement
-from hushcube.release.tables import read_table, write_tables
+from hushcube.release.tables import read_numbers, write_tables
 
 Floats = NDArray[np.float64]
 Progress = Callable[[str, float], None]
@@ -120,7 +121,8 @@ def _open(folder: Path, verify: bool) -> Release:
         plan = Plan.from_json(read_text(folder, "plan.json"))
         described, places = manifest.get("faces", {}), face_folders(manifest)
         faces: dict[str, dict[Marginal | str, dict[str, Any]]] = {name: {} for name in (UNBIASED, *described)}
-        for entry in manifest["tables"]:
+        listed = table_entries(folder, manifest)
+        for entry in listed:
             faces[entry["face"]][entry_key(entry, plan)] = entry
         private = manifest["private"]
         stamped = is_stamped(read_text(folder, "PRIVACY.md"))
@@ -131,8 +133,8 @@ def _open(folder: Path, verify: bool) -> Release:
             or not set(described) <= set(NAMES.values())
             or not all(map(is_face_folder, places.values()))
             or any(entries.keys() != asked for entries in faces.values())
-            or sum(map(len, faces.values())) != len(manifest["tables"])
-            or not all(is_entry(entry) for entry in manifest["tables"])
+            or sum(map(len, faces.values())) != len(listed)
+            or not all(is_entry(entry) for entry in listed)
         ):
             raise ValueError
         published = {
@@ -180,7 +182,7 @@ class BundleTables:
 
     def _numbers(self, key: Marginal | str, names: list[str], cells: int) -> Floats:
         entry = self._entries[key]
-        values = read_table(self._folder, entry["file"], names, entry.get("offset"), cells)
+        values, _ = read_numbers(self._folder, entry["file"], names, entry.get("offset"), cells)
         if len(values) != cells:
             raise damaged(entry["file"], "does not have the right number of rows")
         return values

@@ -20,6 +20,7 @@ from hushcube.model.table import beside
 from hushcube.plan import error
 from hushcube.plan.kinds import LatticePlan
 from hushcube.plan.kinds.lattice_errors import is_uneven
+from hushcube.plan.margins import margins
 from hushcube.plan.plan import Plan
 from hushcube.recover.faces.value import NAMES, UNBIASED
 from hushcube.release.reading import parquet, row_groups
@@ -68,7 +69,8 @@ def write_tables(
     done, total = 0.0, float(family.cells.sum())
     whole = face == NAMES["integral"]
     metadata = file_stamp(private=private)
-    with (_OneFileEach if len(family) <= MOST_FILES else _Packs)(plan.schema, folder, place, metadata) as sink:
+    few = len(family) <= MOST_FILES
+    with (_OneFileEach if few else _Packs)(plan, folder, place, metadata) as sink:
         for batch in family.batches:
             for part in batch.parts(_CHUNK):
                 rows = batch.rows[part]
@@ -76,9 +78,9 @@ def write_tables(
                 sink.add(rows, batch.shape, _typed(values, whole), std_errors(plan, rows, batch.shape))
                 done += values.size
                 progress("writing", min(done / total, 1.0))
-        entries = sink.entries
-    for form in plan.workload.forms:
-        name = f"{place}/{len(entries):04d}-{_slug(form.word)}.parquet"
+    entries = sink.entries
+    for number, form in enumerate(plan.workload.forms, len(family)):
+        name = f"{place}/{number:04d}-{_slug(form.word)}.parquet"
         table = _form_table(plan, _typed(source.form(form), whole), form, metadata)
         pq.write_table(table, folder / name, compression="zstd")
         names = [plan.schema.names[i] for i in form.marginal]
@@ -105,14 +107,18 @@ def _slug(word: str) -> str:
     return re.sub(r"[^A-Za-z0-9]+", "-", word).strip("-")[:60]
 
 
-def read_table(folder: Path, name: str, attributes: list[str], offset: int | None, cells: int) -> Floats:
-    """The values of one table, which must be the one asked for; from a pack (offset), only its row groups are read."""
+def read_numbers(
+    folder: Path, name: str, attributes: list[str], offset: int | None, cells: int
+) -> tuple[Floats, Floats]:
+    """Values and standard errors of one table, which must be the one asked for; of a pack, only the part with it."""
     with parquet(folder, name) as file:
         names = file.schema_arrow.names
+        numbers = names[-2:]
         if offset is None:
             if names[:-2] != attributes or file.metadata.num_rows != cells:
                 raise KeyError
-            return np.asarray(file.read(columns=names[-2:-1]).column(names[-2]).to_numpy())
+            found = file.read(columns=numbers)
+            return found.column(0).to_numpy(), found.column(1).to_numpy()
         groups, skipped, start = [], 0, 0
         for group, rows in enumerate(row_groups(file)):
             if start + rows > offset and start < offset + cells:
@@ -120,17 +126,18 @@ def read_table(folder: Path, name: str, attributes: list[str], offset: int | Non
             elif not groups:
                 skipped += rows
             start += rows
-        found = file.read_row_groups(groups, columns=[*names[:-2:2], "value"]).slice(offset - skipped, cells)
-        ends = [[str(column[at]) for column in found.columns[:-1]] for at in ((0, -1) if found.num_rows else ())]
+        found = file.read_row_groups(groups, columns=[*names[:-2:2], *numbers]).slice(offset - skipped, cells)
+        ends = [[str(column[at]) for column in found.columns[:-2]] for at in ((0, -1) if found.num_rows else ())]
         if ends != [attributes, attributes]:
             raise KeyError
-        return np.asarray(found.column("value").to_numpy())
+        return found.column(-2).to_numpy(), found.column(-1).to_numpy()
 
 
 class _OneFileEach:
     """tables/0003-age-sex.parquet with the columns age, sex, value, std_error."""
 
-    def __init__(self, schema: Schema, folder: Path, place: str, metadata: dict[str, str]) -> None:
+    def __init__(self, plan: Plan, folder: Path, place: str, metadata: dict[str, str]) -> None:
+        schema = plan.schema
         self.entries: list[Entry] = []
         self._schema = schema
         self._folder = folder
@@ -157,9 +164,13 @@ class _OneFileEach:
 
 
 class _Packs:
-    """tables/3-way.parquet with the columns attribute_1, label_1, ..., value, std_error; a table is a run of rows."""
+    """tables/3-way.parquet with the columns attribute_1, label_1, ..., value, std_error; a table is a run of rows.
 
-    def __init__(self, schema: Schema, folder: Path, place: str, metadata: dict[str, str]) -> None:
+    Beside it is an index with the place of each table and the margins of its cells [release/index.py].
+    """
+
+    def __init__(self, plan: Plan, folder: Path, place: str, metadata: dict[str, str]) -> None:
+        schema = plan.schema
         self.entries: list[Entry] = []
         self._schema = schema
         self._folder = folder
@@ -167,7 +178,8 @@ class _Packs:
         self._metadata = metadata
         self._writer: pq.ParquetWriter | None = None
         self._order = -1
-        self._row = 0
+        self._rows: list[NDArray[np.int32]] = []
+        self._plan = plan
         self._names = pa.array(schema.names, pa.string())
         self._labels = pa.array([label for attribute in schema.attributes for label in attribute.labels], pa.string())
         self._starts = np.concatenate([[0], np.cumsum(schema.sizes)[:-1]]).astype(np.int32)
@@ -175,9 +187,31 @@ class _Packs:
     def __enter__(self) -> _Packs:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        if self._writer is not None:
+    def __exit__(self, problem: type[BaseException] | None, *_: object) -> None:
+        if problem is None:
+            self._close()
+        elif self._writer is not None:
             self._writer.close()
+
+    def _close(self) -> None:
+        """Finish a pack: its file, its index, and its entry for the manifest."""
+        if self._writer is None:
+            return
+        self._writer.close()
+        rows, place = np.concatenate(self._rows), f"{self._place}/{self._order}-way-index.parquet"
+        cells = np.prod(np.array(self._schema.sizes, dtype=np.int64)[rows], axis=1, dtype=np.int64)
+        columns: dict[str, Any] = {
+            f"attribute_{axis + 1}": pa.DictionaryArray.from_arrays(rows[:, axis].astype(np.int16), self._names)
+            for axis in range(self._order)
+        }
+        columns["offset"] = np.concatenate([[0], np.cumsum(cells)[:-1]]).astype(np.int64)
+        columns["cells"] = cells
+        columns["margin_95"] = pa.array(table_margins(self._plan, rows), pa.float64(), from_pandas=True)
+        index = pa.table(columns, metadata=self._metadata)
+        pq.write_table(index, self._folder / place, compression="zstd", write_statistics=False)
+        told = {"pack": self._order, "file": self._file, "index": place}
+        self.entries.append({**told, "tables": len(rows), "cells": int(cells.sum())})
+        self._writer, self._rows = None, []
 
     def add(self, rows: NDArray[np.int32], shape: tuple[int, ...], values: NDArray[Any], std_errors: Floats) -> None:
         """Append marginals of one shape; they come in increasing order (number of attributes)."""
@@ -191,9 +225,8 @@ class _Packs:
         columns |= number_columns(values, std_errors, taken={})
         table = pa.table(columns, metadata=self._metadata)
         if order != self._order:
-            if self._writer is not None:
-                self._writer.close()
-            self._order, self._row = order, 0
+            self._close()
+            self._order = order
             self._writer = pq.ParquetWriter(
                 self._folder / self._file,
                 table.schema,
@@ -202,9 +235,7 @@ class _Packs:
                 write_statistics=False,  # they would decode every label again: three times the time
             )
         self._writer.write_table(table)  # type: ignore[union-attr]
-        for marginal in map(tuple, rows.tolist()):
-            self.entries.append({**_entry(self._schema, marginal, self._file), "offset": self._row})
-            self._row += cells
+        self._rows.append(rows)
 
     @property
     def _file(self) -> str:
@@ -220,6 +251,13 @@ def std_errors(plan: Plan, rows: NDArray[np.int32], shape: tuple[int, ...]) -> F
             [np.broadcast_to(error.cell_variance_table(plan, tuple(row)), shape) for row in rows.tolist()]
         )
     return np.sqrt(result)
+
+
+def table_margins(plan: Plan, rows: NDArray[np.int32]) -> Floats:
+    """Half-widths of the 95% intervals of the cells of marginals; no number where a table's cells differ."""
+    if not isinstance(plan, LatticePlan) or is_uneven(plan):
+        return np.full(len(rows), np.nan)
+    return error.once(plan, "_margins", lambda: margins(plan))[plan.request.marginals.find(rows)]
 
 
 def positions(shape: tuple[int, ...], axis: int) -> NDArray[np.int32]:

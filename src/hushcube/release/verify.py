@@ -30,11 +30,13 @@ from hushcube.release.checks.tables import noise_scale
 from hushcube.release.checks.verdict import Check, Findings, Verdict
 from hushcube.release.cube import CubeRelease
 from hushcube.release.cube_bundle import NEEDED, cube_table, is_cube, open_cube
+from hushcube.release.index import index_margins
 from hushcube.release.manifest import MEASUREMENTS, read_manifest, version
 from hushcube.release.reading import folder_inside, parquet, read_text
 from hushcube.release.release import RecoveredTables
 from hushcube.release.stamp import NOT_PRIVATE
 from hushcube.release.statement import cube_statement
+from hushcube.release.tables import table_margins
 
 __all__ = ["Check", "Verdict", "verify"]
 
@@ -75,10 +77,25 @@ def _verify(folder: Path, tell: Progress, *, allow_seeded: bool) -> Verdict:
     errors = Findings("errors", "standard errors are those that the plan predicts")
     labels = Findings("labels", "every table has all its cells, in schema order")
     recovered = _recovered(opened, measurements)
+    _check_margins(opened, manifest, errors)
     findings = [files, privacy, measurements, errors, labels]
     for face in opened.entries:
         findings += FaceChecks(opened, face, recovered, (labels, errors, measurements), tell).run()
     return Verdict(tuple(finding.check() for finding in findings), private)
+
+
+def _check_margins(opened: Opened, manifest: dict[str, Any], errors: Findings) -> None:
+    """The margins in the indexes of packs are those that the plan predicts."""
+    for pack in (entry for entry in manifest.get("tables", ()) if isinstance(entry, dict) and "index" in entry):
+        try:
+            rows, found = index_margins(opened.folder, pack, opened.plan.schema)
+            expected = table_margins(opened.plan, rows)
+        except (BundleError, KeyError, TypeError, IndexError):
+            continue  # an index that cannot be read is reported as a file
+        errors.checked += len(rows)
+        wrong = ~np.isclose(found, expected, rtol=1e-9, atol=0.0, equal_nan=True)
+        if wrong.any():
+            errors.add(f"{pack['index']}: {int(wrong.sum()):,} margins are not those that the plan predicts")
 
 
 def _flag(manifest: dict[str, Any]) -> bool | None:

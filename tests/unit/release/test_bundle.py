@@ -21,6 +21,7 @@ from hushcube.private.measure import measure
 from hushcube.private.noise import SeededEntropy
 from hushcube.release import tables
 from hushcube.release.bundle import open_bundle, write
+from hushcube.release.index import table_entries
 from hushcube.release.manifest import manifest_text
 from hushcube.release.release import Release
 from hushcube.samples import TITANIC, titanic
@@ -64,7 +65,7 @@ def test_standard_errors_on_disk_are_the_plans_predictions(tmp_path, layout):
     for number, p in enumerate(plans()):
         write(make_release(p), tmp_path / str(number))
         manifest = json.loads((tmp_path / str(number) / "manifest.json").read_text())
-        for entry in manifest["tables"]:
+        for entry in table_entries(tmp_path / str(number), manifest):
             marginal = p.schema.marginal(entry["attributes"])
             rows = pq.read_table(tmp_path / str(number) / entry["file"])
             errors = rows.column("std_error").slice(entry.get("offset", 0), entry["cells"]).to_numpy()
@@ -93,7 +94,10 @@ def test_every_file_is_listed_and_nothing_else_is_there(tmp_path, layout):
         "format", "hushcube", "name", "private", "warning", "privacy", "strategy", "noise", "plan_digest", "workload",
         "schema", "faces", "checksums", "sizes", "digest", "tables",
     }  # fmt: skip
+    packed = {"pack", "file", "index", "tables", "cells", "face"}
     for entry in manifest["tables"]:
+        assert entry.keys() == (packed if layout == "packs" else {"attributes", "file", "face", "cells"})
+    for entry in table_entries(tmp_path / "out", manifest):
         extra = {"offset"} if layout == "packs" else set()
         assert entry.keys() == {"attributes", "file", "face", "cells"} | extra
         assert entry["face"] == "unbiased"
@@ -107,7 +111,7 @@ def test_packs_are_one_file_for_each_order(tmp_path, monkeypatch):
     published = make_release(p)
     write(published, tmp_path / "out")
     found = sorted(path.name for path in (tmp_path / "out" / "tables").iterdir())
-    assert found == ["0-way.parquet", "1-way.parquet", "2-way.parquet", "3-way.parquet"]
+    assert found == sorted(f"{order}-way{part}.parquet" for order in range(4) for part in ("", "-index"))
     read = open_bundle(tmp_path / "out")
     for name in published:
         assert np.array_equal(read.table(name).values, published.table(name).values)
@@ -125,7 +129,7 @@ def test_more_than_a_thousand_tables_are_packed(tmp_path):
     assert len(p.workload) == 1035
     data = pa.table({name: np.zeros(5, dtype=np.int64) for name in schema.names})
     published = release(p, data, out=tmp_path / "out")
-    assert [path.name for path in (tmp_path / "out" / "tables").iterdir()] == ["2-way.parquet"]
+    assert {path.name for path in (tmp_path / "out" / "tables").iterdir()} == {"2-way.parquet", "2-way-index.parquet"}
     table = published.table("a3*a45")
     assert abs(table.values - [[5, 0], [0, 0]]).max() < 8 * table.std_errors.max()
 
@@ -247,6 +251,7 @@ def test_a_pack_is_never_read_at_the_wrong_place(tmp_path, monkeypatch):
     write(make_release(p), tmp_path / "out")
     path = tmp_path / "out" / "manifest.json"
     manifest = json.loads(path.read_text())
+    manifest["tables"] = table_entries(tmp_path / "out", manifest)
     entry = next(e for e in manifest["tables"] if e["attributes"] == ["a0", "a1"])
     for offset in (2, 4, 10**9, entry["offset"] + 1):
         entry["offset"] = offset

@@ -260,6 +260,7 @@ def test_more_than_a_thousand_tables_are_packed_beside_forms(tmp_path):
     published = release(p, data, out=tmp_path / "out", seed=1)
     assert sorted(f.name for f in (tmp_path / "out" / "tables").iterdir()) == [
         "1081-a3-prefix-age.parquet",
+        "2-way-index.parquet",
         "2-way.parquet",
     ]
     form, carrier = published.table("prefix(age)*a3"), published.table("a3*age")

@@ -21,6 +21,7 @@ from hushcube.release.bundle import write
 from hushcube.release.change import add_face
 from hushcube.release.checks.face import count_cells
 from hushcube.release.faces import FormsFromCells, PublishedFace
+from hushcube.release.index import table_entries
 from hushcube.release.manifest import manifest_text, seal
 from hushcube.release.people import read_people, write_people
 from hushcube.release.reading import checksum
@@ -559,6 +560,7 @@ def test_packs_are_checked_table_by_table(tmp_path, monkeypatch):
     (tmp_path / "r" / name).write_bytes(kept)
     repair(tmp_path / "r")
     manifest = manifest_of(tmp_path / "r")
+    manifest["tables"] = table_entries(tmp_path / "r", manifest)
     first, second = [e for e in manifest["tables"] if e["file"] == name][:2]
     first["offset"], second["offset"] = second["offset"], first["offset"]
     write_manifest(tmp_path / "r", manifest)

@@ -17,6 +17,7 @@ from hushcube.recover.faces.value import NAMES, UNBIASED
 from hushcube.release.bundle import BundleTables, Progress, open_bundle
 from hushcube.release.checks.verdict import Findings
 from hushcube.release.faces import PublishedFace
+from hushcube.release.index import table_entries
 from hushcube.release.manifest import (
     FORMAT,
     MANIFEST,
@@ -110,7 +111,7 @@ def open_release(
         return None
     _check_fields(folder, manifest, plan, broken, files)
     described = _described(manifest, files)
-    entries = _entries(manifest, plan, list(described), files)
+    entries = _entries(folder, manifest, plan, list(described), files)
     private = manifest.get("private") is not False
     facts: dict[str, Facts] = {}
     faces = []
@@ -171,7 +172,7 @@ def _described(manifest: Entry, files: Findings) -> dict[str, Entry]:
     return known
 
 
-def _entries(manifest: Entry, plan: Plan, described: list[str], files: Findings) -> dict[str, Entries]:
+def _entries(folder: Path, manifest: Entry, plan: Plan, described: list[str], files: Findings) -> dict[str, Entries]:
     """The usable entries of the tables; what is missing, double or unknown is told."""
     faces: dict[str, Entries] = {name: {} for name in (UNBIASED, *described)}
     schema, workload = plan.schema, plan.workload
@@ -181,6 +182,13 @@ def _entries(manifest: Entry, plan: Plan, described: list[str], files: Findings)
     if not isinstance(listed, list):
         files.add("manifest.json: lists no tables")
         listed = []
+    try:
+        listed = table_entries(folder, {"tables": listed})
+    except BundleError as problem:
+        files.add(f"{problem.field}: {problem.problem}")
+        listed = [entry for entry in listed if "index" not in entry]
+    except (KeyError, TypeError):
+        pass  # each entry that is none is reported below
     for number, entry in enumerate(listed, 1):
         try:
             key, face = entry_key(entry, plan), entry["face"]
