@@ -145,7 +145,8 @@ def _exchange(rng: Random, folder: Path) -> None:
 
 def _replace(rng: Random, folder: Path) -> None:
     """Something that is no file in the place of one, or a link in that of a folder."""
-    path = rng.choice([path for path in folder.rglob("*") if not path.is_symlink()])
+    folders = sorted(path for path in folder.rglob("*") if path.is_dir() and not path.is_symlink())
+    path = rng.choice([*_files(folder), *folders])
     if path.is_dir():
         away = folder.parent / "moved"
         if away.exists():
