@@ -14,6 +14,8 @@ from audit.progress import tell
 from audit.tags import Violation
 
 TABLES = {"short": 5, "long": 50}
+FEW = {"short": 2, "long": 50}
+"""Of families whose data is read by DuckDB, and of adaptive methods: both take their time."""
 ADAPTIVE = "adaptive methods"
 ATTACKED = """\
 Every kind of plan, under pure epsilon, rho-zCDP and (epsilon, delta), for both neighbour relations: tables in the
@@ -77,10 +79,10 @@ def attacks(scale, family=None):
     """Every mechanism, or those of a family, as its family, its name and the attack on it."""
     tables = TABLES[scale]
     for one in [] if family == ADAPTIVE else mechanisms(scale, FAMILIES if family is None else [family]):
-        few = 2 if scale == "short" and one.family in READ else tables
+        few = FEW[scale] if one.family in READ else tables
         yield one.family, f"{one.name}, {one.privacy}", partial(worst, one, few)
     for one in adaptive.methods(scale) if family in (None, ADAPTIVE) else []:
-        some = databases(one, 2 if scale == "short" else tables)
+        some = databases(one, FEW[scale])
         yield ADAPTIVE, f"{one.name}, {one.privacy}", partial(adaptive.worst, one, some, neighbours_of)
 
 
@@ -104,7 +106,7 @@ def figures(scale):
         "how": HOW,
         "figures": {
             "mechanisms": sum(map(len, found.values())),
-            "tables for each, at least": TABLES[scale],
+            "tables for each, at least": FEW[scale],
             "pairs of neighbouring tables": pairs,
         },
         "table": {
