@@ -117,7 +117,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         )
     text = read_text(folder, MANIFEST)
     manifest = read_json(text, MANIFEST, BundleError, damaged("", "").fix)
-    if not isinstance(manifest, dict) or manifest.get("format") not in _READABLE:
+    if not isinstance(manifest, dict) or manifest.get("format") not in _READABLE or manifest["format"] is True:
         raise damaged(MANIFEST, "is not of this version of hushcube")
     if manifest["format"] == FORMAT and not _is_sealed(manifest, text):
         raise damaged(MANIFEST, "was changed after the release (another digest)")
