@@ -125,11 +125,8 @@ def _bytes(rng: Random, folder: Path) -> None:
 def _document(rng: Random, folder: Path) -> None:
     """A field of the manifest or the plan."""
     path = rng.choice([p for p in _files(folder) if p.suffix == ".json"] or _files(folder))
-    try:
-        tree = json.loads(path.read_bytes())
-    except (ValueError, RecursionError):
-        return
-    path.write_bytes(written(_with_digest(rng, changed(rng, tree))).encode())
+    with suppress(ValueError, RecursionError):  # it was damaged before, or is brackets without end
+        path.write_bytes(written(_with_digest(rng, changed(rng, json.loads(path.read_bytes())))).encode())
 
 
 def _exchange(rng: Random, folder: Path) -> None:
