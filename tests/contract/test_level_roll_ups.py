@@ -271,6 +271,7 @@ class _Named:
 
     def __init__(self, schema, family):
         self.schema, self.family = schema, family
+        self.noise = 1.0
 
     def place(self, marginal):
         return self.schema.describe(marginal)

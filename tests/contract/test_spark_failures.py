@@ -20,6 +20,7 @@ from spark_java import PLAIN, QUICK, free_port, need_spark
 
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'hushcube[spark]'")
 TOKEN = "only-for-tests"
+COUNTED = "3 rows were read and counted (exact, for the owner of the data only)\n"
 BUDGET = ["--epsilon", "1", "--neighbours", "add-remove"]
 
 
@@ -201,7 +202,7 @@ def test_a_master_with_one_worker(desk, tmp_path, monkeypatch):
             if "nobody answers" not in err:
                 break
             time.sleep(0.2)
-        assert (process.returncode, err) == (0, "") and "published" in out
+        assert (process.returncode, err) == (0, COUNTED) and "published" in out
         shutil.rmtree("published")
     finally:
         for each in running:

@@ -83,7 +83,8 @@ class Attribute:
         if len(declared) != 1:
             found = " and ".join(declared) if declared else "none of them"
             raise SchemaError(where, f"declares {found}", f"declare exactly one of {', '.join(KINDS)}")
-        check_column(where, self.column)
+        if self.column != "":  # the name of a column of some frames
+            check_column(where, self.column)
         self._check_dates(where)
         for kind, value in declared.items():
             if kind != "dates":
@@ -268,6 +269,8 @@ class Attribute:
         for key in ("ordered",):
             if key in raw and not isinstance(raw[key], bool):
                 raise SchemaError(f"{where}, {key}", "must be true or false", f"write `{key}: true`")
+        if raw.get("column") == "":  # in a file, a name that somebody forgot
+            raise SchemaError(f"{where}, column", "must be a column name", "write the name of the data's column")
         if "mapping" in raw:
             raw = _mapped(where, raw, read)
         if "levels" in raw and not isinstance(raw["levels"], list | tuple):

@@ -10,6 +10,7 @@ from hushcube.api import plan_cube, release_cube
 from hushcube.model.attribute import Attribute
 from hushcube.model.measure import Measure
 from hushcube.model.schema import Schema
+from hushcube.release.manifest import seal
 from hushcube.release.reading import checksum
 from hushcube.release.verify import verify
 
@@ -48,6 +49,6 @@ def test_a_changed_number_is_found(tmp_path, column, change):
     pq.write_table(table, folder / "tables" / "0000-a.parquet")
     manifest = json.loads((folder / "manifest.json").read_text())
     manifest["checksums"]["tables/0000-a.parquet"] = checksum(folder, "tables/0000-a.parquet")
-    (folder / "manifest.json").write_text(json.dumps(manifest))
+    (folder / "manifest.json").write_bytes(seal(manifest, folder))
     problems = [problem for check in verify(folder, allow_seeded=True).checks for problem in check.problems]
     assert problems == ["tables/0000-a.parquet: does not hold the numbers of the parts"]
