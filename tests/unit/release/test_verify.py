@@ -13,6 +13,8 @@ from helpers import MemoryEngine, every_plan, label, make_plan, make_request, ra
 from hushcube.api import plan, release
 from hushcube.errors import BundleError
 from hushcube.model.facts import Facts
+from hushcube.model.queries import query_table
+from hushcube.plan.options import Options
 from hushcube.private.measure import measure
 from hushcube.private.noise import SeededEntropy
 from hushcube.recover.faces.people import PeopleTables
@@ -601,6 +603,20 @@ def test_rounding_is_measured_by_the_noise(tmp_path, epsilon, error, holds):
     source = FormsFromCells(Rounded(CODES, TITANIC.sizes, error))
     add_face(tmp_path / "r", PublishedFace("nonnegative", description, source))
     assert verify(tmp_path / "r").holds == holds
+
+
+@pytest.mark.parametrize("recovery", ["none", "gls"])
+def test_queries_on_cells_that_nothing_answers_are_verified(tmp_path, recovery):
+    """The table that carries them has no standard errors; the answers are checked all the same."""
+    queries = (["sex"], [[1.0, -1.0]])
+    options = Options(matrix=query_table(TITANIC, *queries))
+    how = {"epsilon": 1, "neighbours": "add-remove", "strategy": "matrix", "recovery": recovery, "options": options}
+    release(plan(TITANIC, "queries", queries=queries, **how), titanic(), seed=1, out=tmp_path / "r")
+    assert failed(tmp_path / "r") == {}
+    name = find(tmp_path / "r", "unbiased", "sex", form="queries")
+    change(tmp_path / "r", name, "value", 0, 0.5)
+    repair(tmp_path / "r")
+    assert any(problem.startswith(f"{name}: 1 answers") for problem in failed(tmp_path / "r")["measurements"])
 
 
 def test_hundreds_of_tables_take_a_moment(tmp_path):

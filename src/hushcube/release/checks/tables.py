@@ -40,8 +40,11 @@ CHUNK: Final = 2**19
 
 
 def noise_scale(plan: Plan) -> float:
-    """The largest standard error of a release: how large the numbers are that its tables are computed from."""
-    return math.sqrt(float(exact_cell_variances(plan).max(initial=0.0)))
+    """The largest standard error of a release: how large the numbers are that its tables are computed from.
+
+    A table that only carries queries, and cannot be answered by itself, has none.
+    """
+    return math.sqrt(float(np.fmax.reduce(exact_cell_variances(plan), initial=0.0)))
 
 
 class Unfit(Exception):
