@@ -24,7 +24,7 @@ from hushcube.plan import error
 from hushcube.plan.options import Options
 from hushcube.plan.request import Request
 from hushcube.plan.search.designs import affine_plane, known_designs
-from hushcube.plan.search.supports import SupportProblem, optimise_own_tables
+from hushcube.plan.search.supports import UNSEEN, SupportProblem, optimise_own_tables
 from hushcube.plan.strategies import REGISTRY
 from hushcube.samples import ADULT8
 
@@ -121,7 +121,7 @@ def one_start(request):
 
     def objective(t):  # log F and its gradient                                           [plan/search/supports.py]
         e = np.exp(t - t.max())
-        K = e**2 @ M
+        K = np.maximum(e**2 @ M, UNSEEN)  # steps that are much too long are tried too
         E = (k / K).sum()
         return math.log(2 * e.sum() ** 2 * E), 2 * e / e.sum() - 2 * e**2 * (M @ (k / K**2)) / E
 
