@@ -17,15 +17,18 @@ from helpers import (
     make_request,
     random_codes,
 )
+from hushcube.errors import TooLarge
 from hushcube.model.facts import Facts
 from hushcube.model.form import QueryTable
 from hushcube.model.rows import SparseRows
 from hushcube.plan import error
+from hushcube.plan.options import Options
 from hushcube.plan.plan import RECOVERIES
+from hushcube.plan.strategies import REGISTRY
 from hushcube.private.measure import measure
 from hushcube.private.noise import SeededEntropy
 from hushcube.recover.faces.clock import Clock
-from hushcube.recover.faces.face import make_face
+from hushcube.recover.faces.face import check_face, make_face
 from hushcube.recover.faces.value import FaceValue
 from hushcube.release.faces import PublishedFace
 from hushcube.release.release import Release
@@ -122,17 +125,29 @@ def test_queries_of_ones_own(recovery):
             assert PublishedFace.of(face).source.form(form).shape == form.shape
 
 
-def test_sketches_have_faces():
-    from hushcube.plan.options import Options
-    from hushcube.plan.strategies import REGISTRY
-
+@pytest.mark.parametrize("neighbours", NEIGHBOURS)
+def test_sketches_have_faces(neighbours):
+    """They measure no total, also where it is public; one that is declared is kept."""
     for estimate in ("average", "median"):
-        request = make_request(SIZES, "<=2-way", epsilon=1)
+        request = make_request(SIZES, "<=2-way", epsilon=1, neighbours=neighbours)
         request = type(request)(request.workload, request.privacy, Options(estimate=estimate))
         plan = REGISTRY["sketch"].plan(request, "uniform", "none")
         codes, found = measured(plan)
-        for value in (FaceValue("consistent", norm="linf"), FaceValue("nonnegative"), FaceValue()):
+        total = Facts.of(plan.schema, totals=[({}, len(codes))])
+        for value in (
+            *(FaceValue("consistent", norm="linf"), FaceValue("nonnegative"), FaceValue()),
+            *(FaceValue("nonnegative", facts=total), FaceValue(facts=total)),
+        ):
             check_promise(plan, make_face(plan, found, value, Clock()), len(codes))
+
+
+@pytest.mark.parametrize("neighbours", NEIGHBOURS)
+def test_more_people_than_can_be_made_are_refused_before_a_sketch_is_measured(neighbours):
+    """Its noise decides how many people there are, also where their number is public."""
+    plan = REGISTRY["sketch"].plan(make_request(SIZES, epsilon="1e-9", neighbours=neighbours), "uniform", "none")
+    with pytest.raises(TooLarge, match="--face-value"):
+        check_face(plan, FaceValue(), Clock())
+    check_face(plan, FaceValue(facts=Facts.of(plan.schema, totals=[({}, 9)])), Clock())
 
 
 @pytest.mark.parametrize("neighbours", NEIGHBOURS)

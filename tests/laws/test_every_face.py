@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from face_promises import check_promise
@@ -90,8 +90,17 @@ def faces(draw):
     return [draw(st.sampled_from(NORMED)), *FITTED, draw(st.sampled_from(BARAK)), SHIFTED]
 
 
+def sketch_of_nobody():
+    """A release whose number of people is public and not measured."""
+    privacy = Privacy.of(epsilon="0.01", neighbours="replace-one")
+    request = Request(Workload.parse("prefix(a0)", ordered_schema((2,))), privacy)
+    plan = ALL["sketch"].plan(request, "optimal", "gls")
+    return *carry_out(plan, MemoryEngine(np.zeros((0, 1), np.int64), 1), entropy=SeededEntropy(0)), 0
+
+
 @settings(max_examples=40)
 @given(release=releases(), values=faces())
+@example(release=sketch_of_nobody(), values=[NORMED[0], *FITTED, BARAK[0], SHIFTED])
 def test_every_face_works_on_every_release(release, values):
     plan, found, people = release
     total = Facts(plan.schema, (Fact((), (), people),))

@@ -151,6 +151,11 @@ class Plan(ABC):
         return (self.privacy.epsilon or Fraction(0)) - self.person_cost
 
     @property
+    def publishes_total(self) -> bool:
+        """Whether the number of people is measured without noise: nothing else may be."""
+        return bool(np.isinf(self.budgets).any())
+
+    @property
     def is_consistent(self) -> bool:
         """Whether tables agree with each other, so that a roll-up is the same from every table."""
         return self.recovery != "none"

@@ -121,7 +121,7 @@ def _check_people(plan: Plan, value: FaceValue) -> None:
     attributes = len(plan.schema)
     if value.rows is not None:
         require_room(value.rows, attributes)
-    elif not (value.facts or plan.privacy.total_is_public or isinstance(plan, AdaptivePlan)):
+    elif not (value.facts or plan.publishes_total or isinstance(plan, AdaptivePlan)):
         variances = error.exact_cell_variances(plan) * plan.request.marginals.cells
         least = float(variances.min())
         require_room(int(math.sqrt(least)) if math.isfinite(least) else 0, attributes)
@@ -170,7 +170,7 @@ class _Maker:
     @cached_property
     def _public_total(self) -> int | None:
         """The number of people, where it was published exactly."""
-        if np.isfinite(self.plan.budgets).all():
+        if not self.plan.publishes_total:
             return None
         if isinstance(self.plan, LatticePlan):
             return int(self.measurement.values[0].reshape(-1)[0])  # the table of no attributes comes first
