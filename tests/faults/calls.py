@@ -161,13 +161,16 @@ def cases(program: Program, name: str, every: int) -> tuple[list[str], list[tupl
     return [call[1] for call in calls], chosen[::every]
 
 
-def part(program: Program, every: int, share: tuple[int, int], verbs=tuple(VERBS)) -> dict:
+def part(program: Program, every: int, share: tuple[int, int], verbs=tuple(VERBS), say=lambda _line: None) -> dict:
     """A share of the faults at every call, or at every so many of them; the figures."""
     calls, changes, faults, outcomes, problems = {}, {}, Counter(), Counter(), []
     for name in verbs:
         kinds, chosen = cases(program, name, every)
         calls[name], changes[name] = len(kinds), Counter(kind for kind in kinds if kind in CHANGING)
-        for number, call, fault in chosen[share[0] :: share[1]]:
+        mine = chosen[share[0] :: share[1]]
+        for done, (number, call, fault) in enumerate(mine):
+            if done % 100 == 0:
+                say(f"{name}: {done:,} of {len(mine):,} faults")
             case = Case(program, name, number, call, fault)
             outcomes[case.play()] += 1
             word = errno.errorcode[fault] if fault > 0 else signal.Signals(-fault).name

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 from faults import calls, interrupts, order, power, together
@@ -80,12 +81,17 @@ def share(scale: str, folder: Path, library: Path, number: int) -> dict:
     chosen = SCALES[scale]
     folder.mkdir()
     program = Program(folder, library)
-    found = {"calls": calls.part(program, chosen["calls"], (number, chosen["workers"]))}
+    found = {"calls": calls.part(program, chosen["calls"], (number, chosen["workers"]), say=_say(scale, number))}
     if number == 0:
         found["order"] = _ordered(program)
         found["power"] = power.part(program, folder, chosen["cuts"])
         found["together"] = together.part(program, chosen["pairs"])
     return found
+
+
+def _say(scale: str, number: int) -> Callable[[str], None]:
+    """How far a process is, on standard error: its standard output is for the figures. The short form says nothing."""
+    return lambda line: print(f"  {number}: {line}", file=sys.stderr, flush=True) if scale == "long" else None
 
 
 def _ordered(program: Program) -> dict:
