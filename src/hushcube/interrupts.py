@@ -8,7 +8,8 @@ it. The note stays, and stops the program at the next `check`, at the latest bef
     resume()                  more work follows what was published: from here on requests stop it again
     with held():              a short stretch that must not be torn, such as the removal of a folder
 
-A request waits, too, while an exception is being handled, so that no cleaning up is broken off by a second Ctrl-C.
+A request waits, too, while an exception is being handled, so that no cleaning up is broken off by a second Ctrl-C, and
+while a module is being imported: C extensions may swallow an exception then, or abort the process.
 Only the command line listens: in other programs nothing is installed, and Ctrl-C is what Python makes of it.
 """
 
@@ -53,11 +54,18 @@ def ignore() -> None:
         signal.signal(number, signal.SIG_IGN)
 
 
-def note(number: int, _frame: FrameType | None = None) -> None:
+def note(number: int, frame: FrameType | None = None) -> None:
     """The handler of a signal that asks the program to stop."""
     _noted.append(number)
-    if not _waiting and sys.exception() is None:
+    if not _waiting and sys.exception() is None and not _is_import(frame):
         raise Interrupted
+
+
+def _is_import(frame: FrameType | None) -> bool:
+    """Whether a module is being imported where the signal came."""
+    while frame is not None and frame.f_code.co_filename != "<frozen importlib._bootstrap>":
+        frame = frame.f_back
+    return frame is not None
 
 
 def noted() -> int | None:

@@ -95,3 +95,14 @@ except KeyboardInterrupt:
     sys.exit(143)
 """
     assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 143
+
+
+def test_an_import_is_not_broken_off(listening, tmp_path, monkeypatch):
+    """DuckDB's extension aborts the process when an exception comes up while it is imported."""
+    (tmp_path / "asked_to_stop.py").write_text("import signal\nsignal.raise_signal(signal.SIGINT)\nwhole = True\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    import asked_to_stop
+
+    assert asked_to_stop.whole
+    with pytest.raises(KeyboardInterrupt):
+        interrupts.check()

@@ -26,6 +26,7 @@ def run(arguments: list[str]) -> int:
         interrupts.resume()
         from hushcube.cli.verbs import call
 
+        interrupts.check()  # an import is not broken off
         code = call(arguments)
         interrupts.check()
         interrupts.hold()
