@@ -119,6 +119,7 @@ def figures(scale: str) -> dict:
         "how": HOW,
         "figures": {
             **{f"file-system calls of {name}": count for name, count in found["calls"]["calls"].items()},
+            **({"of all possible faults, one in": SCALES[scale]["calls"]} if SCALES[scale]["calls"] > 1 else {}),
             "faults injected": sum(kinds.values()),
             **{f"of them {kind}": count for kind, count in sorted(kinds.items())},
             "faults after which the old or the new was there, whole": sum(kinds.values())
