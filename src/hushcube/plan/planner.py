@@ -46,7 +46,7 @@ class Comparison:
     @property
     def is_optimal(self) -> bool:
         """Whether the chosen plan is proven to be the best."""
-        return self.least is not None and objective_value(self.chosen) <= self.least * (1 + _NEGLIGIBLE)
+        return _is_best(self.chosen, self.least)
 
 
 def compare(
@@ -82,7 +82,7 @@ def compare(
             too_large.append(excess)
             continue
         candidates.append(Candidate(plan, time.perf_counter() - start))
-        if settle and strategy == "auto" and Comparison((), plan, {}, least).is_optimal:
+        if settle and strategy == "auto" and _is_best(plan, least):
             break
     planned = {candidate.plan.strategy for candidate in candidates}  # a strategy may refuse some of its variants
     skipped |= {name: reason for name, reason in refused.items() if name not in planned}
@@ -136,6 +136,10 @@ def refuse_unpredictable(strategy: str) -> None:
             f"the errors of {strategy} depend on the data, so no budget can be found or compared for it",
             "plan it by itself, and give --relative-error and --above to stop when errors are small",
         )
+
+
+def _is_best(plan: Plan, least: float | None) -> bool:
+    return least is not None and objective_value(plan) <= least * (1 + _NEGLIGIBLE)
 
 
 def _check(field: str, given: str | None, known: Sequence[str]) -> None:
