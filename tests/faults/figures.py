@@ -126,6 +126,7 @@ def figures(scale: str) -> dict:
             - len({problem.partition(": ")[0] for problem in found["calls"]["problems"]}),
             **{f"outcome - {kind}": count for kind, count in sorted(outcomes.items())},
             "requests to stop, at other moments": found["requests"]["moments"],
+            **({"of all power cuts, one in": SCALES[scale]["cuts"]} if SCALES[scale]["cuts"] > 1 else {}),
             "power cuts": cuts,
             "concurrent recovers, pairs": found["together"]["pairs"],
             "releases destroyed": found["together"]["destroyed"],
