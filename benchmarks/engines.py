@@ -195,10 +195,10 @@ def sets(wanted):
 def release(path):
     """Plan, count, draw the noise, and recover every table of at most two attributes."""
     from hushcube.api import plan
+    from hushcube.bundle.release import Release
     from hushcube.private.engines import open_source
     from hushcube.private.measure import count as counted
     from hushcube.private.measure import draw
-    from hushcube.release.release import Release
 
     decided = plan(made_up.schema_of(), "<=2-way", rho="0.5", neighbours="add-remove")
     laps = [time.perf_counter()]

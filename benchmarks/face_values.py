@@ -20,9 +20,9 @@ from tests.datasets import adult8_schema, coded, nltcs_schema, shared
 
 from benchmarks.__main__ import table
 from hushcube.api import plan, recover, release, synthesize
-from hushcube.recover.faces.people import PeopleTables
-from hushcube.recover.faces.value import FaceValue
-from hushcube.release.people import read_people
+from hushcube.bundle.people import read_people
+from hushcube.faces.people import PeopleTables
+from hushcube.faces.value import FaceValue
 
 PAGE = Path(__file__).parent.parent / "docs" / "face-values.md"
 MARK, END = "<!-- errors of faces: written by `make faces` -->", "<!-- end -->"

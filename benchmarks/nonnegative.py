@@ -59,17 +59,17 @@ def ours(method, sizes, words, plain):
 
     from hushcube import Attribute, Schema
     from hushcube.api import plan
-    from hushcube.plan import error
+    from hushcube.designs import errors as error
+    from hushcube.designs.recovery import recover
+    from hushcube.faces.clock import Clock
+    from hushcube.faces.face import make_face
+    from hushcube.faces.full_table import nonnegative_table
+    from hushcube.faces.local import nonnegative_marginals
+    from hushcube.faces.target import Target
+    from hushcube.faces.value import FaceValue
     from hushcube.private.engines import open_source
     from hushcube.private.measure import measure
     from hushcube.private.noise import SeededEntropy
-    from hushcube.recover.faces.clock import Clock
-    from hushcube.recover.faces.face import make_face
-    from hushcube.recover.faces.full_table import nonnegative_table
-    from hushcube.recover.faces.local import nonnegative_marginals
-    from hushcube.recover.faces.target import Target
-    from hushcube.recover.faces.value import FaceValue
-    from hushcube.recover.recovery import recover
 
     codes = people(sizes, np.random.default_rng(1))
     schema = Schema(tuple(Attribute(name=f"a{i}", codes=n) for i, n in enumerate(sizes)))

@@ -19,13 +19,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.totals import make_plan
+from hushcube.designs import errors as error
+from hushcube.designs.options import Options
+from hushcube.designs.request import Request
 from hushcube.model.attribute import Attribute
 from hushcube.model.privacy import Privacy
 from hushcube.model.schema import Schema
 from hushcube.model.workload import Workload
-from hushcube.plan import error
-from hushcube.plan.options import Options
-from hushcube.plan.request import Request
 
 DIMENSIONS = (8, 10, 12, 14, 16)
 ORDERS = (1, 2, 3)

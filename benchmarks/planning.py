@@ -22,10 +22,10 @@ CASES = (
 
 def main(cases=CASES):
     from hushcube import Attribute, Privacy, Schema, Workload
+    from hushcube.designs import errors as error
+    from hushcube.designs.request import Request
     from hushcube.errors import NotApplicable
-    from hushcube.plan import error
-    from hushcube.plan.request import Request
-    from hushcube.plan.strategies import REGISTRY
+    from hushcube.strategies import REGISTRY
 
     rows = []
     for case, sizes, words, law in cases:

@@ -57,8 +57,8 @@ def apart(program, norm, limit):
 def alone(program, norm, limit):
     """What one process measures: seconds (or that the limit was reached), the peak of memory, and the optimal value."""
     from hushcube.errors import TimeLimitReached
+    from hushcube.faces.clock import Clock
     from hushcube.lattice.family import Family
-    from hushcube.recover.faces.clock import Clock
 
     tables = Family.of(combinations(range(ATTRIBUTES), 2), (2,) * ATTRIBUTES)
     values = noisy(tables)
@@ -75,7 +75,7 @@ def alone(program, norm, limit):
 
 
 def over_tables(tables, values, norm, clock):
-    from hushcube.recover.faces.norms import nearest
+    from hushcube.faces.norms import nearest
 
     cells = int(tables.closure.cells.sum())
     found = nearest(tables, values, np.ones(len(tables)), norm, clock)
@@ -84,7 +84,7 @@ def over_tables(tables, values, norm, clock):
 
 def over_domain(tables, values, norm, clock):
     """minimise sum (d+ + d-), or t, over x and y = Qx, d = y - z."""
-    from hushcube.recover.faces.programs import Program, solve
+    from hushcube.faces.programs import Program, solve
 
     z = values[0].ravel()
     cells, domain = len(z), 2**ATTRIBUTES

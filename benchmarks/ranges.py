@@ -40,10 +40,10 @@ def ours(words, sizes, strategy, rows):
     """Seconds to plan (with the predicted total), to measure, and to recover every answer with its error."""
     from hushcube import Attribute, Schema
     from hushcube.api import plan
-    from hushcube.plan import error
+    from hushcube.bundle.release import Release
+    from hushcube.designs import errors as error
     from hushcube.private.engines import open_source
     from hushcube.private.measure import measure
-    from hushcube.release.release import Release
     from hushcube.samples import generated
 
     schema = Schema(tuple(Attribute(name=f"a{i}", range=(0, n - 1)) for i, n in enumerate(sizes)))

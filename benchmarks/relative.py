@@ -26,11 +26,11 @@ from tests.datasets import shared
 
 from benchmarks import relative_page
 from hushcube import Attribute, Schema
-from hushcube.evaluate.classify import cross_validate
-from hushcube.evaluate.counts import exact_counts
-from hushcube.evaluate.experiment import evaluate
-from hushcube.evaluate.rows import coded_rows
-from hushcube.plan.adaptive.rule import Rule
+from hushcube.designs.adaptive.rule import Rule
+from hushcube.experiments.classify import cross_validate
+from hushcube.experiments.counts import exact_counts
+from hushcube.experiments.experiment import evaluate
+from hushcube.experiments.rows import coded_rows
 from hushcube.samples import CENSUS, census
 
 PAPER = {"lambda_max": "10%", "lambda_step": "0.0001%", "caution": "0"}

@@ -45,11 +45,11 @@ def _child(which, d):
 def ours(d):
     from hushcube import Attribute, Schema
     from hushcube.api import plan
-    from hushcube.plan import error
+    from hushcube.bundle.folder import write
+    from hushcube.bundle.release import Release
+    from hushcube.designs import errors as error
     from hushcube.private.engines import open_source
     from hushcube.private.measure import measure
-    from hushcube.release.bundle import write
-    from hushcube.release.release import Release
     from hushcube.samples import generated
 
     def decide(attributes):

@@ -16,17 +16,17 @@ from itertools import combinations
 import numpy as np
 from scipy.optimize import minimize
 
+from hushcube.designs import errors as error
+from hushcube.designs.options import Options
+from hushcube.designs.request import Request
 from hushcube.model.attribute import Attribute
 from hushcube.model.privacy import Privacy
 from hushcube.model.schema import Schema
 from hushcube.model.workload import Workload
-from hushcube.plan import error
-from hushcube.plan.options import Options
-from hushcube.plan.request import Request
-from hushcube.plan.search.designs import affine_plane, known_designs
-from hushcube.plan.search.supports import UNSEEN, SupportProblem, optimise_own_tables
-from hushcube.plan.strategies import REGISTRY
 from hushcube.samples import ADULT8
+from hushcube.strategies import REGISTRY
+from hushcube.strategies.search.block_designs import affine_plane, known_designs
+from hushcube.strategies.search.supports import UNSEEN, SupportProblem, optimise_own_tables
 
 TOLERANCE = 1e-3
 BINARY16 = Schema(tuple(Attribute(name=f"a{i}", codes=2) for i in range(16)), "16 binary attributes")
@@ -119,7 +119,9 @@ def one_start(request):
     sets = [s for k in range(d + 1) for s in combinations(range(d), k)]
     M, k = problem.matrix(sets), problem.k
 
-    def objective(t):  # log F and its gradient                                           [plan/search/supports.py]
+    def objective(
+        t,
+    ):  # log F and its gradient                                           [strategies/search/supports.py]
         e = np.exp(t - t.max())
         K = np.maximum(e**2 @ M, UNSEEN)  # steps that are much too long are tried too
         E = (k / K).sum()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from helpers import all_tables
-from hushcube.plan.kinds import SketchPlan
+from hushcube.designs import SketchDesign
 
 
 def check_promise(plan, face, people):
@@ -32,7 +32,7 @@ def check_promise(plan, face, people):
         return
     facts = () if value.facts is None else value.facts.facts
     declared = [fact.count for fact in facts if not fact.marginal]
-    measured = plan.privacy.total_is_public and not isinstance(plan, SketchPlan)  # which measures buckets alone
+    measured = plan.privacy.total_is_public and not isinstance(plan, SketchDesign)  # which measures buckets alone
     assert plan.publishes_total == measured
     if measured and value.method not in ("barak", "shift"):
         declared.append(people)

@@ -11,6 +11,10 @@ from itertools import combinations, product
 import numpy as np
 from hypothesis import settings
 
+from hushcube.designs import LatticeDesign
+from hushcube.designs.design import BUDGETS, RECOVERIES
+from hushcube.designs.options import Options
+from hushcube.designs.request import Request
 from hushcube.lattice.family import Family
 from hushcube.model.attribute import Attribute
 from hushcube.model.measurement import Measurement
@@ -18,11 +22,7 @@ from hushcube.model.noise import gaussian_variance, laplace_variance
 from hushcube.model.privacy import Privacy
 from hushcube.model.schema import Schema
 from hushcube.model.workload import Workload
-from hushcube.plan.kinds import LatticePlan
-from hushcube.plan.options import Options
-from hushcube.plan.plan import BUDGETS, RECOVERIES
-from hushcube.plan.request import Request
-from hushcube.plan.strategies import REGISTRY
+from hushcube.strategies import REGISTRY
 
 settings.register_profile("hushcube", deadline=None, max_examples=60)
 settings.load_profile("hushcube")
@@ -69,7 +69,7 @@ def hand_plan(request, basis, measured, budgets, *, recovery="gls", proof="direc
     family = Family.of(measured, request.schema.sizes)
     ordered = np.empty(len(family))
     ordered[family.ids(measured)] = budgets
-    return LatticePlan(request, "by hand", "optimal", recovery, proof, ordered, basis, family)
+    return LatticeDesign(request, "by hand", "optimal", recovery, proof, ordered, basis, family)
 
 
 def label(plan):

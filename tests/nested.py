@@ -9,13 +9,13 @@ import numpy as np
 from hypothesis import strategies as st
 
 from helpers import kron
+from hushcube.designs.options import Options
+from hushcube.designs.request import Request
 from hushcube.lattice.nested import Chain
 from hushcube.model.attribute import Attribute
 from hushcube.model.privacy import Privacy
 from hushcube.model.schema import Schema
 from hushcube.model.workload import Workload
-from hushcube.plan.options import Options
-from hushcube.plan.request import Request
 
 
 def attribute(name, parents):

@@ -10,6 +10,10 @@ from itertools import pairwise, product
 import numpy as np
 
 from helpers import Dense, kron
+from hushcube.designs import LatticeDesign, TreeDesign
+from hushcube.designs.design import BUDGETS, RECOVERIES
+from hushcube.designs.options import Options
+from hushcube.designs.request import Request
 from hushcube.errors import NotApplicable
 from hushcube.model.attribute import Attribute
 from hushcube.model.form import QueryTable
@@ -18,11 +22,7 @@ from hushcube.model.privacy import Privacy
 from hushcube.model.rows import SparseRows
 from hushcube.model.schema import Schema
 from hushcube.model.workload import Workload
-from hushcube.plan.kinds import LatticePlan, TreePlan
-from hushcube.plan.options import Options
-from hushcube.plan.plan import BUDGETS, RECOVERIES
-from hushcube.plan.request import Request
-from hushcube.plan.strategies import REGISTRY
+from hushcube.strategies import REGISTRY
 
 
 def ordered_schema(sizes, missing=()):
@@ -153,6 +153,6 @@ class DenseTree(Dense):
 
 def dense_of(plan):
     """The dense judge of a plan, or None where its kind has none here."""
-    if isinstance(plan, TreePlan):
+    if isinstance(plan, TreeDesign):
         return DenseTree(plan)
-    return Dense(plan) if isinstance(plan, LatticePlan) else None
+    return Dense(plan) if isinstance(plan, LatticeDesign) else None

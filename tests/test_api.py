@@ -11,6 +11,7 @@ import pytest
 import hushcube
 from hushcube import Attribute, Schema
 from hushcube.api import compare, open_release, plan, release
+from hushcube.designs import LatticeDesign
 from hushcube.errors import (
     BadInput,
     BudgetExceeded,
@@ -23,8 +24,7 @@ from hushcube.errors import (
     TooLarge,
     WorkloadError,
 )
-from hushcube.plan.kinds import LatticePlan
-from hushcube.plan.plan import Plan
+from hushcube.planning.loading import read_design
 from hushcube.samples import TITANIC, titanic
 
 BUDGET = {"epsilon": 1, "neighbours": "add-remove"}
@@ -105,7 +105,7 @@ def test_compare_offers_every_variant_and_chooses_the_best():
 
 def test_plans_go_through_json():
     p = plan(TITANIC, ["1-way", "class*sex=3"], rho="1/2", neighbours="replace-one", rows_per_person=2)
-    again = Plan.from_json(p.to_json())
+    again = read_design(p.to_json())
     assert again.digest == p.digest and again.to_json() == p.to_json()
     assert again.workload == p.workload and again.privacy == p.privacy
 
@@ -165,7 +165,7 @@ def test_errors_carry_their_values():
     assert skipped.value.strategy == "identity" and "1,000,000,000,000" in skipped.value.reason
     p = plan(TITANIC, "1-way", strategy="workload", **BUDGET)
     with pytest.raises(BudgetExceeded) as raised:
-        LatticePlan(p.request, p.strategy, p.budget_rule, p.recovery, p.proof, 2 * p.budgets, p.basis, p.measured)
+        LatticeDesign(p.request, p.strategy, p.budget_rule, p.recovery, p.proof, 2 * p.budgets, p.basis, p.measured)
     assert raised.value.requested > raised.value.remaining == 1
 
 

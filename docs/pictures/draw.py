@@ -21,7 +21,7 @@ from hushcube.cli.demo import truth
 from hushcube.cli.output import console
 from hushcube.cli.plan import show_comparison
 from hushcube.cli.show import show_table
-from hushcube.plan.options import Options
+from hushcube.designs.options import Options
 from hushcube.samples import ADULT8, TITANIC, titanic
 
 HERE = Path(__file__).parent

@@ -11,6 +11,10 @@ if TYPE_CHECKING:  # `typing` would be most of what the import of this module co
     from typing import Any
 
     from hushcube.api import open_release
+    from hushcube.bundle.release import Estimate, Release
+    from hushcube.designs.adaptive.rule import Rule
+    from hushcube.designs.options import Options
+    from hushcube.faces.value import FaceValue
     from hushcube.files import read_schema
     from hushcube.model.attribute import Attribute
     from hushcube.model.facts import Facts
@@ -18,11 +22,7 @@ if TYPE_CHECKING:  # `typing` would be most of what the import of this module co
     from hushcube.model.schema import Schema
     from hushcube.model.table import NoisyTable
     from hushcube.model.workload import Workload
-    from hushcube.plan.adaptive.rule import Rule
-    from hushcube.plan.options import Options
-    from hushcube.plan.plan import Plan
-    from hushcube.recover.faces.value import FaceValue
-    from hushcube.release.release import Estimate, Release
+    from hushcube.planning.plan import Plan
 
 __version__ = "0.1.0"
 
@@ -45,15 +45,15 @@ __all__ = [
 
 _HOMES = {
     "Attribute": "model.attribute",
-    "Estimate": "release.release",
-    "FaceValue": "recover.faces.value",
+    "Estimate": "bundle.release",
+    "FaceValue": "faces.value",
     "Facts": "model.facts",
     "NoisyTable": "model.table",
-    "Options": "plan.options",
-    "Plan": "plan.plan",
+    "Options": "designs.options",
+    "Plan": "planning.plan",
     "Privacy": "model.privacy",
-    "Release": "release.release",
-    "Rule": "plan.adaptive.rule",
+    "Release": "bundle.release",
+    "Rule": "designs.adaptive.rule",
     "Schema": "model.schema",
     "Workload": "model.workload",
     "open_release": "api",

@@ -19,33 +19,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushcube import interrupts
+from hushcube.bundle.change import add_face, check_change
+from hushcube.bundle.cube import CubeRelease
+from hushcube.bundle.cube_bundle import open_cube, write_cube
+from hushcube.bundle.folder import open_bundle, write
+from hushcube.bundle.manifest import steadily
+from hushcube.bundle.published_face import PublishedFace
+from hushcube.bundle.release import Release
+from hushcube.designs.design import Budgets, Design, Recovery
+from hushcube.designs.options import Options
+from hushcube.designs.request import Request
 from hushcube.durable import check_file, check_output, new_file
 from hushcube.errors import BadInput, after
+from hushcube.faces.clock import Clock
+from hushcube.faces.value import FaceValue
 from hushcube.model.form import QueryTable
 from hushcube.model.privacy import Number, Privacy, exact_number
 from hushcube.model.queries import query_table
 from hushcube.model.schema import COUNT, Schema
 from hushcube.model.workload import Workload, public_part
-from hushcube.plan.cube import CubePlan, make_cube, plain
-from hushcube.plan.inverse import Found, find_budget
-from hushcube.plan.options import Options
-from hushcube.plan.plan import Budgets, Plan, Recovery
-from hushcube.plan.planner import Comparison
-from hushcube.plan.planner import compare as compare_plans
-from hushcube.plan.request import Request
-from hushcube.plan.strategies import check_strategy
-from hushcube.plan.targets import Target
-from hushcube.plan.what_if import Amount, Scenario
-from hushcube.plan.what_if import what_if as compare_budgets
-from hushcube.recover.faces.clock import Clock
-from hushcube.recover.faces.value import FaceValue
-from hushcube.release.bundle import open_bundle, write
-from hushcube.release.change import add_face, check_change
-from hushcube.release.cube import CubeRelease
-from hushcube.release.cube_bundle import open_cube, write_cube
-from hushcube.release.faces import PublishedFace
-from hushcube.release.manifest import steadily
-from hushcube.release.release import Release
+from hushcube.planning.inverse import Found, find_budget
+from hushcube.planning.plan import Plan, make_cube, plain
+from hushcube.planning.planner import Comparison
+from hushcube.planning.planner import compare as compare_plans
+from hushcube.planning.targets import Target
+from hushcube.planning.what_if import Amount, Scenario
+from hushcube.planning.what_if import what_if as compare_budgets
+from hushcube.strategies import check_strategy
 
 if TYPE_CHECKING:
     from hushcube.private.engines import BadRows
@@ -100,7 +100,7 @@ def plan(
     budgets: Budgets | None = None,
     recovery: Recovery | None = None,
     options: Options = _DEFAULT,
-) -> Plan:
+) -> Design:
     """The plan of one strategy, or of the best one; no data, no cost."""
     return compare(
         schema,
@@ -133,7 +133,7 @@ def plan_cube(
     budgets: Budgets | None = None,
     recovery: Recovery | None = None,
     options: Options = _DEFAULT,
-) -> CubePlan:
+) -> Plan:
     """Plan counts, sums and averages of the same tables under one guarantee; no data, no cost.
 
     `measures` are words such as `avg(wage)` and `sum(days)`; `shares` divides the guarantee among `count` and the
@@ -144,7 +144,7 @@ def plan_cube(
     needed = public_part(schema, workload)
     asked = Workload.parse(workload, plain(needed))
 
-    def make(part: Privacy) -> Plan:
+    def make(part: Privacy) -> Design:
         request = Request(asked, part, options)
         return compare_plans(request, strategy=strategy, budgets=budgets, recovery=recovery).chosen
 
@@ -153,7 +153,7 @@ def plan_cube(
 
 
 def release_cube(
-    plan: CubePlan,
+    plan: Plan,
     data: object,
     *,
     out: str | Path | None = None,
@@ -247,7 +247,7 @@ def what_if(
 
 
 def release(
-    plan: Plan,
+    plan: Design,
     data: object,
     *,
     out: str | Path | None = None,
@@ -269,10 +269,10 @@ def release(
     Rows that cannot be read or do not fit the schema refuse the release, unless `bad_rows="missing"` counts them as
     missing. `tell_owner` is called with remarks that are for the owner of the data only: how many rows there were.
     """
+    from hushcube.faces.face import check_face
     from hushcube.private.engines import open_source
     from hushcube.private.measure import carry_out
     from hushcube.private.noise import SeededEntropy
-    from hushcube.recover.faces.face import check_face
 
     _check_seed(seed)
     check_strategy(plan)
@@ -308,7 +308,7 @@ def recover(
 
     A folder gets the face in its place, or stays as it is beside the new one, `out`; a release in memory stays there.
     """
-    from hushcube.recover.faces.face import make_face
+    from hushcube.faces.face import make_face
 
     clock = Clock(time_limit, progress or _silent)
     if isinstance(release, Release):
@@ -342,8 +342,8 @@ def synthesize(
     progress: Progress | None = None,
 ) -> SyntheticPeople:
     """People whose tables match a release; those of its face-valid face, where they are asked for as they are."""
-    from hushcube.recover.faces.face import make_face
-    from hushcube.release.people import write_people
+    from hushcube.bundle.people import write_people
+    from hushcube.faces.face import make_face
 
     if out is not None:
         check_file(Path(out))

@@ -35,13 +35,13 @@ def test_the_contracts_hold(tmp_path):
 @pytest.mark.parametrize(
     ("module", "wrong_import"),
     [
-        ("recover/recovery.py", "import hushcube.private.measure"),
-        ("private/measure.py", "import hushcube.recover.recovery"),
-        ("release/release.py", "import duckdb"),
-        ("recover/coefficients.py", "import duckdb"),
-        ("model/schema.py", "import hushcube.plan.plan"),
-        ("plan/plan.py", "import hushcube.private.noise"),
-        ("lattice/family.py", "import hushcube.recover.recovery"),
+        ("designs/recovery.py", "import hushcube.private.measure"),
+        ("private/measure.py", "import hushcube.faces.face"),
+        ("bundle/release.py", "import duckdb"),
+        ("lattice/coefficients.py", "import duckdb"),
+        ("model/schema.py", "import hushcube.designs.design"),
+        ("designs/design.py", "import hushcube.private.noise"),
+        ("lattice/family.py", "import hushcube.designs.recovery"),
         ("errors.py", "import hushcube.model.schema"),
     ],
 )

@@ -11,17 +11,17 @@ from audit.mechanisms import cells, people_of, rows_of
 from audit.tags import Violation
 from audit.tape import loss, record
 from helpers import NEIGHBOURS, MemoryEngine, make_schema
+from hushcube.designs.adaptive.rule import Rule
+from hushcube.designs.adaptive.start import Measured
+from hushcube.designs.design import Design
+from hushcube.designs.options import Options
+from hushcube.designs.request import Request
 from hushcube.model.privacy import Privacy
 from hushcube.model.queries import query_table
 from hushcube.model.workload import Workload
-from hushcube.plan.adaptive.rule import Rule
-from hushcube.plan.adaptive.start import Measured
-from hushcube.plan.options import Options
-from hushcube.plan.plan import Plan
-from hushcube.plan.request import Request
-from hushcube.plan.strategies.adaptive import ADAPTIVE
 from hushcube.private.measure import carry_out
 from hushcube.private.noise import SeededEntropy
+from hushcube.strategies.adaptive import ADAPTIVE
 
 METHODS = ("twophase", "iresamp", "ireduct")
 QUERIES = [[1, 1, 1, 0, 0, 0], [1, 1, 0, 0, 0, 0], [0, 1, 1, 1, 0, 0], [2, 0, 0, 1, 0, -1], [1, 1, 1, 1, 1, 1]]
@@ -38,7 +38,7 @@ class Method:
     """An adaptive plan, and everybody who may be in its data."""
 
     name: str
-    plan: Plan
+    plan: Design
     people: tuple
 
     @property

@@ -12,11 +12,11 @@ from pathlib import Path
 import pyarrow as pa
 
 from hushcube.api import plan, plan_cube, recover, release, release_cube
+from hushcube.bundle.verify import verify
 from hushcube.errors import BundleError
 from hushcube.model.attribute import Attribute
 from hushcube.model.measure import Measure
 from hushcube.model.schema import Schema
-from hushcube.release.verify import verify
 
 ATTRIBUTES = (Attribute(name="sex", values=("F", "M")), Attribute(name="age", codes=3))
 DATA = pa.table({"sex": ["F", "M", "M"] * 9, "age": [0, 1, 2] * 9, "days": [3, 4, 5] * 9})

@@ -18,20 +18,20 @@ from audit.tags import tagged
 from helpers import NEIGHBOURS, MemoryEngine, make_schema
 from hushcube import Attribute, Schema
 from hushcube.api import plan_cube
+from hushcube.designs.adaptive.rule import Rule
+from hushcube.designs.design import BUDGETS, Design
+from hushcube.designs.options import Options
+from hushcube.designs.request import Request
 from hushcube.errors import BadInput
 from hushcube.model.measure import Measure
 from hushcube.model.privacy import Privacy
 from hushcube.model.queries import query_table
 from hushcube.model.unit import Unit
 from hushcube.model.workload import Workload
-from hushcube.plan.adaptive.rule import Rule
-from hushcube.plan.cube import CubePlan
-from hushcube.plan.options import Options
-from hushcube.plan.plan import BUDGETS, Plan
-from hushcube.plan.request import Request
-from hushcube.plan.strategies import ALL
+from hushcube.planning.plan import Plan
 from hushcube.private.engines import bounding, open_source
 from hushcube.private.measure import carry_out_cube, measure
+from hushcube.strategies import ALL
 from nested import attribute, flat
 from ranged import ordered_schema
 
@@ -46,7 +46,7 @@ class Mechanism:
 
     family: str
     name: str
-    plan: Plan | CubePlan
+    plan: Design | Plan
     people: tuple
     data: Callable[[tuple], object]
     """A database as rows: an engine that counts them in memory, or an Arrow table that DuckDB reads."""
@@ -64,7 +64,7 @@ class Mechanism:
     def seen(self, people):
         """What a run publishes, taken apart."""
         with tagged() as tags, fixed_keys():
-            if isinstance(self.plan, CubePlan):
+            if isinstance(self.plan, Plan):
                 parts = carry_out_cube(self.plan, self.engine(people))
                 return tags.read([values for _, measured in parts.values() for values in measured.values])
             return tags.read(measure(self.plan, self.engine(people)).values)

@@ -177,7 +177,7 @@ MUTANTS = [
     Mutant(
         "the last set is left out of the cost",
         "all sets are paid for",
-        "plan/cost.py",
+        "costs/family_cost.py",
         "(column(basis, batch.shape, pure=pure) * exact_sum(budgets[batch.ids]) for batch in measured.batches),",
         "(column(basis, batch.shape, pure=pure) * exact_sum(budgets[batch.ids]) for batch in measured.batches[:2]),",
         exact("tables"),
@@ -185,7 +185,7 @@ MUTANTS = [
     Mutant(
         "a replaced row costs as much as one that is added",
         "the factor of replace-one",
-        "plan/cost.py",
+        "costs/family_cost.py",
         "return 2 * exact_sum(spent)",
         "return exact_sum(spent)",
         exact("tables"),
@@ -193,7 +193,7 @@ MUTANTS = [
     Mutant(
         "the squared norm of replaced rows misses its factor 2",
         "the factor of replace-one",
-        "plan/cost.py",
+        "costs/family_cost.py",
         "return float((1 if pure else 2) * (f[0] - f.min()))",
         "return float(f[0] - f.min())",
         exact("tables"),
@@ -201,7 +201,7 @@ MUTANTS = [
     Mutant(
         "the L2 norm in place of the L1 norm",
         "the norm of the cost",
-        "plan/cost.py",
+        "costs/family_cost.py",
         "norm = basis.l1_column if pure else basis.l2_column",
         "norm = basis.l2_column",
         exact("tables"),
@@ -209,7 +209,7 @@ MUTANTS = [
     Mutant(
         "trees forget that halves have opposite signs",
         "the norm of the cost",
-        "plan/kinds/tree.py",
+        "designs/tree/design.py",
         "factor = (m < parting) - 1.0 * (haar & (m == parting))",
         "factor = (m < parting) * 1.0",
         f"{_PRIVACY}/test_tree_cost.py::test_any_trees_cost_at_most_what_is_claimed",
@@ -217,7 +217,7 @@ MUTANTS = [
     Mutant(
         "cells of a sketch that share a bucket cost nothing",
         "the norm of the cost",
-        "plan/kinds/sketch.py",
+        "designs/sketch/design.py",
         "lines[:, r] = np.where(apart, 2, (2 if pure else 4) * opposite)",
         "lines[:, r] = np.where(apart, 2, 0 * opposite)",
         exact("sketches"),
@@ -225,7 +225,7 @@ MUTANTS = [
     Mutant(
         "k rows of a person cost rho / k",
         "several rows per person",
-        "plan/calibrate.py",
+        "costs/calibrate.py",
         "return privacy.rho / k**2",
         "return privacy.rho / k",
         exact("2 rows per person"),
@@ -249,7 +249,7 @@ MUTANTS = [
     Mutant(
         "budgets are rounded up",
         "rounding against ourselves",
-        "plan/budgets.py",
+        "designs/budgets.py",
         "    while spent(budgets) > allowed:  # rounded against ourselves\n"
         "        budgets = budgets * (1 - 2.0**-50)\n",
         "    budgets = np.nextafter(budgets, np.inf)\n",
@@ -258,7 +258,7 @@ MUTANTS = [
     Mutant(
         "a plan's cost is not checked",
         "plans are checked",
-        "plan/plan.py",
+        "designs/design.py",
         "        if spent > allowed:\n            raise BudgetExceeded(spent, allowed, unit)",
         "        del spent",
         f"{_PRIVACY}/test_plan_files.py::test_budgets_a_billionth_higher_are_refused",
@@ -274,7 +274,7 @@ MUTANTS = [
     Mutant(
         "budgets of a plan can be changed",
         "plans are frozen",
-        "plan/plan.py",
+        "designs/design.py",
         'object.__setattr__(self, "budgets", frozen(self.budgets, np.float64))',
         'object.__setattr__(self, "budgets", np.asarray(self.budgets, np.float64))',
         f"{_PRIVACY}/test_checked_again.py::test_no_array_of_a_plan_can_be_written_to",
@@ -282,7 +282,7 @@ MUTANTS = [
     Mutant(
         "parts of a cube may cost more than the whole",
         "parts add up",
-        "plan/cube.py",
+        "planning/plan.py",
         "if given > whole:",
         "if given > 2 * whole:",
         f"{_PRIVACY}/test_checked_again.py::test_the_parts_of_a_cube_are_checked_again",
@@ -290,7 +290,7 @@ MUTANTS = [
     Mutant(
         "a sum is protected like a count",
         "sums",
-        "plan/cube.py",
+        "planning/plan.py",
         "rows *= measure.largest",
         "rows *= 1",
         exact("cubes"),
@@ -298,7 +298,7 @@ MUTANTS = [
     Mutant(
         "values of both signs count once",
         "sums",
-        "plan/cube.py",
+        "planning/plan.py",
         'neighbours, rows = "add-remove", 2 * rows',
         'neighbours, rows = "add-remove", rows',
         f"{_PRIVACY}/test_cube_cost.py::test_nobody_costs_more_than_the_guarantee",
@@ -306,7 +306,7 @@ MUTANTS = [
     Mutant(
         "an exact delta loses a thousandth",
         "calibration",
-        "plan/calibrate.py",
+        "costs/calibrate.py",
         "near * (1 + slack) - math.exp(epsilon) * far * (1 - slack)",
         "near * (1 - 1e-3) - math.exp(epsilon) * far * (1 - slack)",
         exact("tables"),
@@ -314,7 +314,7 @@ MUTANTS = [
     Mutant(
         "smoothing adds no variance",
         "calibration",
-        "plan/calibrate.py",
+        "costs/calibrate.py",
         "return math.log(8 * affected / _allowance(float(_given(privacy.epsilon)))) / (2 * math.pi**2)",
         "return 1e-9",
         f"{_PRIVACY}/test_calibration.py::test_smoothing_variance_keeps_all_numbers_within_the_allowance",
@@ -414,7 +414,7 @@ MUTANTS = [
     Mutant(
         "the statement repeats what the details say",
         "statements",
-        "plan/plan.py",
+        "designs/design.py",
         "        self._check_claims()\n",
         "",
         f"{_PRIVACY}/test_statements.py::test_a_plan_that_was_not_carried_out_tells_of_no_run",
@@ -422,7 +422,7 @@ MUTANTS = [
     Mutant(
         "any strategy may be named in a plan file",
         "statements",
-        "plan/loading.py",
+        "planning/loading.py",
         "        check_strategy(plan)\n",
         "",
         f"{_PRIVACY}/test_statements.py::test_unknown_strategies_are_refused",
@@ -430,7 +430,7 @@ MUTANTS = [
     Mutant(
         "names in a statement are not escaped",
         "statements",
-        "release/statement.py",
+        "bundle/statement.py",
         'f"# Privacy of the {kind} {code(schema.name)}",',
         'f"# Privacy of the {kind} `{schema.name}`",',
         f"{_PRIVACY}/test_statements.py::test_names_and_labels_cannot_write_the_statement",
@@ -438,7 +438,7 @@ MUTANTS = [
     Mutant(
         "the digest of a plan file is not compared",
         "plans are checked",
-        "plan/loading.py",
+        "planning/loading.py",
         '    if not plan.digest == digest == raw.get("digest"):',
         "    if False:",
         f"{_PRIVACY}/test_plan_files.py::test_a_changed_plan_without_a_new_digest_is_refused",

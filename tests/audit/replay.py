@@ -29,7 +29,7 @@ from audit.tape import record
 from cli.desk import listing
 from hushcube.api import release, release_cube
 from hushcube.cli import run
-from hushcube.plan.cube import CubePlan
+from hushcube.planning.plan import Plan
 
 PAIRS = {"short": 300, "long": 10_000}
 COMMANDS = {"short": 1, "long": 10}
@@ -110,7 +110,7 @@ def frozen(noise):
 def published(mechanism, people, folder):
     """Release to a new folder of its own: the way that was taken, and all files."""
     folder.mkdir()
-    publish = release_cube if isinstance(mechanism.plan, CubePlan) else release
+    publish = release_cube if isinstance(mechanism.plan, Plan) else release
     with patch("hushcube.private.engines.open_source", lambda data, **_: data), fixed_keys(), Way() as way:
         publish(mechanism.plan, mechanism.engine(people), out=folder / "published")
     return way.digest, listing(folder)

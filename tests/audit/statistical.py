@@ -24,9 +24,9 @@ from scipy.stats import beta
 from audit.progress import tell
 from hushcube import Attribute, Schema
 from hushcube.api import plan, plan_cube, release, release_cube
+from hushcube.designs.adaptive.rule import Rule
+from hushcube.designs.options import Options
 from hushcube.model.measure import Measure
-from hushcube.plan.adaptive.rule import Rule
-from hushcube.plan.options import Options
 from hushcube.private.adaptive.paths import NoisePaths
 from hushcube.private.kinds import base
 

@@ -3,7 +3,7 @@
 import pytest
 
 from audit.damage import KINDS, make, missed
-from hushcube.release.verify import verify
+from hushcube.bundle.verify import verify
 
 
 @pytest.mark.parametrize("kind", KINDS)

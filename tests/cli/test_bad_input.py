@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from cli.desk import ASKED, BUDGET, COLUMNS, SECRET
+from hushcube.bundle.manifest import manifest_text
 from hushcube.cli import run
-from hushcube.plan.plan import Plan
-from hushcube.release.manifest import manifest_text
+from hushcube.planning.loading import read_design
 
 
 def planned(*budget, asked=ASKED):
@@ -558,7 +558,7 @@ def test_plan_files_must_be_text(refused, name):
 def test_the_good_plan_is_good(desk):
     """The cases above fail for what was changed, and not for something else."""
     text = (desk / "plan.json").read_text()
-    assert Plan.from_json(resealed(lambda raw: None)(text)).digest == Plan.from_json(text).digest
+    assert read_design(resealed(lambda raw: None)(text)).digest == read_design(text).digest
 
 
 # ----------------------------------------------------------------------------------------------------------- show

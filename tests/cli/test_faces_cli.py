@@ -158,7 +158,7 @@ def test_synthetic_people_are_those_of_the_face(desk, done, document):
 @pytest.mark.parametrize("name", ["made.parquet", "made.csv"])
 def test_synthetic_people_are_there_whole_or_not_at_all(desk, monkeypatch, capsys, name):
     """A full disk, an interruption, and a file that someone else makes meanwhile."""
-    import hushcube.release.people as people
+    import hushcube.bundle.people as people
 
     before = listing(desk)
     write = people.write_people
@@ -283,7 +283,7 @@ def test_a_face_that_fails_after_measuring_leaves_the_unbiased_release(desk, cap
     def late(*_arguments, **_options):
         raise TimeLimitReached(1.0, "local")
 
-    monkeypatch.setattr("hushcube.recover.faces.face.make_face", late)
+    monkeypatch.setattr("hushcube.faces.face.make_face", late)
     code = run(["release", *ASKED, *BUDGET, "--data", "people.csv", "--out", "new", "--face-value"])
     told = capsys.readouterr().err
     assert code == 1 and "the unbiased release is published in new" in told
@@ -292,7 +292,7 @@ def test_a_face_that_fails_after_measuring_leaves_the_unbiased_release(desk, cap
 
 
 def test_an_interrupted_recovery_changes_nothing(desk, monkeypatch):
-    from hushcube.release import bundle
+    from hushcube.bundle import folder as bundle
 
     def interrupted(*_arguments, **_options):
         raise KeyboardInterrupt

@@ -59,7 +59,7 @@ def failure(err):
     ids=lambda x: type(x).__name__,
 )
 def test_whatever_a_face_does_the_published_release_is_reported(desk, failing, told, problem, first):
-    failing("hushcube.recover.faces.face.make_face", problem)
+    failing("hushcube.faces.face.make_face", problem)
     assert run(FACE) == 1
     assert [line == PUBLISHED + ADD or line.startswith(f"hushcube: {first}") for line in told()] == [True, True]
     assert run(["verify", "new"]) == 0
@@ -67,7 +67,7 @@ def test_whatever_a_face_does_the_published_release_is_reported(desk, failing, t
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_request_to_stop_while_a_face_is_made_is_an_interruption(desk, failing, listening, told, number, code):
-    failing("hushcube.recover.faces.face.make_face", number)
+    failing("hushcube.faces.face.make_face", number)
     assert run(FACE) == code
     assert told() == [PUBLISHED.replace("hushcube: ", "hushcube: interrupted: ") + ADD]
 
@@ -104,7 +104,7 @@ def test_output_that_cannot_be_written(desk):
 )
 def test_a_failure_names_the_resource_or_the_path(desk, failing, told, problem, code, start):
     before = listing(desk)
-    failing("hushcube.release.bundle.new_folder", problem)
+    failing("hushcube.bundle.folder.new_folder", problem)
     assert run(RELEASE) == code
     (line,) = told()
     assert line.startswith(f"hushcube: {start}") and "Fix: " in line and "qz7731" not in line

@@ -57,8 +57,8 @@ def test_plan_json_is_the_contract(document):
 
 
 def test_strategy_all_lists_every_variant(document):
-    from hushcube.plan.plan import BUDGETS, RECOVERIES
-    from hushcube.plan.strategies import REGISTRY
+    from hushcube.designs.design import BUDGETS, RECOVERIES
+    from hushcube.strategies import REGISTRY
 
     plan = document("plan", *ASKED, *BUDGET, "--strategy", "all")
     listed = [(c["strategy"], c["budgets"], c["recovery"]) for c in plan["plans"]]
@@ -359,7 +359,7 @@ def test_an_interrupted_release_leaves_nothing(desk, monkeypatch, capsys):
 
 def test_a_release_appears_whole(desk, monkeypatch):
     """While it is written the folder is not there; then it is there with everything."""
-    import hushcube.release.bundle as bundle
+    import hushcube.bundle.folder as bundle
 
     seen = []
     verb = bundle.make_manifest
@@ -378,7 +378,7 @@ def test_a_release_appears_whole(desk, monkeypatch):
 
 
 def test_a_full_disk_is_a_failure_that_leaves_nothing(desk, monkeypatch, capsys):
-    import hushcube.release.bundle as bundle
+    import hushcube.bundle.folder as bundle
 
     def full(*_):
         raise OSError(28, "No space left on device")

@@ -6,7 +6,7 @@ import pytest
 
 from cli.desk import ASKED, BUDGET
 from hushcube.cli import run
-from hushcube.plan.strategies import REGISTRY
+from hushcube.strategies import REGISTRY
 
 
 @pytest.mark.parametrize("objective", ["total", "max"])

@@ -8,11 +8,11 @@ import pytest
 from cli.test_cubes_cli import ASKED as CUBE
 from cli.test_cubes_cli import SCHEMA as STAYS
 from hushcube.api import open_release, synthesize
+from hushcube.bundle.cube_bundle import open_cube
+from hushcube.bundle.manifest import seal
+from hushcube.bundle.reading import checksum
+from hushcube.bundle.verify import verify
 from hushcube.cli import run
-from hushcube.release.cube_bundle import open_cube
-from hushcube.release.manifest import seal
-from hushcube.release.reading import checksum
-from hushcube.release.verify import verify
 
 STAMP = "NOT PRIVATE: the noise came from a seed. This release is for experiments and protects nobody."
 SEEDED = ["release", "plan.json", "--data", "people.csv", "--seed", "1"]

@@ -5,14 +5,15 @@ import json
 import pytest
 
 from cli.desk import BUDGET
-from hushcube.plan.plan import Plan, digest_of
+from hushcube.designs.design import digest_of
+from hushcube.planning.loading import read_design
 
 ADAPTIVE = ["--schema", "people.yaml", "--workload", "1-way", "--relative-error", "0.5", "--above", "5", *BUDGET]
 
 
 def test_a_run_that_was_just_made_says_what_it_reached(done, desk):
     out, _ = done("release", *ADAPTIVE, "--data", "people.csv", "--out", "new")
-    plan = Plan.from_json((desk / "new" / "plan.json").read_text())
+    plan = read_design((desk / "new" / "plan.json").read_text())
     assert plan.details["adaptive"]["target_met"] == ("the target is met" in out)
     assert "the answers cost" in out
 
@@ -32,7 +33,7 @@ def test_the_plan_of_another_release_can_be_released_again(done):
 
 @pytest.mark.parametrize("changes", [{"strategy": "x\n\x1b[2J\u202e"}, {"details": {"adaptive": {"target_met": True}}}])
 def test_a_doctored_plan_is_refused_in_one_plain_line(done, desk, drawn, changes):
-    raw = Plan.from_json((desk / "published" / "plan.json").read_text()).to_dict() | changes
+    raw = read_design((desk / "published" / "plan.json").read_text()).to_dict() | changes
     (desk / "plan.json").write_text(json.dumps({**raw, "digest": digest_of(raw)}))
     out, err = done("release", "plan.json", "--data", "people.csv", "--out", "again", code=2)
     assert not out and err.count("\n") == 1 and err[:-1].isprintable()

@@ -11,22 +11,24 @@ from hypothesis import strategies as st
 
 from helpers import NEIGHBOURS, Counts, all_tables, exact_table, make_schema, random_codes
 from hushcube.api import find_plan, open_release, plan
+from hushcube.bundle.folder import write
+from hushcube.bundle.release import Release
+from hushcube.bundle.verify import verify
+from hushcube.costs import calibrate
+from hushcube.designs import AdaptiveDesign, LatticeDesign, MatrixDesign, RepeatedDesign
+from hushcube.designs import errors as error
+from hushcube.designs.adaptive.rule import Rule
+from hushcube.designs.design import BUDGETS, RECOVERIES
+from hushcube.designs.options import Options
 from hushcube.errors import BadInput
-from hushcube.plan import calibrate, error
-from hushcube.plan.adaptive.rule import Rule
-from hushcube.plan.kinds import AdaptivePlan, LatticePlan, MatrixPlan, RepeatedPlan
-from hushcube.plan.options import Options
-from hushcube.plan.plan import BUDGETS, RECOVERIES, Plan
-from hushcube.plan.strategies.adaptive import ADAPTIVE
+from hushcube.faces.clock import Clock
+from hushcube.faces.face import make_face
+from hushcube.faces.value import FaceValue
+from hushcube.planning.loading import read_design
 from hushcube.private.adaptive.run import METHODS
 from hushcube.private.measure import draw
 from hushcube.private.noise import SeededEntropy
-from hushcube.recover.faces.clock import Clock
-from hushcube.recover.faces.face import make_face
-from hushcube.recover.faces.value import FaceValue
-from hushcube.release.bundle import write
-from hushcube.release.release import Release
-from hushcube.release.verify import verify
+from hushcube.strategies.adaptive import ADAPTIVE
 
 SIZES = (2, 3, 4)
 MATRIX = np.array([[1] * 24, [1] * 12 + [0] * 12, [1, 0] * 12, [2, 1, 0, -1] * 6, [0] * 20 + [1] * 4])
@@ -103,10 +105,10 @@ def test_answers_are_near_the_truth_within_epsilon_and_say_what_they_are(strateg
         made, measurement = carried_out(chosen, codes)
         assert spent(made) <= chosen.privacy.epsilon
         assert made.strategy == strategy and made.recovery == recovery and made.budget_rule == budgets
-        assert made.request == chosen.request and isinstance(chosen, AdaptivePlan) == (strategy in METHODS)
-        assert isinstance(made, RepeatedPlan if strategy in ("twophase", "iresamp") else LatticePlan | MatrixPlan)
+        assert made.request == chosen.request and isinstance(chosen, AdaptiveDesign) == (strategy in METHODS)
+        assert isinstance(made, RepeatedDesign if strategy in ("twophase", "iresamp") else LatticeDesign | MatrixDesign)
         assert measurement.plan_digest == made.digest and not measurement.private
-        again = Plan.from_json(made.to_json())
+        again = read_design(made.to_json())
         assert again.digest == made.digest
         release = Release.of(again, measurement)
         found, allowed = found_answers(release), variances(made)
@@ -172,7 +174,7 @@ def test_a_noisy_number_of_people_is_paid_for(strategy, words):
     noisy = []
     for seed in range(4):
         made, measurement = carried_out(asked(strategy, words, rule=rule), people(), seed)
-        under = made.underlying if isinstance(made, RepeatedPlan) else made
+        under = made.underlying if isinstance(made, RepeatedDesign) else made
         total = under.budgets[under.measured.ids([()])[0]]
         assert spent(made) <= 1 and float(total) == pytest.approx(0.1)
         settled = Rule.from_dict(made.details["adaptive"]["settled"])
@@ -190,7 +192,7 @@ def test_an_outcome_follows_the_weights(strategy):
         rates = []
         for words in ("a0*a1,a1*a2,a0*a2", "a0*a1,a1*a2=100,a0*a2"):
             made, _ = carried_out(asked(strategy, words, recovery="none"), people(rows=2000), seed)
-            under = made.underlying if isinstance(made, RepeatedPlan) else made
+            under = made.underlying if isinstance(made, RepeatedDesign) else made
             rates.append(dict(zip(under.measured, under.budgets, strict=True)))
         plain, weighted = rates
         assert weighted[1, 2] > 2 * max(weighted[0, 1], weighted[0, 2])

@@ -17,21 +17,21 @@ from helpers import (
     make_request,
     random_codes,
 )
+from hushcube.bundle.published_face import PublishedFace
+from hushcube.bundle.release import Release
+from hushcube.designs import errors as error
+from hushcube.designs.design import RECOVERIES
+from hushcube.designs.options import Options
 from hushcube.errors import TooLarge
+from hushcube.faces.clock import Clock
+from hushcube.faces.face import check_face, make_face
+from hushcube.faces.value import FaceValue
 from hushcube.model.facts import Facts
 from hushcube.model.form import QueryTable
 from hushcube.model.rows import SparseRows
-from hushcube.plan import error
-from hushcube.plan.options import Options
-from hushcube.plan.plan import RECOVERIES
-from hushcube.plan.strategies import REGISTRY
 from hushcube.private.measure import measure
 from hushcube.private.noise import SeededEntropy
-from hushcube.recover.faces.clock import Clock
-from hushcube.recover.faces.face import check_face, make_face
-from hushcube.recover.faces.value import FaceValue
-from hushcube.release.faces import PublishedFace
-from hushcube.release.release import Release
+from hushcube.strategies import REGISTRY
 from ranged import every_variant, ordered_schema, random_queries, ranged_request
 
 SIZES = (2, 3, 1, 4)

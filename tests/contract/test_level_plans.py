@@ -8,6 +8,13 @@ import numpy as np
 import pytest
 
 from helpers import LAWS, NEIGHBOURS, MemoryEngine, all_tables, exact_table, label, make_request
+from hushcube.costs import calibrate
+from hushcube.costs import family_cost as cost
+from hushcube.designs import LatticeDesign, LevelDesign, margins
+from hushcube.designs import errors as error
+from hushcube.designs.design import BUDGETS, RECOVERIES
+from hushcube.designs.options import Options
+from hushcube.designs.recovery import recover
 from hushcube.errors import NotApplicable
 from hushcube.lattice.basis import MARGINAL
 from hushcube.lattice.family import Family
@@ -15,15 +22,11 @@ from hushcube.model.groups import GroupTable
 from hushcube.model.measurement import Measurement
 from hushcube.model.noise import gaussian_variance, laplace_variance
 from hushcube.model.schema import Schema
-from hushcube.plan import calibrate, cost, error, margins
-from hushcube.plan.kinds import LatticePlan, LevelPlan
-from hushcube.plan.options import Options
-from hushcube.plan.plan import BUDGETS, RECOVERIES, Plan
-from hushcube.plan.planner import compare
-from hushcube.plan.strategies import ALL, REGISTRY
+from hushcube.planning.loading import read_design
+from hushcube.planning.planner import compare
 from hushcube.private.measure import measure
 from hushcube.private.noise import SeededEntropy
-from hushcube.recover.recovery import recover
+from hushcube.strategies import ALL, REGISTRY
 from nested import WORDS, attribute, covariance, flat, marginal_rows, nested_request, random_people
 
 everywhere = pytest.mark.parametrize(("law", "neighbours"), list(product(LAWS, NEIGHBOURS)), ids=str)
@@ -43,7 +46,7 @@ def by_hand(request, measured, budgets, recovery="gls", proof="direct"):
     family = Family.of(measured, request.schema.sizes)
     ordered = np.empty(len(family))
     ordered[family.ids(measured)] = budgets
-    return LevelPlan(request, "by hand", "optimal", recovery, proof, ordered, family)
+    return LevelDesign(request, "by hand", "optimal", recovery, proof, ordered, family)
 
 
 class Dense:
@@ -186,7 +189,7 @@ def test_levels_of_equal_groups_are_an_ordinary_lattice():
         family = Family.of([(0, 1, 2), (0,), (0, 2), ()], pairs.schema.sizes)
         ordered = np.empty(4)
         ordered[family.ids([(0, 1, 2), (0,), (0, 2), ()])] = budgets
-        theirs = LatticePlan(pairs, "by hand", "optimal", recovery, "direct", ordered, MARGINAL, family)
+        theirs = LatticeDesign(pairs, "by hand", "optimal", recovery, "direct", ordered, MARGINAL, family)
         names = {(1, 2): (0, 1, 2), (0,): (0,), (0, 2): (0, 2), (): ()}
         for exact in (True, False):
             a = dict(zip(levels.marginals, error.cell_variances(ours, exact=exact), strict=True))
@@ -201,8 +204,8 @@ def test_levels_of_equal_groups_are_an_ordinary_lattice():
 @everywhere
 def test_plans_read_back_the_same_and_are_made_the_same_way_twice(law, neighbours):
     for rule, plan in zip(BUDGETS, variants(neighbours=neighbours, recoveries=["gls"], **law), strict=True):
-        again = Plan.from_json(plan.to_json())
-        assert isinstance(again, LevelPlan)
+        again = read_design(plan.to_json())
+        assert isinstance(again, LevelDesign)
         assert again.to_json() == plan.to_json()
         assert error.total_variance(again, exact=True) == error.total_variance(plan, exact=True)
         assert REGISTRY["levels"].plan(plan.request, rule, "gls").digest == plan.digest
@@ -249,7 +252,7 @@ def test_generalised_least_squares_is_never_worse(law, neighbours):
     optimal = variants(neighbours=neighbours, rules=["optimal"], recoveries=["gls"], **law)[0]
     fields = (optimal.request, "by hand", "optimal")
     rest = (optimal.proof, optimal.budgets, optimal.measured)
-    best, *others = (error.cell_variances(LevelPlan(*fields, way, *rest), exact=True) for way in RECOVERIES)
+    best, *others = (error.cell_variances(LevelDesign(*fields, way, *rest), exact=True) for way in RECOVERIES)
     for other in others:
         assert (best <= other * (1 + 1e-9) + 1e-12).all()
 

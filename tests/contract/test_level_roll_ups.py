@@ -8,21 +8,21 @@ import pyarrow as pa
 import pytest
 
 from hushcube import api
+from hushcube.bundle.checks.level_sums import add_up_levels
+from hushcube.bundle.checks.tables import Block, FaceTables
+from hushcube.bundle.checks.verdict import Findings
+from hushcube.bundle.release import Release
+from hushcube.bundle.verify import verify
+from hushcube.designs import errors as error
+from hushcube.designs.options import Options
 from hushcube.errors import BadInput, DataError, QueryError
+from hushcube.faces.value import FaceValue
 from hushcube.lattice.family import Family
 from hushcube.model.at_level import at_level
 from hushcube.model.attribute import Attribute
 from hushcube.model.queries import query_table
 from hushcube.model.schema import Schema
-from hushcube.plan import error
-from hushcube.plan.options import Options
 from hushcube.private.engines import open_source
-from hushcube.recover.faces.value import FaceValue
-from hushcube.release.checks.level_sums import add_up_levels
-from hushcube.release.checks.tables import Block, FaceTables
-from hushcube.release.checks.verdict import Findings
-from hushcube.release.release import Release
-from hushcube.release.verify import verify
 
 STATE = Attribute(
     name="state",

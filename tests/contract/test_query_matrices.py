@@ -6,22 +6,22 @@ import numpy as np
 import pytest
 
 from helpers import NEIGHBOURS, MemoryEngine, random_codes
+from hushcube.bundle.release import Release
+from hushcube.designs import errors as error
+from hushcube.designs.design import BUDGETS, RECOVERIES
+from hushcube.designs.options import Options
+from hushcube.designs.request import Request
 from hushcube.errors import NotApplicable
 from hushcube.model.attribute import Attribute
 from hushcube.model.privacy import Privacy
 from hushcube.model.queries import query_table
 from hushcube.model.schema import Schema
 from hushcube.model.workload import Workload
-from hushcube.plan import error
-from hushcube.plan.options import Options
-from hushcube.plan.plan import BUDGETS, RECOVERIES
-from hushcube.plan.planner import compare
-from hushcube.plan.request import Request
-from hushcube.plan.strategies import REGISTRY
-from hushcube.plan.strategies.adaptive import Dwork
+from hushcube.planning.planner import compare
 from hushcube.private.measure import measure
 from hushcube.private.noise import SeededEntropy
-from hushcube.release.release import Release
+from hushcube.strategies import REGISTRY
+from hushcube.strategies.adaptive import Dwork
 
 LAWS = [{"epsilon": 1}, {"rho": "1/2"}, {"rho": 20}, {"epsilon": 1, "delta": "1e-6"}]
 RNG = np.random.default_rng(18)

@@ -6,16 +6,19 @@ import numpy as np
 import pytest
 
 from helpers import LAWS, MemoryEngine, exact_table, label, random_codes
+from hushcube.bundle.release import Release
+from hushcube.costs import calibrate
+from hushcube.designs import errors as error
+from hushcube.designs import margins
+from hushcube.designs.design import BUDGETS, RECOVERIES
 from hushcube.errors import NotApplicable
-from hushcube.plan import calibrate, error, margins
-from hushcube.plan.objective import objective_value
-from hushcube.plan.plan import BUDGETS, RECOVERIES, Plan
-from hushcube.plan.planner import compare
-from hushcube.plan.strategies import REGISTRY
-from hushcube.plan.summary import table_errors
+from hushcube.planning.loading import read_design
+from hushcube.planning.planner import compare
+from hushcube.planning.summary import table_errors
 from hushcube.private.measure import measure
 from hushcube.private.noise import SeededEntropy
-from hushcube.release.release import Release
+from hushcube.strategies import REGISTRY
+from hushcube.strategies.objective import objective_value
 from ranged import every_variant, form_rows, ordered_schema, random_queries, ranged_request, strategies
 
 SCHEMA = ordered_schema((6, 2, 3), missing=(0,))
@@ -64,7 +67,7 @@ def test_plans_read_back_the_same_and_are_made_the_same_way_twice(strategy, law,
     again = every_variant(make(neighbours=neighbours, **law), [strategy])
     for plan, twin in zip(plans, again, strict=True):
         assert plan.strategy == strategy and plan.digest == twin.digest, label(plan)
-        read = Plan.from_json(plan.to_json())
+        read = read_design(plan.to_json())
         assert read.to_json() == plan.to_json() and read.request == plan.request, label(plan)
         assert read.workload.forms == plan.workload.forms
         assert error.weighted_variance(read) == error.weighted_variance(plan)
@@ -153,7 +156,7 @@ def test_queries_are_answered_from_cells_that_stay_unpublished(law, neighbours):
     for words in ("queries", "a1,queries=3,prefix(a2)"):
         request = make(words, QUERIES, neighbours=neighbours, **law)
         for plan in every_variant(request, budgets=["optimal"], recoveries=["gls"]):
-            assert Plan.from_json(plan.to_json()).to_json() == plan.to_json(), label(plan)
+            assert read_design(plan.to_json()).to_json() == plan.to_json(), label(plan)
             release = published(plan, codes)
             assert list(release) == (["queries"] if words == "queries" else ["a1", "a2", "queries", "prefix(a2)"])
             table = release.table("queries")

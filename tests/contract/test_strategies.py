@@ -15,14 +15,18 @@ from helpers import (
     make_request,
     random_codes,
 )
+from hushcube.costs import calibrate
+from hushcube.costs import family_cost as cost
+from hushcube.designs import errors as error
+from hushcube.designs import margins
+from hushcube.designs.design import BUDGETS, RECOVERIES
+from hushcube.designs.recovery import recover
 from hushcube.errors import BadInput, NotApplicable
-from hushcube.plan import calibrate, cost, error, margins
-from hushcube.plan.plan import BUDGETS, RECOVERIES, Plan
-from hushcube.plan.planner import compare
-from hushcube.plan.strategies import REGISTRY
+from hushcube.planning.loading import read_design
+from hushcube.planning.planner import compare
 from hushcube.private.measure import measure
 from hushcube.private.noise import SeededEntropy
-from hushcube.recover.recovery import recover
+from hushcube.strategies import REGISTRY
 
 SIZES = (2, 3, 1, 4)
 ONE_TABLE = {"identity", "base"}
@@ -54,7 +58,7 @@ def test_the_registry_knows_strategies_by_their_names():
 def test_plans_say_what_they_are_and_read_back_the_same(strategy, law, neighbours):
     for plan in variants(strategy, neighbours=neighbours, **law):
         assert plan.strategy == strategy
-        again = Plan.from_json(plan.to_json())
+        again = read_design(plan.to_json())
         assert again.to_json() == plan.to_json()
         assert total(again) == total(plan)
 

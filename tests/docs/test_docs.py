@@ -174,8 +174,8 @@ def test_every_workload_word_is_documented():
 
 
 def test_every_strategy_budget_and_recovery_is_documented():
-    from hushcube.plan.plan import BUDGETS, RECOVERIES
-    from hushcube.plan.strategies import REGISTRY
+    from hushcube.designs.design import BUDGETS, RECOVERIES
+    from hushcube.strategies import REGISTRY
 
     text = (ROOT / "docs" / "strategies.md").read_text(encoding="utf-8")
     for word in (*REGISTRY, *BUDGETS, *RECOVERIES):
@@ -184,7 +184,7 @@ def test_every_strategy_budget_and_recovery_is_documented():
 
 def test_every_adaptive_method_and_parameter_is_documented():
     from hushcube.cli.options import RULE
-    from hushcube.plan.strategies.adaptive import ADAPTIVE, NOT_PRIVATE
+    from hushcube.strategies.adaptive import ADAPTIVE, NOT_PRIVATE
 
     text = (ROOT / "docs" / "adaptive.md").read_text(encoding="utf-8")
     for method in ADAPTIVE:
@@ -196,7 +196,7 @@ def test_every_adaptive_method_and_parameter_is_documented():
 def test_the_adult_table_is_what_the_command_prints():
     from hushcube import Schema
     from hushcube.api import compare
-    from hushcube.plan import error
+    from hushcube.designs import errors as error
 
     text = (ROOT / "docs" / "strategies.md").read_text(encoding="utf-8")
     schema = Schema.from_yaml(re.search(r"<<'END'\n(.*?)^END$", text, flags=re.MULTILINE | re.DOTALL).group(1))

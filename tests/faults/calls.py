@@ -15,6 +15,7 @@ from pathlib import Path
 
 from faults.order import LOCK
 from faults.program import ASKED, FACE, RELEASE, Program, faults_of, names
+from hushcube.planning.loading import read_design
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 MAKING = ("create", "write", "mkdir", "rename", "link", "fsync", "ftruncate", "ftruncate64")
@@ -94,10 +95,8 @@ class Case:
         if verb.faces is None and not made.exists():
             return False
         if made.suffix:
-            from hushcube.plan.plan import Plan
-
             if made.suffix == ".json":
-                Plan.from_json(made.read_text())
+                read_design(made.read_text())
             elif made.read_text().splitlines()[0] != '"sex","age"' or not made.read_bytes().endswith(b"\n"):
                 self.problems.append("the file is not whole")
             return True

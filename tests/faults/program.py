@@ -113,10 +113,6 @@ def _import_all() -> None:
     import pyarrow.csv
     import pyarrow.parquet  # noqa: F401
 
-    import hushcube.api
-    import hushcube.cli.verbs
-    import hushcube.recover.faces.face
-    import hushcube.release.verify  # noqa: F401
     from hushcube.cli import plan, recover, release, show, synth, verify  # noqa: F401
     from hushcube.private import engines, measure  # noqa: F401
 
@@ -130,8 +126,8 @@ def faults_of(folder: Path) -> tuple[list[str], dict]:
     """What is wrong with a release, and its manifest."""
     import json
 
+    from hushcube.bundle.verify import verify
     from hushcube.errors import BadInput
-    from hushcube.release.verify import verify
 
     try:
         verdict = verify(folder)

@@ -21,13 +21,13 @@ from helpers import (
     random_codes,
     set_rows,
 )
+from hushcube.designs import errors as error
+from hushcube.designs.recovery import recover
 from hushcube.lattice.basis import BASES
 from hushcube.lattice.family import Family
 from hushcube.lattice.variances import dimensions, kernel
-from hushcube.plan import error
 from hushcube.private.measure import measure
 from hushcube.private.noise import SeededEntropy
-from hushcube.recover.recovery import recover
 
 cases = pytest.mark.parametrize(
     ("sizes", "law", "neighbours", "strategy"),

@@ -7,20 +7,20 @@ from hypothesis import strategies as st
 
 from face_promises import check_promise
 from helpers import NEIGHBOURS, MemoryEngine, random_codes
+from hushcube.designs.adaptive.rule import Rule
+from hushcube.designs.design import BUDGETS, RECOVERIES
+from hushcube.designs.options import Options
+from hushcube.designs.request import Request
 from hushcube.errors import HushcubeError, NotApplicable
+from hushcube.faces.clock import Clock
+from hushcube.faces.face import check_face, make_face
+from hushcube.faces.value import FaceValue
 from hushcube.model.facts import Fact, Facts
 from hushcube.model.privacy import Privacy
 from hushcube.model.workload import Workload
-from hushcube.plan.adaptive.rule import Rule
-from hushcube.plan.options import Options
-from hushcube.plan.plan import BUDGETS, RECOVERIES
-from hushcube.plan.request import Request
-from hushcube.plan.strategies import ALL
 from hushcube.private.measure import carry_out
 from hushcube.private.noise import SeededEntropy
-from hushcube.recover.faces.clock import Clock
-from hushcube.recover.faces.face import check_face, make_face
-from hushcube.recover.faces.value import FaceValue
+from hushcube.strategies import ALL
 from ranged import ordered_schema, random_queries
 
 NORMED = [

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from helpers import LAWS, NEIGHBOURS, MemoryEngine, all_subsets, all_tables, exact_table, label, random_codes
+from hushcube.bundle.release import Release
+from hushcube.designs import TreeDesign
+from hushcube.designs import errors as error
+from hushcube.designs.recovery import recover
 from hushcube.errors import PlanError
 from hushcube.lattice.trees import Tree
-from hushcube.plan import error
-from hushcube.plan.kinds import TreePlan
 from hushcube.private.measure import measure
 from hushcube.private.noise import SeededEntropy
-from hushcube.recover.recovery import recover
-from hushcube.release.release import Release
 from ranged import DenseTree, every_variant, form_rows, ordered_schema, random_queries, ranged_request
 
 SCHEMA = ordered_schema((5, 2, 2), missing=(2,))
@@ -46,7 +46,7 @@ def by_hand(request, recovery):
         levels = [(0, 0, 0), *(row for row in levels if any(row))]
         budgets = np.concatenate([[np.inf], random.uniform(0.5, 2, len(levels) - 1) / 1000])
     wavelet = (True, False, False)
-    return TreePlan(request, "by hand", "optimal", recovery, "direct", budgets, trees, wavelet, np.array(levels))
+    return TreeDesign(request, "by hand", "optimal", recovery, "direct", budgets, trees, wavelet, np.array(levels))
 
 
 ADD, REPLACE = NEIGHBOURS
@@ -188,7 +188,7 @@ def test_levels_that_leave_a_table_open_are_refused():
 
     def plan(levels, wavelet=(False, False, False), trees=trees):
         budgets = np.full(len(levels), 0.01)
-        return TreePlan(request, "by hand", "optimal", "gls", "direct", budgets, trees, wavelet, np.array(levels))
+        return TreeDesign(request, "by hand", "optimal", "gls", "direct", budgets, trees, wavelet, np.array(levels))
 
     assert plan([(2, 1, 0)]).groups == 1
     with pytest.raises(PlanError, match="too little is measured"):
@@ -210,7 +210,7 @@ def test_less_noise_on_a_level_cannot_hurt_any_answer():
     trees = (Tree(5, (2, 3)), Tree(2, (2,)), Tree(3, (3,)))
     levels = [(2, 1, 0), (1, 1, 0), (0, 0, 0)]
     plans = [
-        TreePlan(request, "x", "optimal", "gls", "direct", np.array(b), trees, (False,) * 3, np.array(levels))
+        TreeDesign(request, "x", "optimal", "gls", "direct", np.array(b), trees, (False,) * 3, np.array(levels))
         for b in ([0.1, 0.1, 0.1], [0.1, 0.2, 0.1], [0.1, 0.2, 0.3], [0.3, 0.2, 0.3])
     ]
     (form,) = request.workload.forms

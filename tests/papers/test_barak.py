@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from helpers import ADULT8, make_plan, make_request
+from hushcube.costs.family_cost import row_cost
 from hushcube.lattice.basis import FOURIER
 from hushcube.lattice.hadamard import padded
 from hushcube.model.noise import laplace_variance
-from hushcube.plan.cost import row_cost
 
 
 def sixteen_bits():

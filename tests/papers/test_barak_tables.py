@@ -13,15 +13,15 @@ from scipy.optimize import linprog
 
 from helpers import MemoryEngine, all_tables, exact_table, make_plan, make_request, random_codes
 from hushcube.errors import BadInput
+from hushcube.faces.barak import nonnegative_table
+from hushcube.faces.barak import program as barak_program
+from hushcube.faces.barak.bounds import tail, theorem_7, theorem_8
+from hushcube.faces.barak.rows import coefficient_rows
+from hushcube.faces.barak.shift import gamma_quantile, gamma_tail, shift, shifted
+from hushcube.faces.clock import Clock
 from hushcube.lattice.hadamard import padded, transform
 from hushcube.private.measure import measure
 from hushcube.private.noise import SeededEntropy
-from hushcube.recover.faces.barak import nonnegative_table
-from hushcube.recover.faces.barak import program as barak_program
-from hushcube.recover.faces.barak.bounds import tail, theorem_7, theorem_8
-from hushcube.recover.faces.barak.rows import coefficient_rows
-from hushcube.recover.faces.barak.shift import gamma_quantile, gamma_tail, shift, shifted
-from hushcube.recover.faces.clock import Clock
 
 
 def skewed(sizes, rows, seed):

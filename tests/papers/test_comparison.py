@@ -8,7 +8,7 @@ import pytest
 from benchmarks import per_marginal, tables, totals
 
 from helpers import ADULT8, make_plan, make_request
-from hushcube.plan import error
+from hushcube.designs import errors as error
 
 BINARY16 = (2,) * 16
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "comparison.md").read_text(encoding="utf-8")

@@ -10,15 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers import ADULT8, all_tables, hand_plan, make_plan, make_request
+from hushcube.designs import errors as error
+from hushcube.designs.lattice import errors as lattice_errors
+from hushcube.designs.options import Options, Threshold
+from hushcube.designs.recovery import recover
 from hushcube.lattice.basis import MARGINAL
 from hushcube.lattice.variances import kernel
 from hushcube.model.measurement import Measurement
-from hushcube.plan import error
-from hushcube.plan.kinds import lattice_errors
-from hushcube.plan.options import Options, Threshold
-from hushcube.plan.search.cuboids import bound_maximum, publish_most
-from hushcube.plan.search.selection import Greedy, coverage_of
-from hushcube.recover.recovery import recover
+from hushcube.strategies.search.cuboids import bound_maximum, publish_most
+from hushcube.strategies.search.selection import Greedy, coverage_of
 
 
 def two_by_three():

@@ -3,11 +3,11 @@
 import pytest
 
 from helpers import make_plan, make_schema
+from hushcube.designs import errors as error
+from hushcube.designs.options import Options
+from hushcube.designs.request import Request
 from hushcube.model.privacy import Privacy
 from hushcube.model.workload import Workload
-from hushcube.plan import error
-from hushcube.plan.options import Options
-from hushcube.plan.request import Request
 
 SIZES = (50, 100, 7, 4, 2)
 

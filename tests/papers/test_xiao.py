@@ -11,12 +11,12 @@ import pytest
 
 from helpers import NEIGHBOURS, Counts, make_schema, random_codes
 from hushcube.api import plan
+from hushcube.designs import RepeatedDesign
+from hushcube.designs.adaptive.grid import Grid, mean_size
+from hushcube.designs.adaptive.rule import Rule
+from hushcube.designs.options import Options
 from hushcube.errors import BadInput
 from hushcube.model.noise import laplace_variance
-from hushcube.plan.adaptive.grid import Grid, mean_size
-from hushcube.plan.adaptive.rule import Rule
-from hushcube.plan.kinds import RepeatedPlan
-from hushcube.plan.options import Options
 from hushcube.private.adaptive.noise_down import pmf
 from hushcube.private.adaptive.run import prepared
 from hushcube.private.adaptive.twophase import rescale, second_rates
@@ -95,7 +95,7 @@ def test_vector_15_what_samples_cost(seed):
     """1/64, 3/64, 7/64, 15/64: k samples cost 2/lambda_k - 1/lambda_max, and a fifth does not fit."""
     asked = decided((2,), "a0", "iresamp", epsilon="15/64", sanity_bound=1, lambda_max=64)
     made, measured = carried_out(asked, random_codes((2,), 50), seed)
-    assert isinstance(made, RepeatedPlan)
+    assert isinstance(made, RepeatedDesign)
     assert np.cumsum(made.budgets) == pytest.approx([1 / 64, 3 / 64, 7 / 64, 15 / 64], rel=1e-12)
     scales = 1 / made.budgets
     assert np.cumsum(made.budgets) == pytest.approx(2 / scales - 1 / scales[0])
@@ -110,7 +110,7 @@ def test_vector_30_independent_samples_have_twice_the_variance():
     asked = decided((2,), "a0", "iresamp", epsilon=1, sanity_bound=1, lambda_max=5000)
     rates = np.array([1 / 5000, 1 / 4000])
     own = (asked.request, "iresamp", "uniform", "none", "direct", rates)
-    repeated = RepeatedPlan(*own, asked.base, asked.measured_by, (0, 0))
+    repeated = RepeatedDesign(*own, asked.base, asked.measured_by, (0, 0))
     combined = float(laplace_variance(repeated.underlying_budgets)[0]) / 1e6
     assert combined == pytest.approx(19.512195122, rel=1e-6)
     assert combined == pytest.approx(1 / (1 / 50 + 1 / 32), rel=1e-6)

@@ -12,21 +12,21 @@ import pytest
 from scipy.optimize import minimize
 
 from helpers import NEIGHBOURS, MemoryEngine, make_request, make_schema
+from hushcube.designs.adaptive.rule import Rule
+from hushcube.designs.options import Options
+from hushcube.designs.request import Request
 from hushcube.errors import BadInput
-from hushcube.evaluate.relative import expected_overall_error
+from hushcube.experiments.relative import expected_overall_error
 from hushcube.model.privacy import Privacy
 from hushcube.model.queries import query_table
 from hushcube.model.workload import Workload
-from hushcube.plan.adaptive.rule import Rule
-from hushcube.plan.options import Options
-from hushcube.plan.planner import compare
-from hushcube.plan.request import Request
-from hushcube.plan.strategies.adaptive import ADAPTIVE, NOT_PRIVATE
+from hushcube.planning.planner import compare
 from hushcube.private.adaptive import not_private
 from hushcube.private.adaptive.not_private import oracle, proportional, sensitivity
 from hushcube.private.adaptive.run import prepared
 from hushcube.private.adaptive.subject import Subject
 from hushcube.private.noise import SeededEntropy
+from hushcube.strategies.adaptive import ADAPTIVE, NOT_PRIVATE
 
 T1, T2 = [42, 17, 35, 19, 55], [42, 17, 35, 20, 55]
 AGES = make_schema((100,))

@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 
 from helpers import below, hand_plan, make_plan, make_request
+from hushcube.costs import calibrate
+from hushcube.designs import errors as error
+from hushcube.designs.budgets import closed_form
+from hushcube.designs.lattice import errors as lattice_errors
+from hushcube.designs.recovery import recover
 from hushcube.lattice import hadamard
 from hushcube.lattice.basis import FOURIER, MARGINAL
 from hushcube.lattice.family import Family
 from hushcube.model.measurement import Measurement
-from hushcube.plan import calibrate, error
-from hushcube.plan.budgets import closed_form
-from hushcube.plan.kinds import lattice_errors
-from hushcube.recover.recovery import recover
 
 INTRO = "a0,a0*a1"
 FOUR_NINTHS = (4 / 9, 5 / 9)

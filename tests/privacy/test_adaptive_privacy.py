@@ -17,21 +17,21 @@ from hypothesis import strategies as st
 
 from audit.tape import record
 from helpers import NEIGHBOURS, Counts, make_schema, random_codes
+from hushcube.designs import MatrixDesign, RepeatedDesign
+from hushcube.designs.adaptive.grid import BELOW
+from hushcube.designs.adaptive.rule import Rule
+from hushcube.designs.options import Options
+from hushcube.designs.request import Request
 from hushcube.errors import BadInput
 from hushcube.model.privacy import Privacy
 from hushcube.model.queries import query_table
 from hushcube.model.workload import Workload
-from hushcube.plan.adaptive.grid import BELOW
-from hushcube.plan.adaptive.rule import Rule
-from hushcube.plan.kinds import MatrixPlan, RepeatedPlan
-from hushcube.plan.options import Options
-from hushcube.plan.request import Request
-from hushcube.plan.strategies.adaptive import ADAPTIVE
 from hushcube.private.adaptive import ireduct, twophase
 from hushcube.private.adaptive.paths import NoisePaths, Path
 from hushcube.private.adaptive.run import prepared
 from hushcube.private.measure import draw
 from hushcube.private.noise import SeededEntropy
+from hushcube.strategies.adaptive import ADAPTIVE
 
 METHODS = ["twophase", "iresamp", "ireduct"]
 QUERIES = [[1, 1, 1, 0, 0, 0], [1, 1, 0, 0, 0, 0], [0, 1, 1, 1, 0, 0], [2, 0, 0, 1, 0, -1], [1, 1, 1, 1, 1, 1]]
@@ -135,15 +135,15 @@ def test_a_decision_from_exact_answers_would_be_noticed(monkeypatch):
 
 def exact_cost(made):
     """What all samples cost a row of data, from the definition, in fractions."""
-    under = made.underlying if isinstance(made, RepeatedPlan) else made
-    owners = made.sample_of if isinstance(made, RepeatedPlan) else range(len(made.budgets))
+    under = made.underlying if isinstance(made, RepeatedDesign) else made
+    owners = made.sample_of if isinstance(made, RepeatedDesign) else range(len(made.budgets))
     totals = [Fraction(0)] * (max(owners) + 1)
     for owner, rate in zip(owners, made.budgets.tolist(), strict=True):
         if math.isfinite(rate):
             totals[owner] += Fraction(rate)
     comes_and_goes = made.privacy.neighbours == "add-remove" or made.privacy.rows_per_person > 1
     is_replaced = made.privacy.neighbours == "replace-one"
-    if not isinstance(under, MatrixPlan):
+    if not isinstance(under, MatrixDesign):
         varying = [any(made.schema.sizes[i] > 1 for i in marginal) for marginal in under.measured]
         moved = sum((t for t, varies in zip(totals, varying, strict=True) if varies), Fraction(0))
         return max(sum(totals) if comes_and_goes else Fraction(0), 2 * moved if is_replaced else Fraction(0))
@@ -158,10 +158,10 @@ def exact_cost(made):
 
 def is_public(made):
     """Groups that no replacement moves, and that alone may be published exactly."""
-    under = made.underlying if isinstance(made, RepeatedPlan) else made
+    under = made.underlying if isinstance(made, RepeatedDesign) else made
     if made.privacy.neighbours == "add-remove" or made.privacy.rows_per_person > 1:
         return [False] * under.groups
-    if isinstance(under, MatrixPlan):
+    if isinstance(under, MatrixDesign):
         return [len(set(row)) == 1 for row in under.rows.dense().tolist()]
     return [all(made.schema.sizes[i] == 1 for i in marginal) for marginal in under.measured]
 
@@ -211,7 +211,7 @@ def check_cost(method, seed):
     assert told["spent"] == pytest.approx(float(spent * privacy["rows_per_person"]))
     assert told["left"] == pytest.approx(float(Fraction(privacy["epsilon"])) - told["spent"], abs=1e-12)
     assert (made.budgets > 0).all()
-    owners = np.array(made.sample_of if isinstance(made, RepeatedPlan) else range(len(made.budgets)))
+    owners = np.array(made.sample_of if isinstance(made, RepeatedDesign) else range(len(made.budgets)))
     assert np.isinf(made.budgets).tolist() == np.array(is_public(made))[owners].tolist()
     assert [value.shape for value in measured.values] == made.shapes
     if method == "ireduct" and "people_epsilon" not in rule:

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
 from helpers import make_request
+from hushcube.costs import calibrate
 from hushcube.model.privacy import Privacy
-from hushcube.plan import calibrate
 
 GRID = [(1.0, 1e-6), (0.1, 1e-9), (4.0, 1e-12), (0.01, 1e-5), (10.0, 1e-3), (1e-3, 1e-6), (0.5, 1e-30), (50.0, 1e-20)]
 

@@ -10,15 +10,16 @@ import pytest
 
 from hushcube import Attribute, Schema
 from hushcube.api import plan, plan_cube, release, release_cube
+from hushcube.designs.adaptive.rule import Rule
+from hushcube.designs.design import digest_of
+from hushcube.designs.options import Options
 from hushcube.errors import BadInput, BudgetExceeded, PlanError
 from hushcube.lattice.family import Family
 from hushcube.model.measure import Measure
 from hushcube.model.queries import query_table
 from hushcube.model.rows import SparseRows
-from hushcube.plan.adaptive.rule import Rule
-from hushcube.plan.cube import CubePlan
-from hushcube.plan.options import Options
-from hushcube.plan.plan import Plan, digest_of
+from hushcube.planning.loading import read_design
+from hushcube.planning.plan import Plan
 
 SCHEMA = Schema((Attribute(name="x", values=("a", "b")), Attribute(name="y", codes=4, ordered=True)))
 MEASURED = dataclasses.replace(SCHEMA, measures=(Measure.of(name="w", bounds=(0, 3)),))
@@ -85,7 +86,7 @@ def test_what_is_told_cannot_be_changed_after_the_digest():
     mine["measured"].append("y")
     one.details["measured"].append("y")
     one.details["adaptive"] = {"spent": 0}
-    assert one.to_json() == text and Plan.from_json(text).digest == one.digest
+    assert one.to_json() == text and read_design(text).digest == one.digest
 
 
 def test_rows_of_a_matrix_and_parts_of_a_plan_cannot_be_exchanged():
@@ -134,9 +135,9 @@ def text_of(raw):
 def test_budgets_are_a_flat_list_of_numbers(budget):
     raw = plan(SCHEMA, "x", epsilon=1, neighbours="add-remove", strategy="workload").to_dict()
     assert raw["budget"] == [1.0]
-    Plan.from_json(text_of(raw))
+    read_design(text_of(raw))
     with pytest.raises(PlanError):
-        Plan.from_json(text_of(raw | {"budget": budget}))
+        read_design(text_of(raw | {"budget": budget}))
 
 
 @pytest.mark.parametrize(
@@ -165,10 +166,10 @@ def test_budgets_are_a_flat_list_of_numbers(budget):
 )
 def test_every_field_has_its_type(strategy, change):
     raw = json.loads(json.dumps(made(strategy).to_dict()))
-    Plan.from_json(text_of(raw))
+    read_design(text_of(raw))
     change(raw)
     with pytest.raises(BadInput):
-        Plan.from_json(text_of(raw))
+        read_design(text_of(raw))
 
 
 @pytest.mark.parametrize("place", ['"format": 1', '"epsilon": "1/100"', '"name": "x"', '"design": "lattice"'])
@@ -176,14 +177,14 @@ def test_a_key_that_stands_twice_is_refused(place):
     text = made("workload").to_json()
     assert text.count(place) == 1
     with pytest.raises(PlanError, match="stands twice"):
-        Plan.from_json(text.replace(place, f"{place}, {place}"))
+        read_design(text.replace(place, f"{place}, {place}"))
 
 
 @pytest.mark.parametrize("number", ["Infinity", "-Infinity", "NaN", "1e999"])
 def test_numbers_that_are_not_finite_are_refused_everywhere(number):
     text = made("workload").to_json()
     with pytest.raises(PlanError, match=r"plan: .*(not a number|too large)"):
-        Plan.from_json(text.replace('"details": {', f'"details": {{"bound": {number}', 1))
+        read_design(text.replace('"details": {', f'"details": {{"bound": {number}', 1))
 
 
 @pytest.mark.parametrize("details", [{"bound": float("inf")}, {"bound": np.float64("nan")}, {"x": object()}])
@@ -209,7 +210,7 @@ def test_a_cube_plan_without_one_of_its_parts_is_refused(change):
     schema = dataclasses.replace(MEASURED, measures=measures)
     cube = plan_cube(schema, "1-way", "avg(w)", epsilon=1, neighbours="add-remove")
     raw = json.loads(cube.to_json())
-    assert CubePlan.from_json(json.dumps(raw)).to_json() == cube.to_json()
+    assert Plan.from_json(json.dumps(raw)).to_json() == cube.to_json()
     change(raw)
     with pytest.raises(PlanError):
-        CubePlan.from_json(json.dumps(raw))
+        Plan.from_json(json.dumps(raw))

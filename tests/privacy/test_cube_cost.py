@@ -13,7 +13,7 @@ from helpers import NEIGHBOURS, record_draws
 from hushcube import Attribute, Schema
 from hushcube.api import plan_cube
 from hushcube.model.measure import Measure
-from hushcube.plan.cube import COUNT
+from hushcube.planning.plan import COUNT
 from hushcube.private.engines import ExactCounts
 from hushcube.private.measure import draw
 

@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 from helpers import NEIGHBOURS, MemoryEngine, all_subsets, every_plan, label, make_request, record_draws
+from hushcube.costs import calibrate
+from hushcube.costs import family_cost as cost
+from hushcube.designs import LatticeDesign
 from hushcube.errors import HushcubeError
 from hushcube.lattice.basis import BASES
 from hushcube.lattice.family import Family
-from hushcube.plan import calibrate, cost
-from hushcube.plan.kinds import LatticePlan
 from hushcube.private.measure import measure
 
 DOMAINS = [(2, 3), (12,), (2, 1, 3), (3, 4), (2, 2, 3), (5, 2), (1,), (1, 1, 2)]
@@ -119,7 +120,7 @@ def test_a_plan_by_hand_costs_what_it_claims_or_is_refused(sizes, name, privacy,
             else np.full(len(measured), 0.01)
         )
         try:
-            plan = LatticePlan(request, "by hand", "optimal", "gls", "direct", budgets, BASES[name], measured)
+            plan = LatticeDesign(request, "by hand", "optimal", "gls", "direct", budgets, BASES[name], measured)
         except (HushcubeError, ValueError, KeyError):
             continue
         assert worst_loss(plan, drawn) <= claimed(plan)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from helpers import NEIGHBOURS, MemoryEngine, every_plan, label, make_request, record_draws
-from hushcube.plan import calibrate
+from hushcube.costs import calibrate
 from hushcube.private.measure import measure
 
 

@@ -9,19 +9,20 @@ import pytest
 
 from hushcube import Attribute, Schema
 from hushcube.api import plan, plan_cube, recover, release, release_cube
+from hushcube.bundle.manifest import read_manifest, seal
+from hushcube.bundle.reading import checksum
+from hushcube.bundle.statement import privacy_statement
+from hushcube.bundle.verify import verify
+from hushcube.designs.adaptive.rule import Rule
+from hushcube.designs.design import ADAPTING, digest_of
+from hushcube.designs.options import Options
 from hushcube.errors import BadInput, PlanError
+from hushcube.faces.value import FaceValue
 from hushcube.model.facts import Facts
 from hushcube.model.measure import Measure
 from hushcube.model.unit import Unit
-from hushcube.plan.adaptive.rule import Rule
-from hushcube.plan.options import Options
-from hushcube.plan.plan import ADAPTING, Plan, digest_of
-from hushcube.plan.strategies import REGISTRY
-from hushcube.recover.faces.value import FaceValue
-from hushcube.release.manifest import read_manifest, seal
-from hushcube.release.reading import checksum
-from hushcube.release.statement import privacy_statement
-from hushcube.release.verify import verify
+from hushcube.planning.loading import read_design
+from hushcube.strategies import REGISTRY
 
 SCHEMA = Schema((Attribute(name="x", values=("a", "b")), Attribute(name="y", codes=3)))
 PEOPLE = pa.table({"x": ["a", "b"] * 150, "y": [0, 1, 2] * 100})
@@ -60,19 +61,19 @@ def test_a_plan_that_was_not_carried_out_tells_of_no_run(strategy):
     one = made(strategy, **({"rho": 1} if strategy == "residual" else {}))
     for method in (one.strategy, "ireduct"):
         with pytest.raises(PlanError, match="details: tell of a run"):
-            Plan.from_json(doctored(one, details=claim(one, method=method)))
+            read_design(doctored(one, details=claim(one, method=method)))
 
 
 @pytest.mark.parametrize("strategy", ADAPTING)
 def test_what_a_run_spent_is_what_its_plan_costs(strategy):
     ended = release(made(strategy), PEOPLE, seed=1).plan
     told = ended.details["adaptive"]
-    assert Plan.from_json(ended.to_json()).details["adaptive"]["spent"] == float(ended.person_cost)
+    assert read_design(ended.to_json()).details["adaptive"]["spent"] == float(ended.person_cost)
     for changes in ({"spent": 0.001}, {"left": 10.0}, {"method": "dwork"}, {"spent": str(told["spent"])}):
         with pytest.raises(PlanError, match="details: tell of a run"):
-            Plan.from_json(doctored(ended, details={"adaptive": told | changes}))
+            read_design(doctored(ended, details={"adaptive": told | changes}))
     with pytest.raises(PlanError):
-        Plan.from_json(doctored(ended, details={"adaptive": "all is well"}))
+        read_design(doctored(ended, details={"adaptive": "all is well"}))
 
 
 @pytest.mark.parametrize("strategy", ADAPTING)
@@ -82,27 +83,27 @@ def test_the_ex_post_loss_in_the_statement_is_computed(strategy, tmp_path):
     cost, bound = (Fraction(found) for found in re.search(r"cost (\S+) of it.*exp\(([^)]+)\)", text).groups())
     assert cost == bound and 0 <= cost - ended.person_cost < cost / 10**5
     assert Fraction(re.search(r"the remaining (\S+) may", text)[1]) <= 10 - ended.person_cost
-    without = Plan.from_json(doctored(ended, details={}))
+    without = read_design(doctored(ended, details={}))
     assert privacy_statement(without, private=False) == text
 
 
 @pytest.mark.parametrize("strategy", ADAPTING)
 def test_what_a_run_ended_with_is_not_carried_out_again(strategy, tmp_path):
     ended = release(made(strategy), PEOPLE, seed=1).plan
-    for one in (ended, Plan.from_json(doctored(ended, details={}))):
+    for one in (ended, read_design(doctored(ended, details={}))):
         with pytest.raises(PlanError, match="records what a run ended with"):
             release(one, PEOPLE, out=tmp_path / "again")
     assert not (tmp_path / "again").exists()
 
 
 def test_a_note_in_a_file_is_not_repeated(tmp_path):
-    loaded = Plan.from_json(doctored(made(), details={"note": "nobody can be found in this release", "bound": 0.0}))
+    loaded = read_design(doctored(made(), details={"note": "nobody can be found in this release", "bound": 0.0}))
     release(loaded, PEOPLE, out=tmp_path / "out")
     assert "nobody can be found" not in (tmp_path / "out" / "PRIVACY.md").read_text()
 
 
 def test_notes_that_matter_are_there_without_any_details(tmp_path):
-    loaded = Plan.from_json(doctored(made("sketch"), details={}))
+    loaded = read_design(doctored(made("sketch"), details={}))
     release(loaded, PEOPLE, out=tmp_path / "out")
     assert "collisions add to the variance" in (tmp_path / "out" / "PRIVACY.md").read_text()
 
@@ -113,7 +114,7 @@ def test_notes_that_matter_are_there_without_any_details(tmp_path):
 @pytest.mark.parametrize("name", ["x", "", EVIL, "Workload", "workload ", "oracle", "auto", 7, None, ["workload"]])
 def test_unknown_strategies_are_refused(name):
     with pytest.raises(PlanError):
-        Plan.from_json(doctored(made(), strategy=name))
+        read_design(doctored(made(), strategy=name))
 
 
 @pytest.mark.parametrize(
@@ -122,12 +123,12 @@ def test_unknown_strategies_are_refused(name):
 )
 def test_a_strategy_makes_its_own_kind_of_plans(strategy, name):
     with pytest.raises(PlanError, match="makes no such plans"):
-        Plan.from_json(doctored(made(strategy), strategy=name))
+        read_design(doctored(made(strategy), strategy=name))
 
 
 def test_an_adaptive_name_is_for_pure_epsilon():
     with pytest.raises(PlanError, match="makes no such plans"):
-        Plan.from_json(doctored(made(rho=1), strategy="ireduct"))
+        read_design(doctored(made(rho=1), strategy="ireduct"))
 
 
 def test_every_strategy_says_which_plans_it_makes():

@@ -13,11 +13,12 @@ import numpy as np
 import pytest
 
 from helpers import NEIGHBOURS, MemoryEngine, label, record_draws
+from hushcube.costs import calibrate
+from hushcube.designs import TreeDesign
+from hushcube.designs.tree import design as tree
 from hushcube.errors import BadInput, BudgetExceeded, PlanError
 from hushcube.lattice.trees import Tree
-from hushcube.plan import calibrate
-from hushcube.plan.kinds import TreePlan, tree
-from hushcube.plan.plan import Plan
+from hushcube.planning.loading import read_design
 from hushcube.private.measure import measure
 from ranged import every_variant, ordered_schema, ranged_request
 
@@ -106,7 +107,7 @@ def by_hand(request, trees, wavelet, budgets=None):
         budgets = np.random.default_rng(2).integers(1, 99, len(levels)) / 2.0**20
         if request.privacy.neighbours == "replace-one":
             budgets[(levels == 0).all(axis=1)] = np.inf
-    return TreePlan(request, "by hand", "optimal", "gls", "direct", budgets, trees, wavelet, levels)
+    return TreeDesign(request, "by hand", "optimal", "gls", "direct", budgets, trees, wavelet, levels)
 
 
 UNEVEN_TREES = [
@@ -195,15 +196,15 @@ def sealed(raw):
 def test_plan_files_read_back_and_higher_budgets_are_refused(law, neighbours):
     for sizes in REQUESTS:
         for plan in make_plans(sizes, law, neighbours):
-            again = Plan.from_json(plan.to_json())
-            assert again.to_json() == plan.to_json() == Plan.from_json(sealed(plan.to_dict())).to_json()
+            again = read_design(plan.to_json())
+            assert again.to_json() == plan.to_json() == read_design(sealed(plan.to_dict())).to_json()
             np.testing.assert_array_equal(again.budgets, plan.budgets)
             np.testing.assert_array_equal(again.levels, plan.levels)
             assert (again.trees, again.wavelet, again.request) == (plan.trees, plan.wavelet, plan.request)
             raw = plan.to_dict()
             raw["budget"] = [b if b is None else b * (1 + 1e-9) for b in raw["budget"]]
             with pytest.raises(BudgetExceeded):
-                Plan.from_json(sealed(raw))
+                read_design(sealed(raw))
 
 
 @files
@@ -217,14 +218,14 @@ def test_noise_cannot_be_switched_off_nor_measured_for_nothing(law, neighbours):
             else:  # the public set, moved to a level that changes
                 changed["measured"][at] = [0, 1]
             with pytest.raises(BadInput):
-                Plan.from_json(sealed(changed))
+                read_design(sealed(changed))
         unmeasured = [list(row) for row in product(range(4), range(2)) if list(row) not in raw["measured"]]
         if unmeasured:
             more = copy.deepcopy(raw)
             more["measured"].append(unmeasured[0])
             more["budget"].append(max(b for b in raw["budget"] if b is not None))
             with pytest.raises(BadInput):
-                Plan.from_json(sealed(more))
+                read_design(sealed(more))
 
 
 def tampered(change):
@@ -269,7 +270,7 @@ def tampered(change):
 )
 def test_a_tampered_plan_is_refused_even_with_a_digest_that_fits(change):
     with pytest.raises(BadInput):
-        Plan.from_json(sealed(tampered(change)))
+        read_design(sealed(tampered(change)))
 
 
 @pytest.mark.parametrize(
@@ -285,4 +286,4 @@ def test_a_changed_plan_without_a_new_digest_is_refused(change):
     raw = json.loads(make_plans((5, 2), {"epsilon": 1}, "add-remove")[0].to_json())
     change(raw)
     with pytest.raises(PlanError, match="the file was changed"):
-        Plan.from_json(json.dumps(raw))
+        read_design(json.dumps(raw))

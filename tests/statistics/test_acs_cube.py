@@ -11,14 +11,14 @@ import pytest
 
 from datasets import ROOT, shared
 from hushcube.api import plan_cube
+from hushcube.bundle.cube import CubeRelease
+from hushcube.bundle.release import Release
 from hushcube.files import read_schema
 from hushcube.model.at_level import at_level, coarsening
-from hushcube.plan.cube import COUNT
+from hushcube.planning.plan import COUNT
 from hushcube.private.engines import open_source
 from hushcube.private.measure import draw
 from hushcube.private.noise import SeededEntropy
-from hushcube.release.cube import CubeRelease
-from hushcube.release.release import Release
 
 RUNS = 40
 TABLES = (

@@ -19,12 +19,13 @@ import pytest
 
 from helpers import Counts, make_schema
 from hushcube.api import plan
-from hushcube.plan import error, margins
-from hushcube.plan.adaptive.rule import Rule
-from hushcube.plan.options import Options
+from hushcube.designs import errors as error
+from hushcube.designs import margins
+from hushcube.designs.adaptive.rule import Rule
+from hushcube.designs.options import Options
+from hushcube.designs.recovery import recover
 from hushcube.private.measure import draw
 from hushcube.private.noise import SeededEntropy
-from hushcube.recover.recovery import recover
 
 SIZES = (4, 8, 24)
 PEOPLE = 20_000

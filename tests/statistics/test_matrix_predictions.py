@@ -11,18 +11,18 @@ import pytest
 
 from datasets import nltcs_schema, shared
 from helpers import Counts, marginal_rows
+from hushcube.designs import errors as error
+from hushcube.designs.options import Options
+from hushcube.designs.recovery import recover
+from hushcube.designs.request import Request
 from hushcube.model.form import QueryTable
 from hushcube.model.privacy import Privacy
 from hushcube.model.rows import SparseRows
 from hushcube.model.schema import Schema
 from hushcube.model.workload import Workload
-from hushcube.plan import error
-from hushcube.plan.options import Options
-from hushcube.plan.request import Request
-from hushcube.plan.strategies import REGISTRY
 from hushcube.private.measure import measure
 from hushcube.private.noise import SeededEntropy
-from hushcube.recover.recovery import recover
+from hushcube.strategies import REGISTRY
 
 LAWS = [{"epsilon": 1}, {"rho": "1/2"}]
 

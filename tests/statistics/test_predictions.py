@@ -17,13 +17,14 @@ from scipy import stats
 
 from datasets import adult8_schema, nltcs_schema, shared
 from helpers import Counts, all_tables, applicable, every_plan, label, make_schema, random_codes
+from hushcube.designs import errors as error
+from hushcube.designs import margins
+from hushcube.designs.recovery import recover
+from hushcube.designs.request import Request
 from hushcube.model.privacy import Privacy
 from hushcube.model.workload import Workload
-from hushcube.plan import error, margins
-from hushcube.plan.request import Request
 from hushcube.private.measure import measure
 from hushcube.private.noise import SeededEntropy
-from hushcube.recover.recovery import recover
 
 COMPARISONS = 20_000
 """More than all (plan, marginal) pairs below."""

@@ -15,12 +15,12 @@ from scipy import stats
 
 from datasets import shared
 from helpers import Counts, exact_table, label
+from hushcube.bundle.release import Release
+from hushcube.designs import errors as error
 from hushcube.model.attribute import Attribute
 from hushcube.model.schema import Schema
-from hushcube.plan import error
 from hushcube.private.measure import measure
 from hushcube.private.noise import SeededEntropy
-from hushcube.release.release import Release
 from ranged import every_variant, ranged_request
 
 SCHEMA = Schema((Attribute(name="age", range=(17, 90)), Attribute(name="sex", values=("Female", "Male"))), "adult")

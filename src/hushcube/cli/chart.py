@@ -14,8 +14,8 @@ from hushcube.errors import BadInput, OutputError
 from hushcube.text import visible
 
 if TYPE_CHECKING:
-    from hushcube.plan.plan import Plan
-    from hushcube.plan.planner import Comparison
+    from hushcube.designs.design import Design
+    from hushcube.planning.planner import Comparison
 
 Rows = list[dict[str, Any]]
 
@@ -138,17 +138,17 @@ def round_numbers(low: float, high: float) -> list[float]:
     return [float(f"{step}e{power}") for power in powers for step in steps if low <= float(f"{step}e{power}") <= high]
 
 
-def best_variants(comparison: Comparison) -> list[Plan]:
+def best_variants(comparison: Comparison) -> list[Design]:
     """The best plan of each strategy, the least error first; of the chosen strategy, the chosen plan."""
-    from hushcube.plan.objective import objective_value
+    from hushcube.strategies.objective import objective_value
 
-    best: dict[str, Plan] = {comparison.chosen.strategy: comparison.chosen}
+    best: dict[str, Design] = {comparison.chosen.strategy: comparison.chosen}
     for plan in sorted((candidate.plan for candidate in comparison.candidates), key=objective_value):
         best.setdefault(plan.strategy, plan)
     return sorted(best.values(), key=objective_value)
 
 
-def points(plans: list[Plan], chosen: str) -> tuple[str, Rows]:
+def points(plans: list[Design], chosen: str) -> tuple[str, Rows]:
     """What is drawn: the root mean variance of a cell for each strategy and size of tables.
 
     Sizes are numbers of attributes, or of cells where all tables have as many attributes. Strategies that come to the
@@ -156,7 +156,7 @@ def points(plans: list[Plan], chosen: str) -> tuple[str, Rows]:
     """
     import numpy as np
 
-    from hushcube.plan.targets import table_cells, table_variances
+    from hushcube.planning.targets import table_cells, table_variances
 
     workload = plans[0].workload
     cells = table_cells(workload)

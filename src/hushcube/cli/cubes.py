@@ -13,15 +13,15 @@ from hushcube.cli.output import console, note, number, print_about, print_json
 from hushcube.text import visible
 
 if TYPE_CHECKING:
-    from hushcube.plan.cube import CubePlan
-    from hushcube.release.cube import CubeRelease
+    from hushcube.bundle.cube import CubeRelease
+    from hushcube.planning.plan import Plan
 
 
-def show_plan(cube: CubePlan, public: Sequence[str], *, as_json: bool) -> None:
+def show_plan(cube: Plan, public: Sequence[str], *, as_json: bool) -> None:
     """Each part with its share and its error, before any data is touched."""
     from rich.table import Table
 
-    from hushcube.plan.error import total_variance
+    from hushcube.designs.errors import total_variance
 
     parts: list[dict[str, Any]] = []
     for name, plan in cube.parts.items():

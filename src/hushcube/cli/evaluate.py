@@ -16,8 +16,8 @@ from hushcube.errors import BadInput
 from hushcube.text import visible
 
 if TYPE_CHECKING:
-    from hushcube.evaluate.classify import Classified
-    from hushcube.evaluate.experiment import Result
+    from hushcube.experiments.classify import Classified
+    from hushcube.experiments.experiment import Result
 
 METHODS = ("dwork", "twophase", "iresamp", "ireduct", "oracle")
 WARNING = "NOT PRIVATE: this compares with the exact counts; do not publish any of it."
@@ -125,7 +125,7 @@ def _refuse(options: dict[str, Any], classify: str | None) -> None:
 def _compared(
     options: dict[str, Any], data: str | None, query: str | None, shared: dict[str, Any], runs: int, progress: Progress
 ) -> tuple[Result, ...]:
-    from hushcube.evaluate.experiment import evaluate
+    from hushcube.experiments.experiment import evaluate
     from hushcube.private.engines import open_source
 
     told = asked(options)
@@ -151,8 +151,8 @@ def _classified(
     folds: int,
     progress: Progress,
 ) -> tuple[Classified, ...]:
-    from hushcube.evaluate.classify import cross_validate
-    from hushcube.evaluate.rows import coded_rows
+    from hushcube.experiments.classify import cross_validate
+    from hushcube.experiments.rows import coded_rows
     from hushcube.files import read_schema
 
     if options["schema"] is None:
@@ -184,7 +184,7 @@ def show_results(results: Sequence[Result | Classified]) -> None:
     """One row for each method."""
     from rich.table import Table
 
-    from hushcube.evaluate.experiment import Result
+    from hushcube.experiments.experiment import Result
 
     first = results[-1]
     told = f"epsilon = {number(first.epsilon)}, sanity bound {number(first.sanity_bound)}"

@@ -11,8 +11,8 @@ from hushcube.cli.options import Command
 from hushcube.errors import BadInput, FactsError
 
 if TYPE_CHECKING:
+    from hushcube.faces.value import FaceValue
     from hushcube.model.schema import Schema
-    from hushcube.recover.faces.value import FaceValue
 
 _FACE = click.option(
     "--face-value",
@@ -70,9 +70,9 @@ def refuse_without_face(given: dict[str, Any]) -> None:
 
 def read_face(given: dict[str, Any], schema: Schema, **fixed: Any) -> FaceValue:
     """The face that the options ask for."""
+    from hushcube.faces.value import FaceValue
     from hushcube.files import read_text
     from hushcube.model.facts import Facts
-    from hushcube.recover.faces.value import FaceValue
 
     knobs = {k.removeprefix("barak_"): v for k, v in given.items() if k not in ("facts", "time_limit")}
     if "facts" in given:

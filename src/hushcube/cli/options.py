@@ -12,10 +12,10 @@ from hushcube.cli.matrices import read_matrix
 from hushcube.errors import BadInput
 
 if TYPE_CHECKING:
+    from hushcube.designs.options import Options
     from hushcube.model.schema import Schema
-    from hushcube.plan.cube import CubePlan
-    from hushcube.plan.options import Options
-    from hushcube.plan.planner import Comparison
+    from hushcube.planning.plan import Plan
+    from hushcube.planning.planner import Comparison
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Progress = Callable[[str, float], None]
@@ -126,7 +126,7 @@ def make_comparison(options: dict[str, Any], progress: Progress | None = None, *
     return compare(**asked(options), **amounts, progress=progress, settle=settle)
 
 
-def make_cube(options: dict[str, Any], measures: Sequence[str], shares: str | None) -> CubePlan:
+def make_cube(options: dict[str, Any], measures: Sequence[str], shares: str | None) -> Plan:
     """Plan counts and measures as the shared options say."""
     from hushcube.api import plan_cube
 
@@ -177,8 +177,8 @@ def public_files(options: dict[str, Any], schema: Schema) -> list[str]:
 
 def read_options(options: dict[str, Any], schema: Schema) -> Options:
     """The planner's knobs; what is not given keeps its default."""
-    from hushcube.plan.adaptive.rule import Rule
-    from hushcube.plan.options import Options, Threshold
+    from hushcube.designs.adaptive.rule import Rule
+    from hushcube.designs.options import Options, Threshold
 
     knobs = ("effort", "objective", "fan_out", "buckets", "repetitions", "estimate")
     given = {name: options[name] for name in knobs if options[name] is not None}

@@ -28,8 +28,8 @@ from hushcube.errors import BadInput, OutputError
 from hushcube.text import visible
 
 if TYPE_CHECKING:
-    from hushcube.plan.plan import Plan
-    from hushcube.plan.planner import Candidate, Comparison
+    from hushcube.designs.design import Design
+    from hushcube.planning.planner import Candidate, Comparison
 
 _SHOWN = 40
 
@@ -124,14 +124,14 @@ def new_outputs(out: str | None, charts: Sequence[str]) -> tuple[Path | None, li
     return target, pictures
 
 
-def save(plan: Plan, target: Path) -> None:
+def save(plan: Design, target: Path) -> None:
     """Write a plan file whole or not at all."""
     write_file(plan.to_json(), target)
 
 
 def document(comparison: Comparison) -> dict[str, Any]:
     """The JSON document of a comparison."""
-    from hushcube.plan.summary import table_errors
+    from hushcube.planning.summary import table_errors
 
     chosen = comparison.chosen
     return {
@@ -165,16 +165,16 @@ def document(comparison: Comparison) -> dict[str, Any]:
     }
 
 
-def _details(plan: Plan) -> dict[str, Any]:
+def _details(plan: Design) -> dict[str, Any]:
     return {**plan.details, **({} if plan.note is None else {"note": plan.note})}
 
 
-def _key(plan: Plan) -> dict[str, Any]:
+def _key(plan: Design) -> dict[str, Any]:
     return {"strategy": plan.strategy, "budgets": plan.budget_rule, "recovery": plan.recovery}
 
 
 def _summary(candidate: Candidate) -> dict[str, Any]:
-    from hushcube.plan import error
+    from hushcube.designs import errors as error
 
     plan = candidate.plan
     total, discrete = error.total_variance(plan, exact=False), error.total_variance(plan, exact=True)
@@ -195,7 +195,7 @@ def show_comparison(comparison: Comparison, *, to: Any = None) -> None:
     """The candidates as a table, the best first; printed `to` a console, standard output by default."""
     from rich.table import Table
 
-    from hushcube.plan import error
+    from hushcube.designs import errors as error
 
     chosen = comparison.chosen
     grid = Table(
@@ -232,7 +232,7 @@ def show_comparison(comparison: Comparison, *, to: Any = None) -> None:
 
 def _distance(comparison: Comparison) -> str:
     """How far the chosen plan is from the best possible one."""
-    from hushcube.plan.objective import objective_value
+    from hushcube.strategies.objective import objective_value
 
     if comparison.is_optimal:
         return "optimal: no plan of this kind can have less total variance"
@@ -240,23 +240,23 @@ def _distance(comparison: Comparison) -> str:
     return f"total variance at most {number(reached / least)} times the best possible" if least else ""
 
 
-def _merged(comparison: Comparison) -> list[list[Plan]]:
+def _merged(comparison: Comparison) -> list[list[Design]]:
     """The plans, best first; variants of a strategy that come to the same are one row."""
-    from hushcube.plan import error
-    from hushcube.plan.objective import objective_value
+    from hushcube.designs import errors as error
+    from hushcube.strategies.objective import objective_value
 
-    groups: dict[tuple[str, str, str], list[Plan]] = {}
+    groups: dict[tuple[str, str, str], list[Design]] = {}
     for plan in (candidate.plan for candidate in comparison.candidates):
         alike = (plan.strategy, f"{error.weighted_variance(plan):.9g}", f"{objective_value(plan):.9g}")
         groups.setdefault(alike, []).append(plan)
     return sorted(groups.values(), key=lambda alike: objective_value(alike[0]))
 
 
-def show_marginals(plan: Plan) -> None:
+def show_marginals(plan: Design) -> None:
     """Each table's expected standard error and 95% margin, worst last."""
     from rich.table import Table
 
-    from hushcube.plan.summary import table_errors
+    from hushcube.planning.summary import table_errors
 
     grid = Table(
         title=f"expected error of a cell with {plan.strategy}, {plan.budget_rule}, {plan.recovery}",

@@ -29,8 +29,8 @@ def command(folder: str, out: str | None, as_json: bool, **options: Any) -> None
     hushcube recover published --face-value consistent --norm l1 --out published-l1
     """
     from hushcube.api import open_release, recover
+    from hushcube.bundle.change import check_change
     from hushcube.durable import check_output
-    from hushcube.release.change import check_change
 
     given = take(options)
     limit = time_limit(given)

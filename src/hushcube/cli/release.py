@@ -13,10 +13,11 @@ from hushcube.cli.options import as_json, make_comparison, make_cube, measuring,
 from hushcube.cli.output import note, print_about, progress_bar
 from hushcube.cli.recover import describe
 from hushcube.errors import BadInput, PlanError, after
+from hushcube.planning.loading import read_design
 from hushcube.text import at_least, at_most
 
 if TYPE_CHECKING:
-    from hushcube.plan.plan import Plan
+    from hushcube.designs.design import Design
 
 
 @click.command("release")
@@ -70,8 +71,7 @@ def command(
     from hushcube.api import release, release_cube, spent
     from hushcube.durable import check_output
     from hushcube.files import read_text
-    from hushcube.plan.cube import CubePlan, is_cube_plan
-    from hushcube.plan.plan import Plan
+    from hushcube.planning.plan import Plan, is_cube_plan
 
     if data is None and query is None:
         raise BadInput("--data", "is not given", "name the data, for example `--data people.parquet`")
@@ -91,7 +91,7 @@ def command(
             raise BadInput("--face-value", "is for counts only", "leave it out, or leave --measure out")
         if text is not None and (measures or shares is not None):
             raise BadInput("--measure", "stands beside a plan file", "leave it out: the plan decides")
-        cube = make_cube(options, measures, shares) if text is None else CubePlan.from_json(text)
+        cube = make_cube(options, measures, shares) if text is None else Plan.from_json(text)
         with progress_bar() as progress:
             made = release_cube(
                 cube,
@@ -110,7 +110,7 @@ def command(
             report(made, out, as_json=as_json)
         return
     with progress_bar() as progress:
-        plan = make_comparison(options, progress).chosen if text is None else Plan.from_json(text)
+        plan = make_comparison(options, progress).chosen if text is None else read_design(text)
         value = read_face(face, plan.schema) if face else None
         published = release(
             plan,
@@ -153,7 +153,7 @@ def command(
         )
 
 
-def spending(plan: Plan) -> str:
+def spending(plan: Design) -> str:
     """What the run that ended with a plan used of its budget, and whether its target is met."""
     met = plan.details["adaptive"].get("target_met")
     target = "" if met is None else f"the target is {'met' if met else 'not met'}; "

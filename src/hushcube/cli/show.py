@@ -15,10 +15,10 @@ from hushcube.errors import QueryError
 from hushcube.text import visible
 
 if TYPE_CHECKING:
+    from hushcube.bundle.release import Release
     from hushcube.model.table import NoisyTable
-    from hushcube.release.release import Release
 
-UNBIASED = "unbiased"  # as in recover/faces/value.py, which is too heavy to import for --help
+UNBIASED = "unbiased"  # as in faces/value.py, which is too heavy to import for --help
 
 
 @click.command("show")
@@ -54,10 +54,10 @@ def command(
     hushcube show published age*sex --face face-valid
     """
     from hushcube.api import open_release
+    from hushcube.bundle.cube_bundle import is_cube, open_cube
+    from hushcube.bundle.index import Found, find_table
+    from hushcube.bundle.manifest import steadily
     from hushcube.cli.cubes import show_cube
-    from hushcube.release.cube_bundle import is_cube, open_cube
-    from hushcube.release.index import Found, find_table
-    from hushcube.release.manifest import steadily
 
     if is_cube(Path(folder)):
         if face is not None or as_sum:
@@ -177,7 +177,7 @@ def _show_sum(release: Release, marginal: str, conditions: dict[str, list[str]],
 
 
 def _show_contents(release: Release, rows: int, face: str | None, *, as_json: bool) -> None:
-    from hushcube.plan.summary import table_errors
+    from hushcube.planning.summary import table_errors
 
     plan = release.plan
     faces = [face] if face is not None else [UNBIASED, *release.faces]

@@ -30,7 +30,7 @@ def command(folder: str, rows: str, out: str | None, as_json: bool, **options: A
     hushcube synth published --rows 1000 --out people.csv
     """
     from hushcube.api import open_release, synthesize
-    from hushcube.release.people import SUFFIXES
+    from hushcube.bundle.people import SUFFIXES
 
     given = take(options)
     limit = time_limit(given)
@@ -57,7 +57,7 @@ def command(folder: str, rows: str, out: str | None, as_json: bool, **options: A
 
 
 def _rows(text: str) -> int | None:
-    from hushcube.recover.faces.value import MOST_PEOPLE
+    from hushcube.faces.value import MOST_PEOPLE
 
     if text == "auto":
         return None

@@ -11,7 +11,7 @@ from hushcube.errors import BadInput
 from hushcube.text import visible
 
 if TYPE_CHECKING:
-    from hushcube.plan.inverse import Found
+    from hushcube.planning.inverse import Found
 
 FIND = "find"
 """Stands where a budget is not given but found."""
@@ -42,7 +42,7 @@ def find_plan(options: dict[str, Any], targets: Sequence[str], progress: Progres
 
 def found_document(found: Found) -> dict[str, Any]:
     """The fields that targets add to the JSON document."""
-    from hushcube.plan.what_if import amount
+    from hushcube.planning.what_if import amount
 
     return {
         "found": {amount(found.plan.privacy): found.budget},
@@ -64,7 +64,7 @@ def show_found(found: Found) -> None:
     """The smallest budget, and what it reaches for each target."""
     from rich.table import Table
 
-    from hushcube.plan.what_if import amount
+    from hushcube.planning.what_if import amount
 
     grid = Table()
     for name in ("tables", "error"):

@@ -12,7 +12,7 @@ from hushcube.cli.output import print_about, progress_bar
 from hushcube.text import visible
 
 if TYPE_CHECKING:
-    from hushcube.release.verify import Check, Verdict
+    from hushcube.bundle.verify import Check, Verdict
 
 
 @click.command("verify")
@@ -28,7 +28,7 @@ def command(folder: str, allow_seeded: bool, as_json: bool) -> None:
     \b
     hushcube verify published
     """
-    from hushcube.release.verify import verify
+    from hushcube.bundle.verify import verify
 
     with progress_bar() as progress:
         verdict = verify(Path(folder), progress, allow_seeded=allow_seeded)

@@ -10,13 +10,13 @@ from hushcube.cli.options import Progress
 from hushcube.cli.output import console, number
 
 if TYPE_CHECKING:
-    from hushcube.plan.planner import Comparison
-    from hushcube.plan.what_if import Scenario
+    from hushcube.planning.planner import Comparison
+    from hushcube.planning.what_if import Scenario
 
 
 def read_budgets(numbers: str) -> list[str]:
     """The budgets in an option's text, checked before any work is done for them."""
-    from hushcube.plan.what_if import checked
+    from hushcube.planning.what_if import checked
 
     values = [text.strip() for text in numbers.split(",")]
     checked(values)
@@ -27,7 +27,7 @@ def other_budgets(
     comparison: Comparison, values: list[str], options: dict[str, Any], progress: Progress
 ) -> tuple[Scenario, ...]:
     """The same question under other budgets of the same kind."""
-    from hushcube.plan.what_if import what_if
+    from hushcube.planning.what_if import what_if
 
     return what_if(
         comparison.chosen.request,
@@ -41,8 +41,8 @@ def other_budgets(
 
 def scenario_list(scenarios: Sequence[Scenario]) -> list[dict[str, Any]]:
     """The scenarios for the JSON document; fields mean what they mean elsewhere in it."""
-    from hushcube.plan import error
-    from hushcube.plan.what_if import amount
+    from hushcube.designs import errors as error
+    from hushcube.planning.what_if import amount
 
     result = []
     for scenario in scenarios:
@@ -68,7 +68,7 @@ def show_scenarios(scenarios: Sequence[Scenario]) -> None:
     """One row for each budget."""
     from rich.table import Table
 
-    from hushcube.plan.what_if import amount
+    from hushcube.planning.what_if import amount
 
     grid = Table(title="what if the budget were another", title_justify="left")
     grid.add_column(amount(scenarios[0].plan.privacy), justify="right")

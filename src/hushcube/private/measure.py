@@ -11,15 +11,15 @@ from collections.abc import Callable
 from typing import Final
 
 from hushcube import interrupts
+from hushcube.designs import AdaptiveDesign
+from hushcube.designs.design import Design
 from hushcube.errors import DataError, PlanError
 from hushcube.model.measure import Measure
 from hushcube.model.measurement import Measurement
 from hushcube.model.queries import LARGEST_ENTRY
 from hushcube.model.schema import COUNT, Schema
-from hushcube.plan import memory
-from hushcube.plan.cube import CubePlan
-from hushcube.plan.kinds import AdaptivePlan
-from hushcube.plan.plan import Plan
+from hushcube.planning import memory
+from hushcube.planning.plan import Plan
 from hushcube.private.adaptive.run import run
 from hushcube.private.boundary import guarded
 from hushcube.private.contributions import share
@@ -33,13 +33,13 @@ MAX_ROWS: Final = 2**34
 
 @guarded
 def carry_out(
-    plan: Plan,
+    plan: Design,
     engine: Engine,
     *,
     entropy: Entropy | None = None,
     progress: Report | None = None,
     tell_owner: Callable[[str], None] | None = None,
-) -> tuple[Plan, Measurement]:
+) -> tuple[Design, Measurement]:
     """The noisy answers of a plan on the data behind an engine, with noise from the operating system unless given.
 
     With them comes the plan as it was carried out: the plan itself, unless it adapts to its noisy answers.
@@ -51,7 +51,7 @@ def carry_out(
 
 
 def measure(
-    plan: Plan, engine: Engine, *, entropy: Entropy | None = None, progress: Report | None = None
+    plan: Design, engine: Engine, *, entropy: Entropy | None = None, progress: Report | None = None
 ) -> Measurement:
     """The noisy answers alone, for plans that decide everything beforehand."""
     return carry_out(plan, engine, entropy=entropy, progress=progress)[1]
@@ -59,13 +59,13 @@ def measure(
 
 @guarded
 def carry_out_cube(
-    plan: CubePlan,
+    plan: Plan,
     engine: Engine,
     *,
     entropy: Entropy | None = None,
     progress: Report | None = None,
     tell_owner: Callable[[str], None] | None = None,
-) -> dict[str, tuple[Plan, Measurement]]:
+) -> dict[str, tuple[Design, Measurement]]:
     """The parts of a cube with their noisy answers: one scan, so that counts and sums are of the same rows."""
     plan.check_cost()
     parts = plan.parts
@@ -85,7 +85,7 @@ def carry_out_cube(
     return {name: draw(part, exact[name], entropy=entropy, progress=progress) for name, part in parts.items()}
 
 
-def count(plan: Plan, engine: Engine, *, progress: Report | None = None) -> ExactCounts:
+def count(plan: Design, engine: Engine, *, progress: Report | None = None) -> ExactCounts:
     """The exact counts that a plan needs."""
     if plan.is_outcome:
         fix = f"plan again: a run of {plan.strategy} decides its noise anew"
@@ -98,19 +98,19 @@ def count(plan: Plan, engine: Engine, *, progress: Report | None = None) -> Exac
 
 
 def draw(
-    plan: Plan, counts: ExactCounts, *, entropy: Entropy | None = None, progress: Report | None = None
-) -> tuple[Plan, Measurement]:
+    plan: Design, counts: ExactCounts, *, entropy: Entropy | None = None, progress: Report | None = None
+) -> tuple[Design, Measurement]:
     """The noisy answers of a plan from exact counts, and the plan as it was carried out."""
     interrupts.check()
     plan.check_cost()
     entropy = SystemEntropy() if entropy is None else entropy
     report = progress or _silent
-    if isinstance(plan, AdaptivePlan):
+    if isinstance(plan, AdaptiveDesign):
         return run(plan, counts, entropy, report)
     return plan, Measurement(plan.digest, noisy_values(plan, counts, entropy, report), private=entropy.private)
 
 
-def _require_memory(*plans: Plan) -> None:
+def _require_memory(*plans: Design) -> None:
     """Refuse what cannot fit before anything is read."""
     if (excess := memory.problem(plans)) is not None:
         raise excess
@@ -121,7 +121,7 @@ def _check_rows(counts: ExactCounts) -> None:
         raise DataError("data", "there are more than 2^34 rows", "release parts of the data separately")
 
 
-def _check_sums(part: Plan, measure: Measure, rows: int) -> None:
+def _check_sums(part: Design, measure: Measure, rows: int) -> None:
     """Transforms multiply a sum by at most the cells of its table, or by the entries of a matrix."""
     cells = max(part.schema.cells(tuple(m)) for group in part.counted for m in group.tolist())
     if rows * measure.largest * max(cells, LARGEST_ENTRY) >= 2**63:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers import kron
+from hushcube.designs.tree.errors import form_energies
 from hushcube.errors import BadInput, SchemaError, WorkloadError
 from hushcube.lattice.trees import Tree
 from hushcube.model.attribute import Attribute
@@ -16,7 +17,6 @@ from hushcube.model.form import KINDS, QueryTable, RangeTable
 from hushcube.model.rows import SparseRows
 from hushcube.model.schema import Schema
 from hushcube.model.workload import Workload
-from hushcube.plan.kinds.tree_errors import form_energies
 from ranged import axis_rows, folded, form_rows, projections
 
 

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from helpers import make_schema, random_codes
 from hushcube.api import compare, find_plan, plan, release, what_if
+from hushcube.designs.options import Options
 from hushcube.errors import BadInput, WorkloadError
 from hushcube.model.queries import integer_problem, query_table
 from hushcube.model.rows import SparseRows
-from hushcube.plan.objective import objective_value
-from hushcube.plan.options import Options
-from hushcube.plan.plan import Plan
-from hushcube.plan.summary import table_errors
+from hushcube.planning.loading import read_design
+from hushcube.planning.summary import table_errors
+from hushcube.strategies.objective import objective_value
 
 SCHEMA = make_schema((2, 3, 4))
 Q = np.arange(48.0).reshape(2, 24) - 7
@@ -74,7 +74,7 @@ def test_a_plan_remembers_its_queries():
     assert decided.workload.words == ("a0", "queries")
     raw = json.loads(decided.to_json())
     assert raw["queries"]["attributes"] == ["a0", "a2"] and raw["queries"]["width"] == 8
-    again = Plan.from_json(decided.to_json())
+    again = read_design(decided.to_json())
     assert again.digest == decided.digest and again.workload.queries == decided.workload.queries
     other = plan(SCHEMA, "a0", queries=(["a2", "a0"], [[1] * 7 + [2]]), **ASKED)
     assert other.digest != decided.digest

@@ -1,12 +1,12 @@
 import pytest
 
 from hushcube import Attribute, Schema
+from hushcube.designs.request import Request
 from hushcube.errors import PrivacyError, SchemaError
 from hushcube.model.privacy import Privacy
 from hushcube.model.unit import Unit
 from hushcube.model.workload import Workload
-from hushcube.plan.planner import compare
-from hushcube.plan.request import Request
+from hushcube.planning.planner import compare
 
 TEXT = """
 name: visits

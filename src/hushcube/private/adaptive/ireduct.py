@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from hushcube.plan.adaptive.grid import Grid
+from hushcube.designs.adaptive.grid import Grid
 from hushcube.private.adaptive.paths import NoisePaths, Path
 from hushcube.private.adaptive.pick import is_met, met_at, priorities
 from hushcube.private.adaptive.refined import Refined

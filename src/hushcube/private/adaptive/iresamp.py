@@ -11,9 +11,9 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from hushcube.designs.adaptive.grid import mean_size
+from hushcube.designs.repeated import rounded_up
 from hushcube.model.noise import laplace_variance
-from hushcube.plan.adaptive.grid import mean_size
-from hushcube.plan.kinds.repeated import rounded_up
 from hushcube.private.adaptive.pick import is_met
 from hushcube.private.adaptive.refined import Refined
 from hushcube.private.adaptive.subject import Subject

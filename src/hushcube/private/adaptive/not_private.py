@@ -25,10 +25,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from hushcube.designs import LatticeDesign, MatrixDesign
+from hushcube.designs.adaptive.grid import BELOW
+from hushcube.designs.design import Design
 from hushcube.model.noise import SMALLEST_RATE
-from hushcube.plan.adaptive.grid import BELOW
-from hushcube.plan.kinds import LatticePlan, MatrixPlan
-from hushcube.plan.plan import Plan
 from hushcube.private.adaptive.subject import Subject
 from hushcube.private.adaptive.twophase import rescale
 from hushcube.private.noise import Entropy, Laws
@@ -86,20 +86,20 @@ def _exposed(subject: Subject, shape: Sequence[Floats], entropy: Entropy) -> Exp
 
 
 @singledispatch
-def sensitivity(plan: Plan, rates: Sequence[Floats]) -> float:
+def sensitivity(design: Design, rates: Sequence[Floats]) -> float:
     """The generalised sensitivity of what a plan measures, if every cell has a rate of its own; exact cells are public.
 
     An infinite rate stands for an answer that no neighbour can change.
     """
-    raise NotImplementedError(type(plan).__name__)
+    raise NotImplementedError(type(design).__name__)
 
 
 @sensitivity.register
-def _(plan: LatticePlan, rates: Sequence[Floats]) -> float:
-    moved = 2 if plan.privacy.neighbours == "replace-one" else 1
+def _(design: LatticeDesign, rates: Sequence[Floats]) -> float:
+    moved = 2 if design.privacy.neighbours == "replace-one" else 1
     return float(sum(np.sort(own)[-moved:].sum() for own in rates if np.isfinite(own).all()))
 
 
 @sensitivity.register
-def _(plan: MatrixPlan, rates: Sequence[Floats]) -> float:
-    return float(plan.row_cost(np.concatenate(rates)))
+def _(design: MatrixDesign, rates: Sequence[Floats]) -> float:
+    return float(design.row_cost(np.concatenate(rates)))

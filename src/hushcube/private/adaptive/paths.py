@@ -21,7 +21,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from hushcube.plan.adaptive.grid import Grid
+from hushcube.designs.adaptive.grid import Grid
 from hushcube.private.noise import Entropy, Laws, discrete_laplace
 from hushcube.private.noise.exact import Bounds, LazyUniform, exp_bounds, largest_below
 

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushcube.plan.adaptive.grid import Grid
-from hushcube.plan.adaptive.rule import Pick, RelativeTarget
+from hushcube.designs.adaptive.grid import Grid
+from hushcube.designs.adaptive.rule import Pick, RelativeTarget
 from hushcube.private.adaptive.paths import Path
 
 Floats = NDArray[np.float64]

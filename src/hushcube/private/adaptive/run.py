@@ -12,14 +12,13 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
+from hushcube.designs import AdaptiveDesign, RepeatedDesign
+from hushcube.designs.adaptive.groups import make_grids
+from hushcube.designs.adaptive.rule import MOST_PEOPLE, Rule
+from hushcube.designs.adaptive.start import Measured
+from hushcube.designs.design import Design
 from hushcube.errors import BadInput
 from hushcube.model.measurement import Measurement
-from hushcube.plan.adaptive.groups import make_grids
-from hushcube.plan.adaptive.rule import MOST_PEOPLE, Rule
-from hushcube.plan.adaptive.start import Measured
-from hushcube.plan.kinds import AdaptivePlan, RepeatedPlan
-from hushcube.plan.plan import Plan
-from hushcube.plan.strategies.adaptive import ADAPTIVE
 from hushcube.private.adaptive.ireduct import ireduct
 from hushcube.private.adaptive.iresamp import iresamp
 from hushcube.private.adaptive.refined import Refined
@@ -28,6 +27,7 @@ from hushcube.private.adaptive.twophase import twophase
 from hushcube.private.engines import ExactCounts
 from hushcube.private.kinds import Report
 from hushcube.private.noise import Entropy, discrete_laplace
+from hushcube.strategies.adaptive import ADAPTIVE
 
 
 class Method(Protocol):
@@ -41,54 +41,54 @@ class Method(Protocol):
 METHODS: Final[dict[str, Method]] = {"twophase": twophase, "iresamp": iresamp, "ireduct": ireduct}
 
 
-def run(plan: AdaptivePlan, counts: ExactCounts, entropy: Entropy, report: Report) -> tuple[Plan, Measurement]:
+def run(design: AdaptiveDesign, counts: ExactCounts, entropy: Entropy, report: Report) -> tuple[Design, Measurement]:
     """Refine the start of a plan, and describe the result."""
-    subject = prepared(plan, counts, entropy)
-    return outcome(plan, subject, METHODS[plan.strategy](subject, entropy, report), private=entropy.private)
+    subject = prepared(design, counts, entropy)
+    return outcome(design, subject, METHODS[design.strategy](subject, entropy, report), private=entropy.private)
 
 
-def prepared(plan: AdaptivePlan, counts: ExactCounts, entropy: Entropy) -> Subject:
+def prepared(design: AdaptiveDesign, counts: ExactCounts, entropy: Entropy) -> Subject:
     """The start with plain numbers; where a noisy number of people is to be paid for, it is drawn here."""
-    measured = Measured.of(plan.request, plan.budget_rule, plan.rule.people_epsilon)
-    truth = exact_answers(plan.underlying, counts)
-    if plan.rule.people_epsilon is None:
-        return Subject(plan.underlying, plan.rule.settled(), measured.free, truth)
+    measured = Measured.of(design.request, design.budget_rule, design.rule.people_epsilon)
+    truth = exact_answers(design.underlying, counts)
+    if design.rule.people_epsilon is None:
+        return Subject(design.underlying, design.rule.settled(), measured.free, truth)
     total = int(np.flatnonzero(~measured.free)[0])
-    rate = Fraction(float(plan.budgets[total]))
+    rate = Fraction(float(design.budgets[total]))
     truth[total] = truth[total] + discrete_laplace([rate], 1, entropy)[0]
-    start, rule = with_people(plan, measured, min(max(1, int(truth[total][0])), MOST_PEOPLE))
+    start, rule = with_people(design, measured, min(max(1, int(truth[total][0])), MOST_PEOPLE))
     return Subject(start, rule, measured.free, truth)
 
 
-def with_people(plan: AdaptivePlan, measured: Measured, people: int) -> tuple[Plan, Rule]:
+def with_people(design: AdaptiveDesign, measured: Measured, people: int) -> tuple[Design, Rule]:
     """The start and the rule for a noisy number of people; where that number makes them impossible, the usual ones."""
-    asked, method = plan.rule.settled(people), ADAPTIVE[plan.strategy]
+    asked, method = design.rule.settled(people), ADAPTIVE[design.strategy]
     try:
-        start = plan.based(method.start(measured, plan.request, asked, people))
+        start = design.based(method.start(measured, design.request, asked, people))
         make_grids(start, asked, np.flatnonzero(measured.free))
     except BadInput:  # the number is paid for: the run must not fail because of it
         usual = replace(asked, lambda_max=None, lambda_step=None)
-        return plan.based(method.start(measured, plan.request, usual, people)), usual
+        return design.based(method.start(measured, design.request, usual, people)), usual
     return start, asked
 
 
-def outcome(plan: AdaptivePlan, subject: Subject, refined: Refined, *, private: bool) -> tuple[Plan, Measurement]:
+def outcome(design: AdaptiveDesign, subject: Subject, refined: Refined, *, private: bool) -> tuple[Design, Measurement]:
     """The plan of the samples that a method ended with, and the samples."""
     rates = np.array([rate for group in refined.rates for rate in group])
     is_single = len(rates) == len(refined.rates)
-    own = (plan.request, plan.strategy, plan.budget_rule, plan.recovery, plan.proof, rates)
+    own = (design.request, design.strategy, design.budget_rule, design.recovery, design.proof, rates)
     owners = tuple(at for at, group in enumerate(refined.rates) for _ in group)
-    made = plan.based(rates) if is_single else RepeatedPlan(*own, plan.base, plan.measured_by, owners)
-    made = replace(made, details=_told(plan, made, subject.rule, refined.report))
+    made = design.based(rates) if is_single else RepeatedDesign(*own, design.base, design.measured_by, owners)
+    made = replace(made, details=_told(design, made, subject.rule, refined.report))
     return made, Measurement(made.digest, assembled(subject.start, refined.values), private)
 
 
-def _told(plan: AdaptivePlan, made: Plan, settled: Rule, report: dict[str, Any]) -> dict[str, Any]:
+def _told(design: AdaptiveDesign, made: Design, settled: Rule, report: dict[str, Any]) -> dict[str, Any]:
     """What readers may know of a run: its rule, and what it spent."""
     return {
         "adaptive": {
-            "method": plan.strategy,
-            "asked": plan.rule.to_dict(),
+            "method": design.strategy,
+            "asked": design.rule.to_dict(),
             "settled": settled.to_dict(),
             **report,
             "spent": float(made.person_cost),

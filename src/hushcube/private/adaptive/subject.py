@@ -14,12 +14,12 @@ from functools import cached_property, singledispatch
 import numpy as np
 from numpy.typing import NDArray
 
-from hushcube.plan import calibrate
-from hushcube.plan.adaptive.grid import Grid
-from hushcube.plan.adaptive.groups import make_grids, rate_limits, worth
-from hushcube.plan.adaptive.rule import Rule
-from hushcube.plan.kinds import LatticePlan, MatrixPlan
-from hushcube.plan.plan import Plan
+from hushcube.costs import calibrate
+from hushcube.designs import LatticeDesign, MatrixDesign
+from hushcube.designs.adaptive.grid import Grid
+from hushcube.designs.adaptive.groups import make_grids, rate_limits, worth
+from hushcube.designs.adaptive.rule import Rule
+from hushcube.designs.design import Design
 from hushcube.private.engines import ExactCounts
 from hushcube.private.kinds import row_sums
 
@@ -31,7 +31,7 @@ Ints = NDArray[np.int64]
 class Subject:
     """The first answers' plan, the rule with plain numbers, and the exact answers of every group."""
 
-    start: Plan
+    start: Design
     rule: Rule
     free: NDArray[np.bool_]
     """Groups whose rates the method may choose; the others are public, or paid for already."""
@@ -80,15 +80,15 @@ class Subject:
 
 
 @singledispatch
-def exact_answers(plan: Plan, counts: ExactCounts) -> list[Ints]:
+def exact_answers(design: Design, counts: ExactCounts) -> list[Ints]:
     """The exact answers of each group."""
-    raise NotImplementedError(type(plan).__name__)
+    raise NotImplementedError(type(design).__name__)
 
 
 @exact_answers.register
-def _(plan: LatticePlan, counts: ExactCounts) -> list[Ints]:
-    answers: list[Ints] = [np.zeros(0, np.int64)] * len(plan.measured)
-    for batch in plan.measured.batches:
+def _(design: LatticeDesign, counts: ExactCounts) -> list[Ints]:
+    answers: list[Ints] = [np.zeros(0, np.int64)] * len(design.measured)
+    for batch in design.measured.batches:
         tables = counts.tables(batch.rows).reshape(len(batch.ids), -1)
         for at, table in zip(batch.ids.tolist(), tables, strict=True):
             answers[at] = table
@@ -96,24 +96,24 @@ def _(plan: LatticePlan, counts: ExactCounts) -> list[Ints]:
 
 
 @exact_answers.register
-def _(plan: MatrixPlan, counts: ExactCounts) -> list[Ints]:
-    return list(row_sums(plan, counts)[:, None])
+def _(design: MatrixDesign, counts: ExactCounts) -> list[Ints]:
+    return list(row_sums(design, counts)[:, None])
 
 
 @singledispatch
-def assembled(plan: Plan, groups: Sequence[Ints]) -> tuple[Ints, ...]:
+def assembled(design: Design, groups: Sequence[Ints]) -> tuple[Ints, ...]:
     """Arrays (samples, cells) of each group as the values of a measurement: samples of one group come one by one."""
-    raise NotImplementedError(type(plan).__name__)
+    raise NotImplementedError(type(design).__name__)
 
 
 @assembled.register
-def _(plan: LatticePlan, groups: Sequence[Ints]) -> tuple[Ints, ...]:
+def _(design: LatticeDesign, groups: Sequence[Ints]) -> tuple[Ints, ...]:
     return tuple(
         np.concatenate([groups[at] for at in batch.ids.tolist()]).reshape(-1, *batch.shape)
-        for batch in plan.measured.batches
+        for batch in design.measured.batches
     )
 
 
 @assembled.register
-def _(plan: MatrixPlan, groups: Sequence[Ints]) -> tuple[Ints, ...]:  # noqa: ARG001 - one number a row
+def _(design: MatrixDesign, groups: Sequence[Ints]) -> tuple[Ints, ...]:  # noqa: ARG001 - one number a row
     return (np.concatenate([group.reshape(-1) for group in groups]),)

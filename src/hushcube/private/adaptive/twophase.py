@@ -5,7 +5,7 @@ Rescale minimises sum_A c_A lambda_A under sum_A f/lambda_A <= epsilon_2, with c
     lambda_A proportional to 1 / sqrt(c_A)                                       [Xiao et al. 2011, section 5.2, mended]
 
 The printed Rescale has the sum of max{delta, y} where the sum of its reciprocals belongs, and is worse than uniform
-noise. For the worst cell, lambda_A is proportional to max(min y, delta). Both phases are averaged [RepeatedPlan]; as
+noise. For the worst cell, lambda_A is proportional to max(min y, delta). Both phases are averaged [RepeatedDesign]; as
 the second one's scales depend on the first one's noise, the average is slightly biased.
 """
 
@@ -17,8 +17,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from hushcube.plan.adaptive.grid import BELOW, mean_size
-from hushcube.plan.adaptive.rule import Pick
+from hushcube.designs.adaptive.grid import BELOW, mean_size
+from hushcube.designs.adaptive.rule import Pick
 from hushcube.private.adaptive.refined import Refined
 from hushcube.private.adaptive.subject import Subject
 from hushcube.private.kinds import Report

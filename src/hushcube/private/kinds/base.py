@@ -9,7 +9,7 @@ from functools import singledispatch
 import numpy as np
 from numpy.typing import NDArray
 
-from hushcube.plan.plan import Plan
+from hushcube.designs.design import Design
 from hushcube.private.engines import ExactCounts
 from hushcube.private.noise import Entropy, discrete_gaussian, discrete_laplace
 
@@ -19,13 +19,13 @@ Report = Callable[[str, float], None]
 
 
 @singledispatch
-def noisy_values(plan: Plan, counts: ExactCounts, entropy: Entropy, report: Report) -> tuple[Ints, ...]:
+def noisy_values(design: Design, counts: ExactCounts, entropy: Entropy, report: Report) -> tuple[Ints, ...]:
     """Exact integers plus noise, in the plan's shapes."""
-    raise NotImplementedError(type(plan).__name__)
+    raise NotImplementedError(type(design).__name__)
 
 
 def noise(
-    plan: Plan,
+    design: Design,
     budgets: Sequence[float],
     columns: int,
     entropy: Entropy,
@@ -39,7 +39,7 @@ def noise(
     parameters are multiplied by `multipliers`, one for each column.
     """
     exact = {budget: Fraction(budget) for budget in set(budgets)}
-    if plan.law == "laplace":
+    if design.law == "laplace":
         rates = {budget: value / stretch for budget, value in exact.items()}
         return discrete_laplace([rates[b] for b in budgets], columns, entropy)
     variances = {budget: 1 / (2 * value) for budget, value in exact.items()}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hushcube.plan.kinds import LatticePlan, LevelPlan
+from hushcube.designs import LatticeDesign, LevelDesign
 from hushcube.private.kinds import lattice  # noqa: F401 - its way of measuring is the one taken here
 from hushcube.private.kinds.base import noisy_values
 
-noisy_values.register(LevelPlan, noisy_values.dispatch(LatticePlan))
+noisy_values.register(LevelDesign, noisy_values.dispatch(LatticeDesign))

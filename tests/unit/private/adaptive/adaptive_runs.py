@@ -7,9 +7,9 @@ import numpy as np
 
 from helpers import Counts, make_schema, random_codes
 from hushcube.api import plan
-from hushcube.plan.adaptive.rule import Rule
-from hushcube.plan.kinds import MatrixPlan
-from hushcube.plan.options import Options
+from hushcube.designs import MatrixDesign
+from hushcube.designs.adaptive.rule import Rule
+from hushcube.designs.options import Options
 from hushcube.private.adaptive.paths import Path
 from hushcube.private.adaptive.run import prepared
 from hushcube.private.noise import SeededEntropy
@@ -60,7 +60,7 @@ def changes_of(privacy):
 
 
 def _cost(start, rates, change):
-    if not isinstance(start, MatrixPlan):
+    if not isinstance(start, MatrixDesign):
         pairs = zip(start.measured, rates.tolist(), strict=True)
         moved = [Fraction(r) for A, r in pairs if change == "add-remove" or any(start.schema.sizes[i] > 1 for i in A)]
         return (2 if change == "replace-one" else 1) * sum(moved, Fraction(0))

@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from hushcube.plan.adaptive.grid import Grid
+from hushcube.designs.adaptive.grid import Grid
 from hushcube.private.adaptive.noise_down import posterior
 from hushcube.private.adaptive.paths import NoisePaths, stay_bounds
 from hushcube.private.noise import SeededEntropy

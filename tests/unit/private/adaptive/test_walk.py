@@ -10,8 +10,8 @@ from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 from helpers import NEIGHBOURS
+from hushcube.designs.adaptive.grid import mean_size
 from hushcube.errors import BadInput
-from hushcube.plan.adaptive.grid import mean_size
 from hushcube.private.adaptive.ireduct import choose_levels, draw_paths, rates_at
 from hushcube.private.adaptive.pick import is_met, priorities
 from hushcube.private.adaptive.walk import walk

@@ -23,16 +23,7 @@ from hushcube.private.engines import open_source
 from hushcube.private.engines.grouped import engine as grouped
 from hushcube.private.engines.grouped.engine import GroupedEngine
 from hushcube.private.engines.grouped.engine import choose_groups as choose
-from hushcube.private.engines.grouped.warehouse import (
-    MISSING,
-    OUTSIDE,
-    Binned,
-    Known,
-    Opened,
-    People,
-    Warehouse,
-    Whole,
-)
+from hushcube.private.engines.grouped.warehouse import MISSING, OUTSIDE, Binned, Known, Opened, People, Warehouse, Whole
 
 
 class Rows(Warehouse, Opened):

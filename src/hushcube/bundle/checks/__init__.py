@@ -1,0 +1,1 @@
+"""The single checks of `hushcube.bundle.verify`, each on files, tables, sums or facts."""

@@ -1,0 +1,181 @@
+"""The manifest of a release: what is in the folder, with a checksum of every other file."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final, TypeGuard, TypeVar
+
+from hushcube.bundle.reading import check_file, checksum, damaged, read_text
+from hushcube.bundle.release import Release
+from hushcube.bundle.stamp import stamp
+from hushcube.designs.design import Design
+from hushcube.errors import BundleError
+from hushcube.model.json_files import read_json
+from hushcube.model.marginal import Marginal
+
+Result = TypeVar("Result")
+
+FORMAT: Final = 3
+_READABLE: Final = (1, 2, 3)
+"""Format 1 had no faces; format 2 had each in faces/NAME, and all of their statements in PRIVACY.md.
+
+Both had neither sizes nor a digest of the manifest itself."""
+MANIFEST: Final = "manifest.json"
+STATEMENT: Final = "PRIVACY.md"
+_FACE_FOLDER: Final = re.compile(r"faces/[a-z-]+(-[0-9]+)?")
+MEASUREMENTS: Final = "measurements/values.parquet"
+NEEDED: Final = ("plan.json", "schema.yaml", STATEMENT, MEASUREMENTS)
+
+
+def make_manifest(
+    release: Release, tables: list[dict[str, Any]], places: dict[str, str], sums: dict[str, str]
+) -> dict[str, Any]:
+    """The manifest of a release, of whose faces `places` gives the folders, and `sums` the checksums of all files."""
+    from hushcube import __version__
+
+    return {
+        "format": FORMAT,
+        "hushcube": __version__,
+        **stamp(private=release.private),
+        **plan_fields(release.plan),
+        "faces": {name: {**face.description, "folder": places[name]} for name, face in release.faces.items()},
+        "checksums": sums,
+        "tables": tables,
+    }
+
+
+def checksums(folder: Path, place: str = "") -> dict[str, str]:
+    """The checksums of all files in a folder, or in a place in it, by their names in the manifest."""
+    files = sorted(path.relative_to(folder).as_posix() for path in (folder / place).rglob("*") if path.is_file())
+    return {name: checksum(folder, name) for name in files}
+
+
+def is_face_folder(place: object) -> TypeGuard[str]:
+    """Whether a face may have its files there: in a folder of its own, which it shares with no other part."""
+    return isinstance(place, str) and _FACE_FOLDER.fullmatch(place) is not None
+
+
+def face_folders(manifest: dict[str, Any]) -> dict[str, str]:
+    """Where the files of each face are."""
+    return {name: told.get("folder", f"faces/{name}") for name, told in manifest.get("faces", {}).items()}
+
+
+def plan_fields(plan: Design) -> dict[str, Any]:
+    """What the manifest repeats of the plan, for readers without hushcube."""
+    return {
+        "name": plan.schema.name,
+        "privacy": plan.privacy.to_dict(),
+        "strategy": {
+            "name": plan.strategy,
+            "budgets": plan.budget_rule,
+            "recovery": plan.recovery,
+            "proof": plan.proof,
+        },
+        "noise": f"discrete {plan.law}",
+        "plan_digest": plan.digest,
+        "workload": list(plan.workload.words),
+        "schema": plan.schema.to_dict(),
+    }
+
+
+def seal(manifest: dict[str, Any], folder: Path) -> bytes:
+    """The manifest of a folder that is otherwise complete, as it is written: with the size of every file."""
+    sizes = {name: (folder / name).stat().st_size for name in manifest["checksums"]}
+    return manifest_text({**manifest, "sizes": sizes}).encode()
+
+
+def manifest_text(manifest: dict[str, Any]) -> str:
+    """One line for each field and each table, and a digest of all of it: there is no other text of these fields."""
+    fields = {name: value for name, value in manifest.items() if name not in ("tables", "digest")}
+    rest = {**fields, "digest": _digest({**fields, "tables": manifest["tables"]})}
+    told = ",\n ".join(f"{_json(name)}: {_json(value)}" for name, value in rest.items())
+    tables = ",\n  ".join(map(_json, manifest["tables"]))
+    return f'{{\n {told},\n "tables": [\n  {tables}\n ]\n}}\n'
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _digest(fields: dict[str, Any]) -> str:
+    """SHA-256 of the canonical JSON form, as for plans."""
+    return hashlib.sha256(json.dumps(fields, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """The manifest of a release."""
+    if not os.path.lexists(folder / "manifest.json"):
+        raise BundleError(
+            f"{str(folder)[:200]!r}",
+            "is not a release: it has no manifest.json",
+            "give the folder that `hushcube release` wrote",
+        )
+    text = read_text(folder, MANIFEST)
+    manifest = read_json(text, MANIFEST, BundleError, damaged("", "").fix)
+    if not isinstance(manifest, dict) or manifest.get("format") not in _READABLE or manifest["format"] is True:
+        raise damaged(MANIFEST, "is not of this version of hushcube")
+    if manifest["format"] == FORMAT and not _is_sealed(manifest, text):
+        raise damaged(MANIFEST, "was changed after the release (another digest)")
+    return manifest
+
+
+def _is_sealed(manifest: dict[str, Any], text: str) -> bool:
+    """Whether a text is, to the byte, what was written of its fields."""
+    return isinstance(manifest.get("tables"), list) and manifest_text(manifest) == text
+
+
+def steadily(folder: Path, read: Callable[[], Result]) -> Result:
+    """Read from a release; once more where something did not fit because a face was replaced meanwhile."""
+    while True:
+        before = version(folder)
+        try:
+            return read()
+        except BundleError:
+            if version(folder) == before:
+                raise
+
+
+def version(folder: Path) -> tuple[int, int] | None:
+    """What differs between the manifests of a folder as time goes by."""
+    try:
+        found = (folder / MANIFEST).stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns
+
+
+def check_files(folder: Path, manifest: dict[str, Any], needed: Sequence[str] = NEEDED) -> None:
+    """Every file that the manifest lists is there, as it was."""
+    checksums = manifest.get("checksums")
+    if not isinstance(checksums, dict) or not set(needed) <= checksums.keys():
+        raise damaged("manifest.json", "lists no checksums")
+    sizes = file_sizes(manifest)
+    for name, expected in checksums.items():
+        check_file(folder, name, expected, sizes.get(name))
+
+
+def file_sizes(manifest: dict[str, Any]) -> dict[str, Any]:
+    """The bytes of every file with a checksum; earlier formats do not say."""
+    if manifest["format"] < FORMAT:
+        return {}
+    sizes = manifest.get("sizes")
+    if not isinstance(sizes, dict) or sizes.keys() != manifest["checksums"].keys():
+        raise damaged(MANIFEST, "does not have the size of every file")
+    return sizes
+
+
+def entry_key(entry: dict[str, Any], plan: Design) -> Marginal | str:
+    """A marginal's attributes, or a form's word."""
+    form = entry.get("form")
+    return plan.schema.marginal(entry["attributes"]) if form is None else str(form)
+
+
+def is_entry(entry: dict[str, Any]) -> bool:
+    """Whether an entry of `tables` says where the table is."""
+    offset = entry.get("offset", 0)
+    return isinstance(entry["file"], str) and type(offset) is int and offset >= 0

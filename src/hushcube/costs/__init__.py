@@ -1,0 +1,1 @@
+"""What a measurement costs, in exact fractions, and how a guarantee becomes a budget."""

@@ -1,0 +1,160 @@
+"""What adaptive methods are told: parameters of Xiao et al. 2011, every one of them public.
+
+    sanity_bound    delta of (1): relative errors divide by max(count, delta)
+    lambda_max      the scale that every table starts with; without it, the start costs `start_share` of epsilon
+    lambda_step     an arithmetic progression of scales, as in the paper; without it, a geometric one: each scale is
+                    `lambda_factor` of the one before
+    first_share     TwoPhase: epsilon_1 / epsilon
+    caution         a count below this part of its noise is taken for that part; 0 as in the paper
+    pick            PickQueries aims at the average relative error (Definition 6), or at the worst cell
+    target          stop as soon as the noisy answers say that relative errors are small enough
+
+Departs from the paper: nothing is derived from the exact number of rows, which is private when rows come and go. An
+amount may be a share of a declared number of people, or of a noisy one that is paid for (`people_epsilon`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from fractions import Fraction
+from typing import Any, Final, Literal, get_args
+
+from hushcube.designs.adaptive.amount import Amount, positive, share
+from hushcube.errors import BadInput
+
+Pick = Literal["average", "worst"]
+PICKS: Final[tuple[Pick, ...]] = get_args(Pick)
+MOST_FACTOR: Final = Fraction(999_999, 1_000_000)
+MOST_PEOPLE: Final = 2**34
+"""As many rows as can be measured."""
+
+
+@dataclass(frozen=True)
+class RelativeTarget:
+    """Cells of at least `above` people shall be off by no more than `relative_error` of their count, on average."""
+
+    relative_error: Fraction
+    above: Amount
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """The parameters; `Rule.of` reads and checks what a user gives.
+
+    >>> rule = Rule.of(sanity_bound="0.01%", lambda_max="10%", lambda_step="0.0001%", people=1_000_000)
+    >>> rule.settled().lambda_max
+    Amount(value=Fraction(100000, 1), is_share=False)
+    """
+
+    sanity_bound: Amount | None = None
+    pick: Pick = "average"
+    lambda_max: Amount | None = None
+    start_share: Fraction = Fraction(1, 20)
+    lambda_step: Amount | None = None
+    lambda_factor: Fraction = Fraction(99, 100)
+    first_share: Fraction = Fraction(7, 100)
+    caution: Fraction = Fraction(1, 10)
+    people: int | None = None
+    people_epsilon: Fraction | None = None
+    target: RelativeTarget | None = None
+
+    @classmethod
+    def of(cls, *, relative_error: object = None, above: object = None, **given: object) -> Rule:
+        """Read texts or numbers; what is None keeps its default."""
+        read: dict[str, Any] = {}
+        for name, raw in given.items():
+            if raw is None:
+                continue
+            field = name.replace("_", "-")
+            if name in ("sanity_bound", "lambda_max", "lambda_step"):
+                read[name] = Amount.parse(raw, field)
+            elif name in ("start_share", "lambda_factor", "first_share", "caution"):
+                read[name] = share(raw, field, or_zero=name == "caution")
+            elif name == "people_epsilon":
+                read[name] = positive(raw, field)
+            else:
+                read[name] = raw
+        if (relative_error is None) != (above is None):
+            missing = "above" if above is None else "relative-error"
+            example = "give both, for example `--relative-error 0.1 --above 500`"
+            raise BadInput(missing, "is not given, but the other half of the target is", example)
+        if relative_error is not None:
+            read["target"] = RelativeTarget(positive(relative_error, "relative-error"), Amount.parse(above, "above"))
+            read.setdefault("sanity_bound", read["target"].above)
+        largest, step = read.get("lambda_max"), read.get("lambda_step")
+        if largest and step and largest.is_share == step.is_share and step.value >= largest.value:
+            raise step_too_large()
+        return cls(**read)
+
+    def __post_init__(self) -> None:
+        if self.pick not in PICKS:
+            raise BadInput("pick", f"{self.pick!r} is unknown", "choose average or worst")
+        people = self.people
+        if people is not None and (isinstance(people, bool) or not isinstance(people, int) or people < 1):
+            raise BadInput("people", "is not a whole number of at least 1", "declare how many people there are")
+        if people is not None and people > MOST_PEOPLE:
+            raise BadInput("people", "is more than 2^34", "release parts of the data separately")
+        if people is not None and self.people_epsilon is not None:
+            raise BadInput("people-epsilon", "stands beside a declared number of people", "give one of the two")
+        if self.shares and people is None and self.people_epsilon is None:
+            raise BadInput(
+                self.shares[0].replace("_", "-"),
+                "is a share of the people, whose number is not declared",
+                "give --people N if N is public, --people-epsilon to pay for a noisy count, or a plain number",
+            )
+        if self.people_epsilon is not None and not self.shares:
+            raise BadInput("people-epsilon", "nothing is a share of the people", "leave it out: nothing needs a count")
+        if self.lambda_factor > MOST_FACTOR:
+            raise BadInput("lambda-factor", f"is above {float(MOST_FACTOR)}", "give a smaller factor, such as 0.99")
+
+    @property
+    def shares(self) -> list[str]:
+        """The amounts that are shares of the people."""
+        named = {name: getattr(self, name) for name in ("sanity_bound", "lambda_max", "lambda_step")}
+        if self.target is not None:
+            named["above"] = self.target.above
+        return [name for name, amount in named.items() if amount is not None and amount.is_share]
+
+    def settled(self, people: int | None = None) -> Rule:
+        """The rule with plain numbers, for a declared or noisy number of people."""
+        people = self.people if people is None else people
+
+        def plain(amount: Amount | None) -> Amount | None:
+            return None if amount is None else Amount(amount.of(people))
+
+        target = self.target and replace(self.target, above=Amount(self.target.above.of(people)))
+        return replace(
+            self,
+            sanity_bound=plain(self.sanity_bound),
+            lambda_max=plain(self.lambda_max),
+            lambda_step=plain(self.lambda_step),
+            people=people,
+            people_epsilon=None,
+            target=target,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form; numbers as exact texts."""
+        told: dict[str, Any] = {}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name == "target" and value is not None:
+                told |= {"relative_error": str(value.relative_error), "above": str(value.above)}
+            elif value is not None:
+                told[field.name] = str(value) if isinstance(value, Amount | Fraction) else value
+        return told
+
+    @classmethod
+    def from_dict(cls, raw: Any) -> Rule:
+        """Read the JSON form."""
+        known = {field.name for field in fields(cls)} - {"target"} | {"relative_error", "above"}
+        if not isinstance(raw, Mapping) or not raw.keys() <= known:
+            raise ValueError
+        return cls.of(**raw)
+
+
+def step_too_large() -> BadInput:
+    """The error for an arithmetic progression that would end with its first step."""
+    fix = "give a step well below lambda-max, such as a hundredth of it, or none"
+    return BadInput("lambda-step", "is not below lambda-max: not a single step could be taken", fix)

@@ -1,0 +1,161 @@
+"""The first answers of an adaptive method: what is measured, and with how much noise it begins.
+
+Measured are the workload's own tables, or the rows of a matrix of queries, each with a scale of its own. The scales are
+in the proportions of the base allocation, uniform or optimal for squared errors; the largest of them is lambda_max.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushcube.costs import calibrate, row_cost
+from hushcube.costs import family_cost as cost
+from hushcube.designs.adaptive.grid import BELOW
+from hushcube.designs.adaptive.rule import MOST_PEOPLE, Rule, step_too_large
+from hushcube.designs.budgets import closed_form, fitted
+from hushcube.designs.design import Budgets, Design
+from hushcube.designs.lattice.design import LatticeDesign
+from hushcube.designs.matrix.design import MatrixDesign
+from hushcube.designs.request import Request
+from hushcube.errors import BadInput
+from hushcube.lattice.basis import MARGINAL
+from hushcube.lattice.family import Family
+from hushcube.model.form import QueryTable
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """What an adaptive method measures: a kind of plan, its fields, and what rates cost one row of data."""
+
+    kind: type[Design]
+    fields: Mapping[str, Any]
+    proportions: Floats
+    """Of the rates at the start."""
+    fixed: Floats
+    """Rates that are not the method's to choose; NaN where they are."""
+    cost: Callable[[Floats], Fraction]
+
+    @classmethod
+    def of(cls, request: Request, budgets: Budgets, people_epsilon: Fraction | None) -> Measured:
+        """The tables or queries of a request."""
+        queries = request.workload.queries
+        return cls._tables(request, budgets, people_epsilon) if queries is None else cls._queries(request, queries)
+
+    @classmethod
+    def _tables(cls, request: Request, budgets: Budgets, people_epsilon: Fraction | None) -> Measured:
+        privacy, measured = request.privacy, request.marginals
+        is_public = privacy.total_is_public
+        if (is_public or people_epsilon is not None) and not len(measured.levels[0]):
+            measured = Family(measured.sizes, [np.zeros((1, 0), np.int32), *measured.levels[1:]])
+        s = np.ones(len(measured))
+        s[measured.ids(request.marginals)] = request.energies
+        fixed = np.full(len(measured), np.nan)
+        if is_public:
+            fixed[cost.unchanged_by_replacing(measured)] = np.inf
+        elif people_epsilon is not None:
+            fixed[measured.ids([()])] = float(people_epsilon / privacy.rows_per_person) * BELOW
+        return cls(
+            LatticeDesign,
+            {"basis": MARGINAL, "measured": measured},
+            closed_form(s, np.ones(len(s)), pure=True) if budgets == "optimal" else np.ones(len(s)),
+            fixed,
+            partial(cost.person_row_cost, MARGINAL, measured, privacy=privacy),
+        )
+
+    @classmethod
+    def _queries(cls, request: Request, queries: QueryTable) -> Measured:
+        rows = queries.rows
+        fixed = np.full(len(rows), np.nan)
+        if request.privacy.total_is_public:
+            fixed[row_cost.constant_rows(rows)] = np.inf
+        groups = np.arange(len(rows))
+        return cls(
+            MatrixDesign,
+            {"marginal": queries.marginal, "rows": rows, "group_of": tuple(groups.tolist())},
+            np.ones(len(rows)),
+            fixed,
+            lambda budgets: row_cost.row_cost(rows, groups, budgets, request.privacy),
+        )
+
+    @property
+    def free(self) -> NDArray[np.bool_]:
+        """What the method may refine."""
+        return np.isnan(self.fixed)
+
+    def plan(self, like: Design, budgets: Floats) -> Design:
+        """What is measured as a plan, like another one in all that plans share."""
+        shared = (like.request, like.strategy, like.budget_rule, like.recovery, like.proof)
+        return self.kind(*shared, budgets, **self.fields)
+
+    def rates(self, free: Floats | float) -> Floats:
+        """Rates for all of it, given those of what is free."""
+        return np.where(self.free, free, self.fixed)
+
+
+def start_rates(
+    measured: Measured, request: Request, rule: Rule, *, first_share: Fraction | None, people: int | None
+) -> Floats:
+    """The rates of the first answers.
+
+    They cost `first_share` of the budget if that is given; otherwise they follow from lambda_max, or cost the rule's
+    share. `people` is the noisy number, where one was paid for; before it is known, the largest possible one is taken.
+    """
+    allowed = calibrate.row_budget(request.privacy, "direct")
+    paid = measured.cost(measured.rates(0.0))
+    left = allowed - paid
+    if left * 1000 < allowed:
+        raise BadInput(
+            "people-epsilon", "leaves nothing for the tables", "give a small part of epsilon, such as a hundredth"
+        )
+    if first_share is not None:
+        return _costing(measured, left * first_share)
+    is_unknown = rule.people_epsilon is not None and people is None
+    settled = rule.settled(MOST_PEOPLE if is_unknown else people)
+    if settled.lambda_max is None:
+        return _costing(measured, left * rule.start_share)
+    largest = settled.lambda_max.value
+    if settled.lambda_step is not None and settled.lambda_step.value >= largest and not is_unknown:
+        raise step_too_large()
+    shape = measured.proportions
+    rates = measured.rates(shape / shape[measured.free].min(initial=np.inf) * float(1 / largest) * BELOW)
+    spent = measured.cost(rates)
+    if spent <= allowed:
+        return rates
+    raise BadInput(
+        "lambda-max",
+        f"epsilon is too small to start: noise of this scale costs {float(spent):.6g} for a row of data, "
+        f"and {float(allowed):.6g} is allowed",
+        f"give a lambda-max of at least {_rounded_up(float(largest * (spent - paid) / left))}, or a larger epsilon",
+    )
+
+
+def full_rates(measured: Measured, request: Request) -> Floats:
+    """Everything is spent at once, in the proportions of the base allocation."""
+    shape = np.where(np.isinf(measured.fixed), np.inf, measured.proportions)
+    return fitted(shape, measured.cost, request.privacy, "direct", None)
+
+
+def _costing(measured: Measured, budget: Fraction) -> Floats:
+    """Rates that cost a given part of the budget, besides what is fixed."""
+    unit = measured.cost(np.where(measured.free, measured.proportions, np.where(np.isinf(measured.fixed), np.inf, 0.0)))
+    return measured.rates(measured.proportions * (float(budget / unit) if unit else 1.0) * BELOW)
+
+
+def _rounded_up(value: float) -> str:
+    """Four significant digits, never below.
+
+    >>> _rounded_up(123456.7), _rounded_up(0.012341)
+    ('123500', '0.01235')
+    """
+    unit = 10.0 ** (math.floor(math.log10(value)) - 3)
+    return f"{math.ceil(value / unit) * unit:.10g}"

@@ -1,0 +1,109 @@
+"""How a guarantee is divided among the measured sets.
+
+The error is sum_B s_B variance_B, the cost sum_B C_B beta_B.                      [Yaroslavtsev et al. 2013, (1)-(3)]
+
+    Laplace    variance = 2/beta²      optimum  beta_B ∝ (s_B / C_B)^(1/3)        [Corollary 3.3]
+    Gaussian   variance = 1/(2 beta)   optimum  beta_B ∝ (s_B / C_B)^(1/2)        [Corollary 3.3, its factor 2 mended]
+
+Under replace-one C_B is the largest change of set B, and the result is scaled to what all sets together really cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushcube.costs import calibrate
+from hushcube.costs import family_cost as cost
+from hushcube.designs.design import Budgets
+from hushcube.designs.lattice.design import smoothing
+from hushcube.lattice.basis import Basis
+from hushcube.lattice.family import Family
+from hushcube.model.privacy import Privacy
+
+Floats = NDArray[np.float64]
+
+
+def divide(
+    basis: Basis,
+    measured: Family,
+    s: Floats,
+    privacy: Privacy,
+    rule: Budgets,
+    proof: calibrate.Proof,
+    proportions: Floats | None = None,
+) -> Floats:
+    """Budgets for the measured sets that cost at most what the guarantee allows, exactly."""
+    if rule == "uniform":
+        shape = np.ones(len(measured))
+    elif proportions is not None:
+        shape = proportions
+    else:
+        columns = np.empty(len(measured))
+        for batch in measured.batches:
+            columns[batch.ids] = float(cost.column(basis, batch.shape, pure=privacy.is_pure))
+        shape = closed_form(s, columns, pure=privacy.is_pure)
+    if privacy.total_is_public:
+        shape = np.where(cost.unchanged_by_replacing(measured), np.inf, shape)
+
+    def spent(values: Floats) -> Fraction:
+        return cost.person_row_cost(basis, measured, values, privacy)
+
+    return fitted(shape, spent, privacy, proof, smoothing(basis, measured, privacy) if proof == "smoothing" else None)
+
+
+def fitted(
+    shape: Floats,
+    spent: Callable[[Floats], Fraction],
+    privacy: Privacy,
+    proof: calibrate.Proof,
+    proof_variance: Floats | None,
+) -> Floats:
+    """`shape` times the largest float factor found that keeps the exact cost within what the proof allows.
+
+    Infinite entries are public. Under the proof by smoothing each set's variance then grows by `proof_variance`.
+    """
+    allowed = calibrate.row_budget(privacy, proof)
+    if proof_variance is None:
+        return _scaled(shape, spent, allowed)
+    # the drawn variance is the continuous one plus t²; turning it to and fro rounds more the larger t² is beside it
+    continuous, less = _scaled(shape, spent, allowed), 1e-13
+    while True:
+        continuous = np.where(np.isfinite(continuous), continuous * (1 - less), np.inf)
+        drawn = np.where(np.isfinite(continuous), 0.5 / (0.5 / continuous + proof_variance), np.inf)
+        if _spent_again(drawn, proof_variance, spent) <= allowed:
+            return drawn
+        less = min(2 * less, 0.5)
+
+
+def _spent_again(drawn: Floats, proof_variance: Floats, spent: Callable[[Floats], Fraction]) -> Fraction | float:
+    """The cost as the plan's own check finds it."""
+    left = 0.5 / drawn - proof_variance
+    noisy = np.isfinite(drawn)
+    if (left[noisy] <= 0).any():
+        return np.inf
+    return spent(np.where(noisy, 0.5 / np.where(noisy, left, 1.0), np.inf))
+
+
+def _scaled(shape: Floats, spent: Callable[[Floats], Fraction], allowed: Fraction) -> Floats:
+    unit = spent(shape)
+    if unit == 0:
+        return np.full(len(shape), np.inf) if np.isinf(shape).any() else shape
+    budgets = shape * float(allowed / unit)
+    while spent(budgets) > allowed:  # rounded against ourselves
+        budgets = budgets * (1 - 2.0**-50)
+    return budgets
+
+
+def closed_form(s: Floats, C: Floats, *, pure: bool) -> Floats:
+    """The optimal budgets up to scale.
+
+    >>> closed_form(np.array([1.0, 8, 27]), np.ones(3), pure=True).round(9).tolist()
+    [1.0, 2.0, 3.0]
+    >>> closed_form(np.array([1.0, 4, 9]), np.ones(3), pure=False).tolist()
+    [1.0, 2.0, 3.0]
+    """
+    return np.cbrt(s / C) if pure else np.sqrt(s / C)

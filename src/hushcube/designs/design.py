@@ -1,0 +1,290 @@
+"""A plan: a strategy's frozen, data-free decision. What is measured, with which noise, how answers come back.
+
+    Plan             what every decision has: a request, budgets, a proof; its checks, JSON form and digest
+      LatticeDesign    marginals, or parts of marginals, in a product basis              [designs/lattice/design.py]
+      LevelDesign      tables at nested levels of attributes                             [designs/levels/design.py]
+      TreeDesign       levels of trees over ordered attributes                           [designs/tree/design.py]
+      MatrixDesign     the rows of any matrix over a small table                         [designs/matrix/design.py]
+      SketchDesign     buckets into which the cells of a large table are thrown          [designs/sketch/design.py]
+      DerivedDesign    another plan, and what makes it different:                        [designs/derived.py]
+        AdaptiveDesign   its noise is only the start                                     [designs/adaptive/design.py]
+        RepeatedDesign   everything is measured several times                            [designs/repeated.py]
+
+`budgets` holds one dyadic float a measured set: the rate of its Laplace noise, or 1/(2 variance) of its Gaussian noise;
+infinite where the answer is public. Sums of such numbers are exact, so a plan's cost is checked, not trusted, when it
+is made and again whenever one is loaded.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar, Final, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushcube.costs import calibrate
+from hushcube.designs.request import Request
+from hushcube.errors import BudgetExceeded, NotApplicable, PlanError
+from hushcube.model.frozen import frozen
+from hushcube.model.marginal import Marginal
+from hushcube.model.noise import LARGEST_VARIANCE, SMALLEST_RATE
+from hushcube.model.privacy import Privacy
+from hushcube.model.schema import Schema
+from hushcube.model.workload import Workload
+
+Floats = NDArray[np.float64]
+Budgets = Literal["optimal", "uniform"]
+Recovery = Literal["gls", "ols", "none"]
+BUDGETS: Final[tuple[Budgets, ...]] = get_args(Budgets)
+RECOVERIES: Final[tuple[Recovery, ...]] = get_args(Recovery)
+FORMAT: Final = 1
+ADAPTING: Final = ("twophase", "iresamp", "ireduct")
+"""Strategies that decide while noisy answers come in. What a run of one ends with is a plan under the same name."""
+
+
+@dataclass(frozen=True, eq=False)
+class Design(ABC):
+    """A checked decision; `hushcube.designs.errors` predicts its errors."""
+
+    request: Request
+    strategy: str
+    budget_rule: Budgets
+    recovery: Recovery
+    proof: calibrate.Proof
+    budgets: Floats
+    details: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
+    """What the strategy has to say about its decision, for readers; JSON. No statement about privacy rests on it."""
+
+    _details: str = field(init=False, repr=False)
+    """The same as text, which is what is written: no change of a list in it can reach a file."""
+    kinds: ClassVar[dict[str, type[Design]]] = {}
+    serves_levels: ClassVar[bool] = False
+    """Whether it knows that levels of one attribute are nested."""
+
+    def __init_subclass__(cls, kind: str | None = None, **rest: Any) -> None:
+        super().__init_subclass__(**rest)
+        if kind is not None:
+            cls.kinds[kind] = cls
+
+    def __post_init__(self) -> None:
+        self._freeze()
+        self.schema.check_unit(self.privacy.rows_per_person)
+        if self.schema.is_nested and not self.serves_levels:
+            raise PlanError("plan, measured", "takes nested levels for unrelated attributes", "plan again")
+        self.check_cost()
+        if not self.is_drawable():
+            raise NotApplicable(self.strategy, "the budget is so small that the noise would not fit 64-bit integers")
+        if not self.is_answerable():
+            raise PlanError("plan, measured", "too little is measured to answer the workload", "plan again")
+        self._check_claims()
+
+    @property
+    def schema(self) -> Schema:
+        """The declared domain."""
+        return self.request.schema
+
+    @property
+    def workload(self) -> Workload:
+        """The tables asked for."""
+        return self.request.workload
+
+    @property
+    def privacy(self) -> Privacy:
+        """The guarantee."""
+        return self.request.privacy
+
+    @property
+    def law(self) -> Literal["laplace", "gaussian"]:
+        """Which discrete noise is drawn."""
+        return "laplace" if self.privacy.is_pure else "gaussian"
+
+    @property
+    @abstractmethod
+    def groups(self) -> int:
+        """How many sets are measured, each with a budget of its own."""
+
+    @property
+    def counted_tables(self) -> int | None:
+        """How many tables of plain counts are measured; None where something else is."""
+        return None
+
+    @property
+    @abstractmethod
+    def counted(self) -> Sequence[NDArray[np.int32]]:
+        """The marginals whose exact tables are needed: rows of positions, one array for each number of attributes."""
+
+    @property
+    @abstractmethod
+    def shapes(self) -> list[tuple[int, ...]]:
+        """The shapes of the arrays of noisy integers, in the order of a Measurement."""
+
+    @property
+    @abstractmethod
+    def measures(self) -> str:
+        """What is measured, in words."""
+
+    @property
+    def note(self) -> str | None:
+        """What readers must know about the errors, if they are not what they usually are."""
+        return None
+
+    @property
+    def is_outcome(self) -> bool:
+        """Whether it records what an adaptive run ended with: it describes that run's release, and no other one."""
+        return self.strategy in ADAPTING
+
+    @property
+    def person_cost(self) -> Fraction:
+        """What all rows of one person cost together, under pure epsilon: computed from the budgets."""
+        return self.row_cost(self.budgets) * self.privacy.rows_per_person
+
+    @property
+    def person_rest(self) -> Fraction:
+        """What that leaves of epsilon."""
+        return (self.privacy.epsilon or Fraction(0)) - self.person_cost
+
+    @property
+    def publishes_total(self) -> bool:
+        """Whether the number of people is measured without noise: nothing else may be."""
+        return bool(np.isinf(self.budgets).any())
+
+    @property
+    def is_consistent(self) -> bool:
+        """Whether tables agree with each other, so that a roll-up is the same from every table."""
+        return self.recovery != "none"
+
+    @abstractmethod
+    def row_cost(self, budgets: Floats) -> Fraction:
+        """The exact cost of one row under given budgets, in epsilon or rho; OverflowError where it is infinite."""
+
+    @abstractmethod
+    def proof_variance(self) -> Floats:
+        """t² over the smallest squared row norm of each set: the variance that the proof by smoothing adds."""
+
+    def is_drawable(self) -> bool:
+        """Whether all noise fits 64-bit integers, if budgets are those of the noise as drawn."""
+        if self.law == "laplace":
+            return bool((self.budgets >= SMALLEST_RATE).all())
+        return bool((0.5 / self.budgets <= LARGEST_VARIANCE).all())
+
+    @abstractmethod
+    def is_answerable(self) -> bool:
+        """Whether enough is measured to answer the workload."""
+
+    @abstractmethod
+    def specification(self) -> dict[str, Any]:
+        """The JSON form of what is measured; its `design` names the kind of plan."""
+
+    @classmethod
+    @abstractmethod
+    def from_specification(cls, raw: dict[str, Any], schema: Schema) -> dict[str, Any]:
+        """The kind's own fields from the JSON form."""
+
+    @cached_property
+    def smoothing(self) -> Floats:
+        """The part of each set's noise variance that only serves the proof by smoothing; zero under other proofs."""
+        return frozen(self.proof_variance() if self.proof == "smoothing" else np.zeros(len(self.budgets)))
+
+    def _freeze(self) -> None:
+        """What is checked here is what will be drawn and written: no array or list is shared with the caller."""
+        object.__setattr__(self, "budgets", frozen(self.budgets, np.float64))
+        try:
+            object.__setattr__(self, "_details", json.dumps(self.details, allow_nan=False))
+        except (TypeError, ValueError):
+            raise PlanError("plan, details", "are not JSON", "give texts, finite numbers, lists and mappings") from None
+        object.__setattr__(self, "details", json.loads(self._details))
+
+    def check_cost(self) -> None:
+        """Refuse budgets that are none, or that cost more than the guarantee allows.
+
+        A plan cannot be made otherwise; where noise is drawn, the budgets that it is drawn with are checked again.
+        """
+        budgets = self.budgets
+        if budgets.ndim != 1 or len(budgets) != self.groups or np.isnan(budgets).any() or (budgets <= 0).any():
+            raise PlanError("plan, budgets", "must be positive, one for each measured set", "plan again")
+        if self.proof not in calibrate.proofs(self.privacy, tables=self.counted_tables):
+            raise PlanError("plan, proof", f"{self.proof!r} does not fit the guarantee", "plan again")
+        allowed = calibrate.row_budget(self.privacy, self.proof)
+        if self.proof == "exact":
+            epsilon, delta = self.privacy.epsilon or Fraction(0), self.privacy.delta or Fraction(0)
+            drawn = calibrate.discrete_delta(calibrate.below(epsilon), 0.5 / float(budgets[0]))
+            if drawn > delta:
+                raise BudgetExceeded(drawn, delta, "delta")
+        if self.proof == "smoothing":
+            continuous = 0.5 / budgets - self.smoothing
+            if (continuous[np.isfinite(budgets)] <= 0).any():
+                raise BudgetExceeded(np.inf, allowed, "rho for one row")
+            budgets = np.where(np.isfinite(budgets), 0.5 / continuous, np.inf)
+        unit = "epsilon for one row" if self.privacy.is_pure else "rho for one row"
+        try:
+            spent = self.row_cost(budgets)
+        except OverflowError:
+            raise BudgetExceeded(np.inf, allowed, unit) from None
+        if spent > allowed:
+            raise BudgetExceeded(spent, allowed, unit)
+
+    def _check_claims(self) -> None:
+        """What a run spent stands only in the plan that the run ended with, and is what that plan costs."""
+        told = self.details.get("adaptive")
+        if told is None:
+            return
+        if self.is_outcome:
+            fits = {"method": self.strategy, "spent": float(self.person_cost), "left": float(self.person_rest)}
+            if isinstance(told, Mapping) and all(told.get(name) == value for name, value in fits.items()):
+                return
+        raise PlanError("plan, details", "tell of a run that this plan does not come from", "plan again")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form, without the digest."""
+        return {
+            "format": FORMAT,
+            "schema": self.schema.to_dict(),
+            "workload": list(self.workload.words),
+            **self._queries(),
+            "privacy": self.privacy.to_dict(),
+            "strategy": self.strategy,
+            "budgets": self.budget_rule,
+            "recovery": self.recovery,
+            "proof": self.proof,
+            "noise": f"discrete {self.law}",
+            **self.specification(),
+            "budget": [b if np.isfinite(b) else None for b in self.budgets.tolist()],
+            "details": json.loads(self._details),
+        }
+
+    def _queries(self) -> dict[str, Any]:
+        """The JSON form of the matrix of queries, if one is asked for."""
+        queries = self.workload.queries
+        if queries is None:
+            return {}
+        return {"queries": {"attributes": [a.name for a in queries.attributes], **queries.rows.to_dict()}}
+
+    @cached_property
+    def digest(self) -> str:
+        """Any change of the decision changes it."""
+        return digest_of(self.to_dict())
+
+    def to_json(self) -> str:
+        """The file's text: the JSON form with its digest."""
+        return json.dumps({**self.to_dict(), "digest": self.digest}, ensure_ascii=False, allow_nan=False)
+
+
+def digest_of(told: dict[str, Any]) -> str:
+    """SHA-256 of the canonical JSON form."""
+    canonical = json.dumps(told, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def read_marginal(raw: Any, schema: Schema) -> Marginal:
+    """A marginal from a plan file: increasing positions in the schema."""
+    marginal = tuple(map(int, raw))
+    if list(marginal) != sorted(set(marginal)) or not all(0 <= i < len(schema) for i in marginal):
+        raise ValueError
+    return marginal

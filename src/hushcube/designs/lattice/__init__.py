@@ -1,0 +1,1 @@
+"""Marginals, or parts of marginals, in a product basis."""

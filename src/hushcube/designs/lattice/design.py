@@ -1,0 +1,135 @@
+"""Plans that measure marginals, or parts of marginals, in one of four product bases.     [lattice/basis.py]"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushcube.costs import calibrate
+from hushcube.costs import family_cost as cost
+from hushcube.designs.design import Design
+from hushcube.errors import PlanError
+from hushcube.lattice.basis import BASES, Basis
+from hushcube.lattice.family import Family
+from hushcube.lattice.variances import dimensions, kernel
+from hushcube.model.noise import LARGEST_VARIANCE, SMALLEST_RATE
+from hushcube.model.privacy import Privacy
+from hushcube.model.schema import Schema
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class LatticeDesign(Design, kind="lattice"):
+    """Sets of attributes, each measured in the basis with a budget."""
+
+    basis: Basis
+    measured: Family
+
+    def __post_init__(self) -> None:
+        if self.law not in self.basis.laws:
+            raise PlanError("plan, basis", f"{self.basis.name} does not go with {self.law} noise", "plan again")
+        super().__post_init__()
+
+    @property
+    def groups(self) -> int:
+        """One for each measured set."""
+        return len(self.measured)
+
+    @property
+    def counted_tables(self) -> int | None:
+        """The measured sets, where they are plain tables."""
+        return counted_tables(self.basis, self.measured)
+
+    @property
+    def counted(self) -> Sequence[NDArray[np.int32]]:
+        """The measured sets."""
+        return self.measured.levels
+
+    @property
+    def shapes(self) -> list[tuple[int, ...]]:
+        """One array for each batch of sets of equal shape."""
+        return [(len(batch.ids), *map(self.basis.rows, batch.shape)) for batch in self.measured.batches]
+
+    @property
+    def measures(self) -> str:
+        """What is measured, in words."""
+        return f"{len(self.measured):,} set(s) of attributes ({self.basis.name} basis)"
+
+    @property
+    def is_consistent(self) -> bool:
+        """Residual spaces that are measured once agree without recovery."""
+        return self.recovery != "none" or self.basis.name not in ("marginal", "fourier")
+
+    def row_cost(self, budgets: Floats) -> Fraction:
+        """The exact cost of one row."""
+        privacy = self.privacy
+        return cost.person_row_cost(self.basis, self.measured, budgets, privacy)
+
+    def proof_variance(self) -> Floats:
+        """What the proof by smoothing adds."""
+        return smoothing(self.basis, self.measured, self.privacy)
+
+    def is_drawable(self) -> bool:
+        """Whether all noise fits 64-bit integers."""
+        budgets, sizes = self.budgets, self.measured.sizes
+        if self.law == "laplace":
+            stretch = self.measured.product(self.basis.per_axis(self.basis.stretch, sizes))
+            return bool((budgets >= SMALLEST_RATE * stretch).all())
+        norms = self.measured.product(sizes * (sizes - 1.0)) if self.basis.name == "helmert" else 1.0
+        return bool((0.5 / budgets * norms <= LARGEST_VARIANCE).all())
+
+    def is_answerable(self) -> bool:
+        """Whether every marginal lies inside a measured table (no recovery), or every residual space is seen."""
+        if self.recovery == "none" and self.basis.name == "marginal":
+            answered = self.measured.sum_over_supersets(self.request.marginals, np.ones(len(self.measured))) > 0
+        else:
+            spaces = self.request.spaces
+            seen = kernel(self.basis, self.measured, np.ones(len(self.measured)), spaces) > 0
+            answered = seen | (dimensions(spaces) == 0)
+        return bool(answered.all())
+
+    def specification(self) -> dict[str, Any]:
+        """The JSON form of what is measured."""
+        return {
+            "design": "lattice",
+            "basis": self.basis.name,
+            "measured": [level.tolist() for level in self.measured.levels],
+        }
+
+    @classmethod
+    def from_specification(cls, raw: dict[str, Any], schema: Schema) -> dict[str, Any]:
+        """The basis and the measured sets from the JSON form."""
+        levels = [np.array(level, dtype=np.int32).reshape(len(level), k) for k, level in enumerate(raw["measured"])]
+        if not _increasing(levels, len(schema)):
+            raise ValueError
+        return {"basis": BASES[raw["basis"]], "measured": Family(schema.sizes, levels)}
+
+
+def counted_tables(basis: Basis, measured: Family) -> int | None:
+    """How many tables of plain counts are measured; None where something else is."""
+    return len(measured) if basis.name == "marginal" else None
+
+
+def smoothing(basis: Basis, measured: Family, privacy: Privacy) -> Floats:
+    """t² over the smallest squared row norm of each set: the variance that the proof by smoothing adds."""
+    touched = (
+        float(len(measured))
+        if basis.name == "marginal"
+        else float(measured.product(basis.per_axis(basis.rows, measured.sizes)).sum())
+    )
+    norms = measured.product(np.full(len(measured.sizes), 2.0)) if basis.name == "helmert" else np.ones(len(measured))
+    return calibrate.smoothing_variance(privacy, touched) / norms
+
+
+def _increasing(levels: list[NDArray[np.int32]], d: int) -> bool:
+    return all(
+        (np.diff(level, axis=1) > 0).all() and (level >= 0).all() and (level < d).all()
+        for level in levels
+        if level.size
+    )

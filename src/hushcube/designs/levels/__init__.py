@@ -1,0 +1,1 @@
+"""Tables at nested levels of attributes."""

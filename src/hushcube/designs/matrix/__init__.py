@@ -1,0 +1,1 @@
+"""The rows of any matrix over a small table."""

@@ -1,0 +1,136 @@
+"""Plans that measure the integer rows of any matrix over the cells of one small table.
+
+Rows share a budget within a group; every number gets noise of its own. What the rows cost is in costs/row_cost.py, what
+they can answer in row_space.py. Without recovery a query is answered by the first row that is a multiple of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushcube.costs import calibrate, row_cost
+from hushcube.designs.design import Design, read_marginal
+from hushcube.designs.matrix.matching import Matches, outside
+from hushcube.designs.matrix.row_space import RowSpace, row_space
+from hushcube.errors import PlanError
+from hushcube.lattice.family import Family
+from hushcube.model.marginal import Marginal
+from hushcube.model.privacy import Privacy
+from hushcube.model.queries import integer_problem
+from hushcube.model.rows import SparseRows
+from hushcube.model.schema import Schema
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+MAX_CELLS: Final = 4_096
+"""Dense algebra: a few matrices of this size are held."""
+
+
+@dataclass(frozen=True, eq=False)
+class MatrixDesign(Design, kind="matrix"):
+    """Rows over the cells of a marginal, in groups with a budget each."""
+
+    marginal: Marginal
+    rows: SparseRows
+    group_of: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if self.schema.cells(self.marginal) != self.rows.width or not 0 < self.rows.width <= MAX_CELLS:
+            raise PlanError("plan, marginal", "does not fit the rows", "plan again")
+        if not all(set(needed) <= set(self.marginal) for needed in self.request.marginals):
+            raise PlanError("plan, marginal", "does not hold the workload's attributes", "plan again")
+        if len(self.group_of) != len(self.rows) or set(self.group_of) != set(range(len(self.budgets))):
+            raise PlanError("plan, group_of", "does not fit the rows and budgets", "plan again")
+        if problem := integer_problem(self.rows):
+            raise PlanError("plan, rows", problem[0], "plan again")
+        super().__post_init__()
+
+    @property
+    def groups(self) -> int:
+        """Sets of rows that share a budget."""
+        return len(set(self.group_of))
+
+    @property
+    def counted(self) -> Sequence[NDArray[np.int32]]:
+        """The one table under the matrix."""
+        return Family.of([self.marginal], self.schema.sizes).levels
+
+    @property
+    def shapes(self) -> list[tuple[int, ...]]:
+        """One number for each row."""
+        return [(len(self.rows),)]
+
+    @property
+    def measures(self) -> str:
+        """What is measured, in words."""
+        return f"{len(self.rows):,} row(s) of a matrix over {self.schema.describe(self.marginal)}"
+
+    @property
+    def row_budgets(self) -> Floats:
+        """The budget of each row."""
+        return np.asarray(self.budgets[np.array(self.group_of)])
+
+    @property
+    def public(self) -> Bools:
+        """Rows that are published exactly."""
+        return ~np.isfinite(self.row_budgets)
+
+    @property
+    def space(self) -> RowSpace:
+        """What the rows can answer."""
+        return row_space(self.rows, tuple(self.public.tolist()))
+
+    @cached_property
+    def matches(self) -> Matches:
+        """Which rows answer queries without recovery."""
+        return Matches(self.rows)
+
+    def row_cost(self, budgets: Floats) -> Fraction:
+        """The cost of one row of data, never understated."""
+        return row_cost.row_cost(self.rows, np.array(self.group_of), budgets, self.privacy)
+
+    def proof_variance(self) -> Floats:
+        """What the proof by smoothing adds."""
+        return smoothing(self.rows, self.groups, self.privacy)
+
+    def is_answerable(self) -> bool:
+        """Whether every published table is in the row space or, without recovery, among the rows."""
+        return self.unanswerable() is None
+
+    def unanswerable(self) -> str | None:
+        """The first table that the rows cannot answer, if there is one."""
+        if self.recovery == "none":
+            return self.matches.missing(self.workload, self.marginal)
+        return outside(self.space, self.workload, self.marginal)
+
+    def specification(self) -> dict[str, Any]:
+        """The JSON form of what is measured."""
+        return {
+            "design": "matrix",
+            "marginal": list(self.marginal),
+            "rows": self.rows.to_dict(),
+            "group_of": list(self.group_of),
+        }
+
+    @classmethod
+    def from_specification(cls, raw: dict[str, Any], schema: Schema) -> dict[str, Any]:
+        """The rows and their groups from the JSON form."""
+        return {
+            "marginal": read_marginal(raw["marginal"], schema),
+            "rows": SparseRows.from_dict(raw["rows"]),
+            "group_of": tuple(map(int, raw["group_of"])),
+        }
+
+
+def smoothing(rows: SparseRows, groups: int, privacy: Privacy) -> Floats:
+    """t² for each group: a row of data moves as many numbers as its column has entries."""
+    touched = np.bincount(rows.arrays[0], minlength=rows.width).max(initial=0)
+    return np.full(groups, calibrate.smoothing_variance(privacy, float(touched)))

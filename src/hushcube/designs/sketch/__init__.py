@@ -1,0 +1,1 @@
+"""Buckets into which the cells of a large table are thrown."""

@@ -1,0 +1,1 @@
+"""Levels of trees over ordered attributes."""

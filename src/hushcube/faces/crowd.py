@@ -1,0 +1,299 @@
+"""Synthetic people, their residuals in every table, and the moves that change both together.        [moves.py]"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushcube.errors import BadInput
+from hushcube.faces.clock import Clock
+from hushcube.lattice.family import Family
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Codes = NDArray[np.unsignedinteger]
+
+
+STAGE: Final = "moving synthetic people"
+_BLOCK: Final = 2**13
+"""People whose scores are gathered at a time: a block of scores stays in the cache."""
+_EVENTS: Final = 2**15
+"""About how many cells a chunk of moves may touch."""
+_ROUNDS: Final = 6
+_KEPT_VIEWS: Final = 2**18
+
+
+@dataclass(frozen=True, eq=False)
+class Targets:
+    """The tables to come near to: an array (tables, *shape) for each batch of the family, a weight for each table."""
+
+    tables: Family
+    values: Sequence[Floats]
+    weights: Floats
+
+
+def narrow(codes: NDArray[np.integer], sizes: Sequence[int]) -> Codes:
+    """The people in the smallest unsigned type that holds every attribute's positions, columns contiguous."""
+    kind = np.min_scalar_type(max(max(sizes, default=1) - 1, 0))
+    return np.asfortranarray(codes.astype(kind))
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """The tables with attribute j: their places in the long vector of all cells, and where people fall in them.
+
+    A person with positions x is in cell offsets + across @ x + strides * x_j; in the table with j as its last axis, in
+    row `rows @ x`. Products of floats are exact here, and much faster than a loop over tables.
+    """
+
+    offsets: Floats
+    across: Floats
+    strides: Ints
+    rows: Floats
+    weights: Floats
+    tables: list[int]
+    """The tables' numbers."""
+
+
+class Crowd:
+    """The people (attribute by attribute), and the residual r of every cell of every table."""
+
+    def __init__(
+        self,
+        codes: NDArray[np.integer],
+        sizes: Sequence[int],
+        targets: Targets,
+        classes: Sequence[Ints] | None,
+        clock: Clock | None = None,
+    ) -> None:
+        self._clock = Clock() if clock is None else clock
+        self.sizes = tuple(int(size) for size in sizes)
+        self.columns = np.ascontiguousarray(codes.T.astype(np.int64))
+        self._check(targets, classes)
+        self.classes = classes
+        self.marginals: list[tuple[int, ...]] = []
+        residuals, weights, starts = [np.zeros(0)], [np.zeros(0)], [0]
+        for batch, values in zip(targets.tables.batches, targets.values, strict=True):
+            for row, number, value in zip(batch.rows.tolist(), batch.ids.tolist(), values, strict=True):
+                self._check_time()
+                index = np.zeros(self.columns.shape[1], np.int64)
+                for attribute in row:
+                    index = index * self.sizes[attribute] + self.columns[attribute]
+                residuals.append(np.bincount(index, minlength=batch.cells) - np.asarray(value, np.float64).reshape(-1))
+                weights.append(np.full(batch.cells, targets.weights[number], np.float64))
+                starts.append(starts[-1] + batch.cells)
+                self.marginals.append(tuple(row))
+        self.residual, self.weight = np.concatenate(residuals), np.concatenate(weights)
+        self.starts = starts
+        self.views: dict[int, View] = {}
+        touched = {j for row, start in zip(self.marginals, starts, strict=False) for j in row if self.weight[start] > 0}
+        self.movable = sorted(j for j in touched if self.sizes[j] > 1 and self.columns.size)
+        self.grouped = math.prod(self.sizes) < 2**62
+
+    def _check(self, targets: Targets, classes: Sequence[Ints] | None) -> None:
+        if len(self.columns) != len(self.sizes):
+            raise BadInput("codes", "they do not have one column for each attribute", "give an array (people, sizes)")
+        tops = np.array(self.sizes)[:, None]
+        if ((self.columns < 0) | (self.columns >= tops)).any():
+            raise BadInput("codes", "a value is outside its attribute", "give positions below the attribute's size")
+        if (targets.weights < 0).any() or not np.isfinite(targets.weights).all():
+            raise BadInput("weights", "one is negative or not a number", "give non-negative weights")
+        if classes is not None and [len(c) for c in classes] != list(self.sizes):
+            raise BadInput("classes", "they do not fit the attributes", "give one class for each value")
+
+    def _check_time(self) -> None:
+        """Between steps over all people, each of which may take seconds."""
+        self._clock.check(STAGE)
+
+    def codes(self) -> Codes:
+        """The people as they are now."""
+        return narrow(self.columns.T, self.sizes)
+
+    def distance(self) -> float:
+        """f, the weighted sum of squares."""
+        return float(np.sum(self.weight * self.residual**2))
+
+    def noise_floor(self, start: float) -> float:
+        """Below this, f is the error of the arithmetic."""
+        return 1e-12 * (start + float(self.weight.sum()))
+
+    def _view(self, j: int) -> View:
+        if j in self.views:
+            return self.views[j]
+        having = [k for k, row in enumerate(self.marginals) if j in row and self.weight[self.starts[k]] > 0]
+        across, rows = np.zeros((2, len(having), len(self.sizes)))
+        for t, k in enumerate(having):
+            stride = outer = 1
+            for attribute in reversed(self.marginals[k]):
+                across[t, attribute], rows[t, attribute] = stride, outer
+                stride *= self.sizes[attribute]
+                outer *= 1 if attribute == j else self.sizes[attribute]
+        strides = across[:, j].astype(np.int64)
+        across[:, j] = rows[:, j] = 0
+        starts = np.array(self.starts, np.int64)[having]
+        view = View(starts.astype(np.float64), across, strides, rows, self.weight[starts], having)
+        if len(self.marginals) * len(self.sizes) <= _KEPT_VIEWS:
+            self.views[j] = view
+        return view
+
+    def _bases(self, people: Ints, view: View) -> Ints:
+        """The people's cells with value 0 of j: (tables, people), in the long vector."""
+        return (view.across @ self.columns[:, people] + view.offsets[:, None]).astype(np.int64)
+
+    def _scores(self, people: Ints, j: int, view: View) -> Floats:
+        """For each person and value b of j: sum_A 2 w_A r_A[with b]; infinite where the person may not go."""
+        scores = np.zeros((len(people), self.sizes[j]))
+        turned = [self._turned(k, j) for k in view.tables]
+        for start in range(0, len(people), _BLOCK):
+            part = people[start : start + _BLOCK]
+            rows = (view.rows @ self.columns[:, part]).astype(np.int64)
+            for row, values in zip(rows, turned, strict=True):
+                scores[start : start + _BLOCK] += values.take(row, axis=0)
+        if self.classes is not None:
+            mine = self.classes[j][self.columns[j, people]]
+            scores[mine[:, None] != self.classes[j][None, :]] = np.inf
+        return scores
+
+    def _turned(self, k: int, j: int) -> Floats:
+        """2 w r of table k as a matrix, the values of j across."""
+        row = self.marginals[k]
+        at = row.index(j)
+        outer, inner = (math.prod(self.sizes[a] for a in part) for part in (row[:at], row[at + 1 :]))
+        r = self.residual[self.starts[k] : self.starts[k + 1]].reshape(outer, self.sizes[j], inner)
+        turned: Floats = r.transpose(0, 2, 1).reshape(-1, self.sizes[j]) * (2 * self.weight[self.starts[k]])
+        return turned
+
+    def move(self, j: int, rng: np.random.Generator) -> None:
+        """Move people to their best value of j where that lowers f."""
+        view = self._view(j)
+        firsts, group, rank = self._groups(rng)
+        self._check_time()
+        scores = self._scores(firsts, j, view)
+        cost = 2 * float(view.weights.sum())
+        best = scores.argmin(axis=1)
+        lanes = np.arange(len(firsts))
+        gain = scores[lanes, self.columns[j, firsts]] - scores[lanes, best] - cost
+        gains = gain[group] - 2 * cost * rank  # each further person of a group finds the cells fuller
+        self._check_time()
+        wanted = np.flatnonzero(gains > 0)
+        wanted = wanted[np.argsort(-gains[wanted], kind="stable")]
+        to = best[group]
+        for part in _chunks(wanted, 2 * len(view.weights)):
+            self._check_time()
+            base, stride = self._bases(part, view), view.strides[:, None]
+            cells = np.stack([base + stride * self.columns[j, part], base + stride * to[part]], axis=2)
+            signs = np.broadcast_to(np.array([-1.0, 1.0]), cells.shape)
+            done = part[self._take(cells, signs, view.weights)]
+            self.columns[j, done] = to[done]
+
+    def _groups(self, rng: np.random.Generator) -> tuple[Ints, Ints, Ints]:
+        """One of each set of identical people; everybody's set; and everybody's number in the set."""
+        n = self.columns.shape[1]
+        if not self.grouped:
+            return np.arange(n), np.arange(n), np.zeros(n, np.int64)
+        key = np.ravel_multi_index(tuple(self.columns), self.sizes)
+        shuffled = rng.permutation(n)
+        self._check_time()
+        mixed = key[shuffled]
+        self._check_time()
+        order = shuffled[np.argsort(mixed, kind="stable")]
+        self._check_time()
+        starts = np.flatnonzero(np.concatenate([[True], np.diff(key[order]) != 0]))
+        group, rank = np.empty(n, np.int64), np.empty(n, np.int64)
+        lengths = np.diff(np.append(starts, n))
+        group[order] = np.repeat(np.arange(len(starts)), lengths)
+        self._check_time()
+        rank[order] = np.arange(n) - np.repeat(starts, lengths)
+        return order[starts], group, rank
+
+    def swap(self, j: int, rng: np.random.Generator) -> None:
+        """Let pairs of people exchange their values of j where that lowers f."""
+        view = self._view(j)
+        p, q = self._pairs(j, rng)
+        gains = np.empty(len(p))
+        for block in _chunks(np.arange(len(p)), 4 * len(view.weights)):
+            self._check_time()
+            gains[block] = -self._changes(*self._exchange(p[block], q[block], j, view), view.weights)
+        wanted = np.flatnonzero(gains > 0)
+        wanted = wanted[np.argsort(-gains[wanted], kind="stable")]
+        for part in _chunks(wanted, 4 * len(view.weights)):
+            self._check_time()
+            done = part[self._take(*self._exchange(p[part], q[part], j, view), view.weights)]
+            self.columns[j, p[done]], self.columns[j, q[done]] = self.columns[j, q[done]], self.columns[j, p[done]]
+
+    def _pairs(self, j: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
+        """Pairs who differ in j and agree on the first few other attributes, in a random order of attributes."""
+        others = rng.permutation([k for k in range(len(self.sizes)) if k != j])
+        keys = [rng.permutation(self.columns.shape[1])]
+        keys += [rng.permutation(self.sizes[k])[self.columns[k]] for k in others.tolist()]
+        if self.classes is not None:  # people exchange within classes only
+            keys.append(self.classes[j][self.columns[j]])
+        order = np.lexsort(keys)[int(rng.integers(2)) :]
+        order = order[: len(order) // 2 * 2].reshape(-1, 2)
+        p, q = order[:, 0], order[:, 1]
+        mine, other = self.columns[j, p], self.columns[j, q]
+        differ = mine != other
+        if self.classes is not None:
+            differ &= self.classes[j][mine] == self.classes[j][other]
+        return p[differ], q[differ]
+
+    def _exchange(self, p: Ints, q: Ints, j: int, view: View) -> tuple[Ints, Floats]:
+        """The cells that an exchange touches and the signs; 0 in the tables where the two agree elsewhere."""
+        mine, other = self._bases(p, view), self._bases(q, view)
+        a, b = view.strides[:, None] * self.columns[j, p], view.strides[:, None] * self.columns[j, q]
+        cells = np.stack([mine + a, other + b, mine + b, other + a], axis=2)
+        return cells, np.array([-1.0, -1.0, 1.0, 1.0]) * (mine != other)[:, :, None]
+
+    def _changes(self, cells: Ints, signs: Floats, weights: Floats) -> Floats:
+        """The change of f by each move alone: sum_A w_A sum_c (2 sign r + sign²); cells are (tables, moves, events)."""
+        changes: Floats = weights @ np.einsum("tme,tme->tm", signs, 2 * self.residual[cells] + signs)
+        return changes
+
+    def _take(self, cells: Ints, signs: Floats, weights: Floats) -> Ints:
+        """Do the moves that help, in their order; returns which."""
+        alone = self._changes(cells, signs, weights)
+        little = 1e-9 * float(weights.sum())
+        kept = np.flatnonzero(alone < -little)
+        for _ in range(_ROUNDS):
+            change = alone[kept] + 2 * (weights @ _earlier(cells[:, kept], signs[:, kept]))
+            good = change < -little
+            if good.all():
+                break
+            kept = kept[good]
+        else:
+            change = alone[kept] + 2 * (weights @ _earlier(cells[:, kept], signs[:, kept]))
+            sums = np.cumsum(change)
+            kept = kept[: int(np.argmin(sums)) + 1 if len(sums) and sums.min() < 0 else 0]
+        np.add.at(self.residual, cells[:, kept].reshape(-1), signs[:, kept].reshape(-1))
+        return kept
+
+
+def _earlier(cells: Ints, signs: Floats) -> Floats:
+    """For each table and move: sum over its cells of sign times what the moves before it did to the cell."""
+    flat = cells.reshape(len(cells), -1)
+    if not flat.size:
+        return np.zeros(cells.shape[:2])
+    flat = flat - flat.min(axis=1, keepdims=True)
+    if flat.max() < 2**16:
+        flat = flat.astype(np.uint16)  # which numpy sorts by radix
+    sign = signs.reshape(flat.shape)
+    order = np.argsort(flat, axis=1, kind="stable")
+    cell, step = np.take_along_axis(flat, order, 1), np.take_along_axis(sign, order, 1)
+    before = np.cumsum(step, axis=1) - step
+    new = np.ones(cell.shape, np.bool_)
+    new[:, 1:] = cell[:, 1:] != cell[:, :-1]
+    since = np.maximum.accumulate(np.where(new, np.arange(cell.shape[1]), 0), axis=1)
+    sums = np.empty_like(before)
+    np.put_along_axis(sums, order, before - np.take_along_axis(before, since, 1), 1)
+    result: Floats = np.einsum("tme,tme->tm", sums.reshape(cells.shape), signs)
+    return result
+
+
+def _chunks(wanted: Ints, width: int) -> list[Ints]:
+    step = max(64, _EVENTS // max(width, 1))
+    return [wanted[start : start + step] for start in range(0, len(wanted), step)]

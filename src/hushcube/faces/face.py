@@ -1,0 +1,356 @@
+"""A face of a release: tables that keep a promise, made from a measurement alone.
+
+consistent    the tables nearest to the noisy ones that add up: l1, linf (linear programs), l2 (least squares)
+nonnegative   also without negative cells: the full table where it fits, else table by table
+integral      also whole numbers: counted from synthetic people
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Final, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushcube.designs import AdaptiveDesign, DerivedDesign, LatticeDesign, MatrixDesign
+from hushcube.designs import errors as error
+from hushcube.designs.answering import Answers
+from hushcube.designs.design import Design
+from hushcube.designs.recovery import recover
+from hushcube.designs.repeated_answers import averaged
+from hushcube.errors import BadInput, FactsError, HushcubeError, NotApplicable, TooLarge
+from hushcube.faces import barak, norms
+from hushcube.faces import facts as public
+from hushcube.faces.answers import NonNegative, SummedTable
+from hushcube.faces.clock import Clock
+from hushcube.faces.full_table import nonnegative_table
+from hushcube.faces.local import nonnegative_marginals
+from hushcube.faces.observed import observe, observed_tables
+from hushcube.faces.people import PeopleTables, from_table, match, require_room, within_atoms
+from hushcube.faces.programs import require_solver
+from hushcube.faces.rounding import round_parts, round_table
+from hushcube.faces.rows import least_squares_table, nearest_rows
+from hushcube.faces.target import Target
+from hushcube.faces.value import FaceValue
+from hushcube.lattice.family import Family
+from hushcube.model.facts import Fact, Facts
+from hushcube.model.measurement import Measurement
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.integer]
+
+FULL_TABLE: Final = 12_000_000
+"""The largest domain whose full table is fitted."""
+LARGEST_PROGRAM: Final = 200_000
+"""The most cells of tables in one linear program."""
+LARGEST_FACE: Final = 50_000_000
+"""The most cells of tables that are made non-negative together."""
+_TABLES_LEFT: Final = 1e-4
+_FULL_TABLE_LEFT: Final = 1e-5
+"""Of the predicted total variance: the squared distance from the exact projection at which the solvers are content."""
+_ENOUGH: Final = 1e-3
+"""Of the predicted variance of the largest tables: how far whole numbers may be from the real ones they follow."""
+_NOBODY: Final = 1e-6
+"""Tables of fewer people hold rounding errors and nothing else."""
+_BOUND: Final = 0.05
+"""The chance that a bound of Barak et al. fails."""
+
+
+@dataclass(frozen=True, eq=False)
+class Face:
+    """Tables that keep a promise, what was done to get them, and the synthetic people they count, if any."""
+
+    value: FaceValue
+    tables: Answers
+    report: dict[str, Any]
+    people: Codes | None = None
+
+    @property
+    def name(self) -> str:
+        """What the face is called in a release."""
+        return self.value.name
+
+
+def check_face(design: Design, value: FaceValue, clock: Clock) -> None:
+    """Refuse what no measurement of a plan could give, before anything is measured."""
+    if value.kind == "integral":
+        _check_people(design, value)
+    design = design.underlying if isinstance(design, DerivedDesign) else design
+    if design.schema.is_nested:
+        problem = "an attribute is published at several levels, and faces do not hold levels together"
+        raise BadInput("--face-value", problem, "ask for each attribute at its finest level; tables can be rolled up")
+    cells = int(design.request.marginals.cells.sum())
+    if cells > LARGEST_FACE:
+        fix = "the unbiased face serves releases of this size; ask for fewer tables"
+        raise TooLarge("--face-value", cells, LARGEST_FACE, fix)
+    if value.norm != "l2" or value.method == "barak":
+        require_solver()
+    facts = value.facts or Facts.none(design.schema)
+    if facts.schema != design.schema:
+        raise FactsError("facts", "belong to another schema", "declare them for this release")
+    if facts:
+        public.check(facts, clock)
+    domain = math.prod(design.schema.sizes)
+    if value.method == "full-table" and domain > FULL_TABLE:
+        raise TooLarge("--method", domain, FULL_TABLE, "use the method local, which never builds the full table")
+    if value.method == "barak":
+        if not isinstance(design, LatticeDesign):
+            raise NotApplicable("barak", "it needs noisy Fourier coefficients or tables")
+        barak.check(design, _objective(design, value), value.weights)
+    if value.method == "shift" and not (isinstance(design, LatticeDesign) and design.basis.name == "fourier"):
+        raise NotApplicable("shift", "it needs noisy Fourier coefficients: plan with the strategy `fourier`")
+    if value.method == "shift" and any(n & (n - 1) for n in design.schema.sizes):
+        raise NotApplicable("shift", "an attribute's size is not a power of two: codes without a value get people too")
+    if isinstance(design, MatrixDesign) and (value.norm != "l2" or value.kind == "consistent"):
+        if value.kind != "consistent" or facts:
+            problem = (
+                f"{value.norm} has no {'facts' if facts else value.kind} for a plan that measures the rows of a matrix"
+            )
+            raise BadInput("--norm", problem, "use l2, or ask for consistent without facts")
+        return
+    if value.norm != "l2" and (program := int(observed_tables(design).cells.sum())) > LARGEST_PROGRAM:
+        raise TooLarge("--norm", program, LARGEST_PROGRAM, "use l2, which needs no linear program")
+
+
+def _check_people(design: Design, value: FaceValue) -> None:
+    """Refuse whole numbers where the noise alone counts more people than can be made."""
+    attributes = len(design.schema)
+    if value.rows is not None:
+        require_room(value.rows, attributes)
+    elif not (value.facts or design.publishes_total or isinstance(design, AdaptiveDesign)):
+        variances = error.exact_cell_variances(design) * design.request.marginals.cells
+        least = float(variances.min())
+        require_room(int(math.sqrt(least)) if math.isfinite(least) else 0, attributes)
+
+
+def make_face(design: Design, measurement: Measurement, value: FaceValue, clock: Clock) -> Face:
+    """The face of a measurement that was asked for. Pure post-processing: it costs no budget."""
+    check_face(design, value, clock)
+    return _Maker(*averaged(design, measurement), value, clock).face()
+
+
+def _objective(design: LatticeDesign, value: FaceValue) -> barak.Objective:
+    """The first objective of the paper that fits what was measured."""
+    if design.basis.name == "marginal" and value.objective == "max-coefficient":
+        return "max-marginal"
+    return value.objective
+
+
+class _Maker:
+    """What all faces of one measurement share."""
+
+    def __init__(self, design: Design, measurement: Measurement, value: FaceValue, clock: Clock) -> None:
+        self.plan, self.measurement, self.value, self.clock = design, measurement, value, clock
+        self.answers: Answers = recover(design, measurement)
+        if isinstance(design, MatrixDesign):  # also cells that are not published have to be near something
+            self.answers = least_squares_table(design, measurement)
+        self.facts = self._facts()
+        if self.facts != (value.facts or Facts.none(design.schema)):  # a public total joined them
+            public.check(self.facts, clock)
+
+    def face(self) -> Face:
+        """Choose the way and go it."""
+        value = self.value
+        if value.method == "barak":
+            return self._barak()
+        if value.method == "shift":
+            return self._shift()
+        if value.kind == "consistent" or value.norm != "l2":
+            tables, report = self._nearest()
+            return Face(value, tables, report) if value.kind != "integral" else self._integral(tables, report, None)
+        tables, report, full = self._nonnegative()
+        return Face(value, tables, report) if value.kind == "nonnegative" else self._integral(tables, report, full)
+
+    # ------------------------------------------------------------------------------------------------ public facts
+
+    @cached_property
+    def _public_total(self) -> int | None:
+        """The number of people, where it was published exactly."""
+        if not self.plan.publishes_total:
+            return None
+        if isinstance(self.plan, LatticeDesign):
+            return int(self.measurement.values[0].reshape(-1)[0])  # the table of no attributes comes first
+        total = self.answers.tables(np.zeros((1, 0), np.int32), ())
+        return round(float(total.reshape(-1)[0]))
+
+    def _facts(self) -> Facts:
+        schema = self.plan.schema
+        facts = self.value.facts or Facts.none(schema)
+        if self._public_total is None or self.value.rows is not None:
+            return facts
+        return Facts(schema, (*facts.facts, Fact((), (), self._public_total)))
+
+    # ------------------------------------------------------------------------------------------- consistent tables
+
+    def _nearest(self) -> tuple[Answers, dict[str, Any]]:
+        """The consistent tables nearest to the measured ones, or to the answers where no tables were measured."""
+        if isinstance(self.plan, MatrixDesign):
+            value = self.value
+            table, distance = nearest_rows(self.plan, self.measurement, value.norm, value.weights, self.clock)
+            return table, {"found_by": "the rank-revealing form of the rows", "distance": distance}
+        seen = observe(self.plan, self.measurement, self.answers, self.value.weights)
+        if self.value.norm == "l2":
+            found = seen.least_squares(seen.tables.closure)
+            if self._public_total is not None:  # of no other space's concern
+                found.blocks[0][...] = self._public_total
+            return found, {"found_by": "least squares"}
+        if self.facts:
+            seen = seen.with_facts(self.facts)
+        nonnegative = self.value.kind != "consistent"
+        near = norms.nearest(
+            seen.tables,
+            seen.values,
+            seen.weights,
+            self.value.norm,
+            self.clock,
+            nonnegative=nonnegative,
+            fixed=seen.fixed,
+        )
+        report = {"found_by": "linear program over coefficients", "distance": near.distance}
+        return NonNegative(near.coefficients) if nonnegative else near.coefficients, report
+
+    # ----------------------------------------------------------------------------------------- non-negative tables
+
+    def _nonnegative(self) -> tuple[Answers, dict[str, Any], Floats | None]:
+        target, fixed = self._target()
+        variance = max(error.total_variance(self.plan, exact=True), 1e-6)
+        local = nonnegative_marginals(target, self.clock, fixed=fixed, tolerance=_TABLES_LEFT * variance)
+        cells = math.prod(self.plan.schema.sizes)
+        if self.value.method == "local" or cells > FULL_TABLE:
+            report = {"found_by": "local", "distance": math.sqrt(2 * local.objective), "steps": local.steps}
+            return NonNegative(local), report | _certificate(local.gap, variance), None
+        atoms = public.atoms(self.facts) if self.facts else None
+        allowed = None if atoms is None else atoms.spread(atoms.allowed)
+        fit = nonnegative_table(
+            target,
+            self.plan.schema.sizes,
+            self.clock,
+            start=local,
+            allowed=allowed,
+            tolerance=_FULL_TABLE_LEFT * variance,
+            least_fall=_FULL_TABLE_LEFT * variance,
+        )
+        table, gap = fit.table, fit.gap
+        if self.facts:  # scaled to them at the end: what was proved does not bound the scaled table
+            table, gap = public.rake(fit.table, self.facts, self.clock), math.inf
+        answers = SummedTable(table)
+        report = {"found_by": "full-table", "distance": math.sqrt(target.distance(answers)), "steps": fit.steps}
+        return answers, {**report, "stopped": fit.stopped, **_certificate(gap, variance)}, table
+
+    def _target(self) -> tuple[Target, Sequence[Floats] | None]:
+        if not self.facts:
+            return Target.of(self.plan, self.answers), None
+        known = tuple(dict.fromkeys(fact.marginal for fact in self.facts.facts))
+        target = Target.of(self.plan, self.answers, known)
+        return target, public.fixed_cells(self.facts, target.largest).batches
+
+    # --------------------------------------------------------------------------------------------- whole numbers
+
+    def _integral(self, tables: Answers, report: dict[str, Any], full: Floats | None) -> Face:
+        """People whose tables are near the given ones; all face-valid tables are counted from them."""
+        schema, facts = self.plan.schema, self.facts
+        family = Target.of(self.plan, self.answers).largest
+        wanted = [tables.tables(batch.rows, batch.shape) for batch in family.batches]
+        found = float(wanted[0][0].sum())
+        total = self._number(found)
+        require_room(total, len(schema), self.clock)
+        scale = total / found if found > _NOBODY else 0.0  # tables of nobody say nothing: people go anywhere
+        wanted = [values * scale for values in wanted]
+        start, classes = None, facts.classes()
+        if any(of.any() for of in classes):
+            atoms = public.atoms(facts)
+            if full is not None:
+                parts = public.whole_totals(atoms, atoms.sums(full * scale), total, self.clock)
+                start = from_table(round_parts(full * scale, atoms.labels(schema.sizes), parts.reshape(-1)))
+            else:
+                ones = [_one_way(tables, i, n) for i, n in enumerate(schema.sizes)]
+                start = within_atoms(atoms, ones, total, self.clock)
+        elif full is not None:
+            start = from_table(round_table(full * scale, total))
+        enough = _ENOUGH * scale**2 * self._variance(family)
+        weights = np.ones(len(family))
+        codes = match(
+            family, wanted, weights, total, schema.sizes, self.clock, start=start, classes=classes, enough=enough
+        )
+        counted = PeopleTables(codes, schema.sizes)
+        apart = [counted.tables(b.rows, b.shape) - y for b, y in zip(family.batches, wanted, strict=True)]
+        rms = math.sqrt(sum(float((a**2).sum()) for a in apart) / sum(a.size for a in apart))
+        return Face(self.value, counted, {**report, "people": total, "rms_from_rounding": rms}, codes)
+
+    def _variance(self, family: Family) -> float:
+        """The predicted total variance of tables; 0 where some cell has none, as carriers of queries may."""
+        total = float(error.exact_cell_variances(self.plan)[self.plan.request.marginals.ids(family)] @ family.cells)
+        return total if math.isfinite(total) else 0.0
+
+    def _number(self, total: float) -> int:
+        """How many people: as many as are asked for, as are publicly known, or as the tables say."""
+        known = next((fact.count for fact in self.facts.facts if not fact.marginal), None)
+        if self.value.rows is not None:
+            return self.value.rows
+        return known if known is not None else max(round(total), 0)
+
+    # ------------------------------------------------------------------------------------------------ Barak et al.
+
+    def _barak(self) -> Face:
+        design = cast("LatticeDesign", self.plan)  # check_face has seen to it
+        value = replace(self.value, objective=_objective(design, self.value))
+        found = barak.nonnegative_table(design, self.measurement, value.objective, self.clock, weights=value.weights)
+        report: dict[str, Any] = {
+            "found_by": "linear program over the full table",
+            "distance": found.distance,
+            "support": found.support,
+            "numbers_fitted": found.rows,
+            **self._bounds(design, value),
+        }
+        if value.kind == "nonnegative":
+            return Face(value, SummedTable(found.table), report)
+        total = self._public_total
+        rounded = found.rounded if total is None else round_table(found.table, total)
+        require_room(int(rounded.sum()), len(design.schema), self.clock)
+        report |= {"people": int(rounded.sum()), "moved_by_rounding": float(np.abs(rounded - found.table).sum())}
+        return Face(value, SummedTable(rounded.astype(np.float64)), report, from_table(rounded))
+
+    def _bounds(self, design: LatticeDesign, value: FaceValue) -> dict[str, Any]:
+        """What the paper's theorems promise for the L1 error of each table."""
+        theorem = {("fourier", "max-coefficient"): 7, ("marginal", "max-marginal"): 8}.get(
+            (design.basis.name, value.objective)
+        )
+        if theorem is None:
+            return {}
+        bound = (barak.theorem_7 if theorem == 7 else barak.theorem_8)(design, _BOUND, weights=value.weights)
+        return {
+            "bound": {
+                "theorem": theorem,
+                "probability": 1 - _BOUND,
+                "largest_l1_error": float(bound.error.max()),
+                "largest_l1_error_sharper": float(bound.sharper_error.max()),
+            }
+        }
+
+    def _shift(self) -> Face:
+        design = cast("LatticeDesign", self.plan)  # check_face has seen to it
+        tables = barak.shifted(design, self.measurement, self.value.probability)
+        lowest = min(float(tables.tables(b.rows, b.shape).min()) for b in design.request.marginals.batches)
+        if lowest < 0:
+            raise HushcubeError(
+                "--method: the shift left a negative cell, as it does with the chance of 1 - probability. "
+                "Fix: raise --probability, or use the method full-table."
+            )
+        added = barak.shift(design, self.value.probability)
+        return Face(self.value, tables, {"found_by": "shift of the total", "phantom_people": added})
+
+
+def _certificate(gap: float, variance: float) -> dict[str, Any]:
+    """How far, at most, the tables are from the exact projection; as a share of what the noise alone does."""
+    if not math.isfinite(gap):
+        return {"certificate": None}
+    left = math.sqrt(max(2 * gap, 0.0))
+    return {"certificate": {"distance_left": left, "share_of_noise": left / math.sqrt(variance)}}
+
+
+def _one_way(tables: Answers, attribute: int, size: int) -> Floats:
+    return np.asarray(tables.tables(np.array([[attribute]], np.int32), (size,))[0])

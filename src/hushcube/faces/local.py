@@ -1,0 +1,237 @@
+"""Consistent marginals without negative cells, on domains of any size: the projection of the unbiased tables.
+
+    minimise  f(y) = 1/2 sum_A a_A ||y_A - z_A||²    over consistent y with  y_A >= 0  for the largest tables A
+
+by the alternating direction method. Its two steps are cheap: the consistent tables nearest to both z and the present
+non-negative ones are diagonal over the residual spaces; the non-negative ones are a cut at zero. Nothing has the size
+of the domain. "Locally" non-negative: every table is, but that one data set has them all is not promised (the full
+table and synthetic people do promise it).
+
+The multipliers mu_A >= 0 of the cuts bound the optimum from below,
+
+    f* >= D(mu) = min over consistent y of  f(y) - sum_A <mu_A, y_A>
+                = f(z') - sum_A <mu_A, z'_A> - 1/2 sum_A <mu_A, d_A>,
+
+z' the consistent tables nearest to z (z itself as a rule) and d the tables with coefficients (K^T_C / K_C)
+coefficients_C(mu), K^T the kernel of the largest tables. So f - D is a certificate: by the strong convexity of f the
+tables are within a total squared distance of 2 (f - D) from the exact projection. Known cells y = k have multipliers of
+either sign, and D gains <mu, k>.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushcube.errors import FactsError
+from hushcube.faces.clock import Clock
+from hushcube.faces.target import Target
+from hushcube.lattice import helmert
+from hushcube.lattice.basis import MARGINAL
+from hushcube.lattice.coefficients import Coefficients
+from hushcube.lattice.projection import Projection
+from hushcube.lattice.variances import kernel
+
+Floats = NDArray[np.float64]
+
+_RELAXATION: Final = 1.7
+_MOST_STEPS: Final = 5_000
+_CHECK: Final = 10
+_EXACT: Final = 1e-10
+"""Known cells end this near to their values, as a share of the total."""
+_SETTLED: Final = 1e-10
+"""The method stands still when a step moves the tables by less than this share of the total."""
+_ROUNDS: Final = 8
+_ROUGH: Final = 0.1
+_INNER: Final = 1_000
+
+
+@dataclass(frozen=True, eq=False)
+class LocalTables:
+    """Consistent, non-negative tables; `gap` bounds how far f is from its minimum (infinite: no bound is known)."""
+
+    coefficients: Coefficients
+    objective: float
+    gap: float
+    steps: int
+    with_facts: bool = False
+    """Whether cells were known; the optimum is then not that of the unbiased tables alone."""
+
+    def tables(self, rows: NDArray[np.int32], shape: tuple[int, ...]) -> Floats:
+        """The tables of marginals of one shape; rounding errors below zero are cut."""
+        return np.maximum(self.coefficients.tables(rows, shape), 0.0)
+
+
+def nonnegative_marginals(
+    target: Target, clock: Clock, *, fixed: Sequence[Floats] | None = None, tolerance: float
+) -> LocalTables:
+    """The nearest consistent non-negative tables; stops when the squared distance left is proved below the tolerance.
+
+    `fixed` holds an array (tables, *shape) for each batch of the target's largest tables: NaN, or the value a cell has.
+    """
+    solver = _Solver(target, fixed)
+    z = solver.cut(solver.unbiased)
+    u = np.zeros_like(z)
+    rho, best, lower, repair = 1.0, (np.inf, solver.hat), -np.inf, _CHECK
+    for step in range(1, _MOST_STEPS + 1):
+        found = solver.mix(solver.hat, solver.to.nearest(z - u), solver.share(rho))
+        y = solver.to.spread(found)
+        u += _RELAXATION * y + (1 - _RELAXATION) * z
+        before, z = z, solver.cut(u)
+        u -= z
+        if step % _CHECK and step < _MOST_STEPS:
+            continue
+        moved, apart = float(np.linalg.norm(z - before)), float(np.linalg.norm(y - z))
+        settled = moved + apart <= _SETTLED * (1 + target.total) or step == _MOST_STEPS
+        bound = solver.bound(-rho * u, best[0])
+        near = 2 * abs(solver.objective(found) - bound) <= tolerance
+        candidates = [] if solver.has_facts else [solver.inside(found, y)]
+        if settled or (near and step >= repair):
+            candidates += solver.repaired(y, z)
+            repair = step + step // 3  # it takes as long as dozens of steps
+        for candidate in candidates:
+            best = min(best, (solver.objective(candidate), candidate), key=lambda pair: pair[0])
+        lower = max(lower, bound if np.isfinite(bound) else solver.bound(-rho * u, best[0]))
+        gap = max(best[0] - lower, 0.0)
+        clock.approach("tables without negative cells", gap, tolerance)
+        if 2 * gap <= tolerance or settled:
+            break
+        if (ratio := apart / max(rho * moved, 1e-300)) > 5 or ratio < 0.2:  # the usual balance of the residuals
+            factor = 2.0 if ratio > 5 else 0.5
+            rho, u = rho * factor, u / factor
+    if not np.isfinite(best[0]):
+        raise FactsError("facts", "no consistent tables without negative cells were found for them", "check the counts")
+    return LocalTables(solver.to.unpack(best[1]), best[0], gap, step, solver.has_facts)
+
+
+class _Solver:
+    """The steps of the method for one target; tables and coefficients are vectors."""
+
+    def __init__(self, target: Target, fixed: Sequence[Floats] | None) -> None:
+        largest = target.largest
+        self.to = to = Projection(largest, np.ones(len(largest)), target.spaces)
+        self.hat = to.pack(target.coefficients)
+        self.unbiased = to.spread(self.hat)
+        self._total = max(target.total, 1.0)
+        self._known = np.full(to.cells, np.nan) if fixed is None else to.join(fixed)
+        self._is_known = ~np.isnan(self._known)
+        self.has_facts = bool(self._is_known.any())
+        self._own = to.each(target.kernel)
+        self._cuts = to.each(kernel(MARGINAL, largest, np.ones(len(largest)), target.spaces))
+        norms = [
+            np.broadcast_to(helmert.residual_norms(b.shape), (len(b.ids), *(n - 1 for n in b.shape)))
+            for b in target.spaces.batches
+        ]
+        self._curvature = self._own * to.each(target.spaces.cells) / np.concatenate([n.ravel() for n in norms])
+        self._base = target.distance(target.coefficients) / 2
+
+    def objective(self, coefficients: Floats) -> float:
+        """f."""
+        return self._base + float(self._curvature @ (coefficients - self.hat) ** 2) / 2
+
+    def cut(self, values: Floats) -> Floats:
+        """The non-negative tables nearest to given ones, known cells at their values."""
+        result = np.maximum(values, 0.0)
+        if self.has_facts:
+            np.copyto(result, self._known, where=self._is_known)
+        return result
+
+    def share(self, rho: float) -> Floats:
+        """How much the given tables (weight rho) count beside the unbiased ones (weights a), for each coefficient."""
+        return np.asarray(rho * self._cuts / (self._own + rho * self._cuts))
+
+    def mix(self, first: Floats, second: Floats, share: Floats | float) -> Floats:
+        """The share of the second and the rest of the first."""
+        return first + share * (second - first)
+
+    def bound(self, multipliers: Floats, least: float) -> float:
+        """D(mu), a lower bound of the optimum; `least` is an f that is reached (infinite: none is known).
+
+        Where facts mention spaces that nothing measures, mu should have no part e there. What is left of it costs at
+        most <e, y*> <= sum_A max(e_A) total(y*), and f(y*) <= least bounds the total.
+        """
+        means = self.to.nearest(multipliers)
+        ratio = np.divide(self._cuts, self._own, out=np.zeros_like(self._own), where=self._own > 0)
+        value = self._base - float(multipliers @ (self.unbiased + self.to.spread(means * ratio) / 2))
+        if self.has_facts:
+            value += float(multipliers[self._is_known] @ self._known[self._is_known])
+        if (unseen := (self._own <= 0) & (self._cuts > 0)).any():
+            if not np.isfinite(least):
+                return -np.inf
+            total = self.hat[0] + np.sqrt(2 * max(least - self._base, 0.0) / self._curvature[0])
+            # the unbiased tables may have a part in the unseen spaces: it is not theirs to have
+            strange = self.to.spread(np.where(unseen, means, 0.0))
+            value += float(strange @ self.unbiased)
+            for block in self.to.split(strange):
+                value -= total * float(np.maximum(block.reshape(len(block), -1).max(axis=1), 0.0).sum())
+        return value
+
+    def inside(self, found: Floats, y: Floats) -> Floats:
+        """The tables y, moved towards independence as far as no cell is negative."""
+        centre = self._independent(found)
+        b = self.to.spread(centre)
+        low = y < 0
+        share = float((-y[low] / (b[low] - y[low])).max(initial=0.0))
+        return self.mix(found, centre, min(share * (1 + 1e-12), 1.0))
+
+    def repaired(self, y: Floats, z: Floats) -> list[Floats]:
+        """The consistent tables nearest to y with the known cells and those that the cut holds at zero put right.
+
+        Cells that become negative are held too. The correction P Eᵀ v has E P Eᵀ v = what is wrong: E picks the held
+        cells, P is the projection onto consistent tables, and conjugate gradients find v. Known cells must be exact.
+        Without them a rough solution will do, and what is left moves towards independence; else none may be found.
+        """
+        held = self._is_known | ((z == 0) & (y < 0))
+        aim = np.where(self._is_known, self._known, 0.0)
+        left, exact = _INNER, _EXACT * self._total
+        for _ in range(_ROUNDS * (4 if self.has_facts else 1)):
+            rest = np.where(held, aim - y, 0.0)
+            v, towards, square = np.zeros_like(y), rest.copy(), float(rest @ rest)
+            enough = (exact / 10) ** 2 if self.has_facts else _ROUGH**2 * square
+            while square > enough and left:
+                image = np.where(held, self._consistent(towards), 0.0)
+                if not (along := float(towards @ image)) > 1e-13 * float(towards @ towards):
+                    break  # the held cells contradict each other
+                length = square / along
+                v += length * towards
+                rest -= length * image
+                square, last = float(rest @ rest), square
+                towards = rest + square / last * towards
+                left -= 1
+            y = y + self._consistent(v)
+            wrong = y < -(exact if self.has_facts else 0.0)
+            held |= wrong
+            if not wrong.any() or not left:
+                break
+        if not self.has_facts:
+            return [self.inside(self.to.nearest(y), y)]
+        off = float(np.abs(y - aim)[self._is_known].max())
+        return [] if max(off, -float(y.min())) > exact else [self.to.nearest(y)]
+
+    def _consistent(self, cells: Floats) -> Floats:
+        return self.to.spread(self.to.nearest(cells))
+
+    def _independent(self, found: Floats) -> Floats:
+        """Tables in which attributes are independent, all cells positive."""
+        largest = self.to.family
+        coefficients = self.to.unpack(found)
+        shares: dict[int, Floats] = {}
+        total = max(float(np.asarray(coefficients.blocks[0]).reshape(-1)[0]), 1.0)
+        for i in largest.attributes.tolist():
+            one = coefficients.tables(np.array([[i]], np.int32), (int(largest.sizes[i]),))[0]
+            one = np.maximum(one, total * 1e-3 / len(one))
+            shares[i] = one / one.sum()
+        values = []
+        for batch in largest.batches:
+            tables = np.full((len(batch.ids), *[1] * len(batch.shape)), total)
+            for axis, n in enumerate(batch.shape):
+                factors = np.stack([shares[i] for i in batch.rows[:, axis].tolist()])
+                tables = tables * factors.reshape(
+                    len(batch.ids), *(n if a == axis else 1 for a in range(len(batch.shape)))
+                )
+            values.append(tables)
+        return self.to.nearest(self.to.join(values))

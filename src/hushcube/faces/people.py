@@ -1,0 +1,229 @@
+"""Whole-number tables as synthetic people: whatever is counted from people is non-negative and adds up.
+
+People are held as codes: an array (people, attributes) of positions. A start near the targets comes from a full table
+(`round_table`, then `from_table`), or from a tree of attributes:      [Chow and Liu 1968]
+
+    I(i, j) = sum_{a, b} P_ij(a, b) log(P_ij(a, b) / (P_i(a) P_j(b)))
+
+The tree of greatest total mutual information is grown from the two-way targets; each attribute is drawn given its
+parent by systematic rounding, so that the tables on the tree's edges are met to within a person or so a cell. Other
+tables start from conditional independence. `moves.improve` does the rest.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushcube.errors import BadInput, TooLarge
+from hushcube.faces.clock import Clock
+from hushcube.faces.crowd import Codes, Targets, narrow
+from hushcube.faces.facts import Atoms, whole_totals
+from hushcube.faces.moves import improve
+from hushcube.faces.rounding import round_parts, round_table
+from hushcube.faces.value import MOST_PEOPLE
+from hushcube.lattice.family import Family
+from hushcube.planning import memory
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Rows = NDArray[np.int32]
+_STAGE: Final = "synthetic people"
+_BYTES: Final = (64, 16)
+"""That a person takes at least, and for each attribute."""
+_SECONDS: Final = 5e-8
+"""That a person takes at least, for each attribute."""
+
+
+def require_room(people: int, attributes: int, clock: Clock | None = None) -> None:
+    """Refuse more people than a face may have, or than there is memory or time for; before any of them is made."""
+    most = min(MOST_PEOPLE, memory.available() // (_BYTES[0] + _BYTES[1] * attributes))
+    if people > most:
+        fix = "ask for nonnegative, which needs no people, or spend a larger budget"
+        raise TooLarge("--face-value", people, most, fix, unit=_STAGE)
+    if clock is not None:
+        clock.check(_STAGE, people * attributes * _SECONDS)
+
+
+@dataclass(frozen=True, eq=False)
+class PeopleTables:
+    """Answers counted from people: every table of every marginal, whole and consistent."""
+
+    codes: Codes
+    sizes: tuple[int, ...]
+
+    def tables(self, rows: Rows, shape: tuple[int, ...]) -> Floats:
+        """The tables of marginals (rows of positions) of one shape; (marginals, *shape)."""
+        return count(self.codes, self.sizes, rows, shape).astype(np.float64)
+
+
+def match(
+    tables: Family,
+    values: Sequence[Floats],
+    weights: Floats,
+    total: int,
+    sizes: Sequence[int],
+    clock: Clock,
+    *,
+    start: NDArray[np.integer] | None = None,
+    classes: Sequence[Ints] | None = None,
+    seed: int = 0,
+    enough: float = 0.0,
+) -> Codes:
+    """`total` people whose tables are as near as possible to the targets: sum_A weights_A ||counts_A - values_A||².
+
+    `values` holds one array (tables, *shape) for each batch of the family. `start` are people to begin with; else they
+    are grown from the two-way targets. With `classes` (a class for each value of each attribute) people stay in the
+    classes in which they start, so that the totals of classes are those of the start. A sum of `enough` is near enough.
+    """
+    if start is None:
+        start = chained(sizes, tables, values, total, clock, np.random.default_rng(seed))
+    if len(start) != total:
+        raise BadInput("start", f"it has {len(start)} people, not {total}", "give as many people as the total says")
+    return improve(start, sizes, Targets(tables, values, weights), clock, classes=classes, seed=seed, enough=enough)
+
+
+def from_table(table: NDArray[np.integer]) -> Codes:
+    """The people that a full table of whole numbers counts, in the order of its cells.
+
+    >>> from_table(np.array([[0, 2], [1, 0]])).tolist()
+    [[0, 1], [0, 1], [1, 0]]
+    """
+    if table.size and table.min() < 0:
+        raise BadInput("table", "a cell is negative", "give counts of people")
+    filled = np.flatnonzero(table)
+    positions = np.stack(np.unravel_index(filled, table.shape), axis=1) if table.ndim else np.zeros((len(filled), 0))
+    return narrow(np.repeat(positions.astype(np.int64), table.reshape(-1)[filled], axis=0), table.shape)
+
+
+def independent(sizes: Sequence[int], ones: Sequence[Floats], total: int, rng: np.random.Generator) -> Codes:
+    """People whose one-way tables are the given ones, rounded; the attributes are independent of each other."""
+    columns = [_shared_out(np.asarray(one, np.float64), total) for one in ones]
+    return narrow(np.stack([rng.permutation(column) for column in columns], axis=1), sizes)
+
+
+def chained(
+    sizes: Sequence[int],
+    tables: Family,
+    values: Sequence[Floats],
+    total: int,
+    clock: Clock,
+    rng: np.random.Generator,
+) -> Codes:
+    """People grown attribute after attribute, each from the earlier one that tells most about it."""
+    ones, pairs = _margins(sizes, tables, values)
+    codes = np.zeros((total, len(sizes)), np.int64)
+    for child, parent in _tree(len(sizes), pairs):
+        clock.check(_STAGE)
+        if parent < 0:
+            codes[:, child] = rng.permutation(_shared_out(ones[child], total))
+            continue
+        joint = pairs[parent, child] if parent < child else pairs[child, parent].T
+        joint = np.where(joint.sum(axis=1, keepdims=True) > 0, joint, ones[child])  # a value that no target foresaw
+        joint = np.where(joint.sum(axis=1, keepdims=True) > 0, joint, 1.0)
+        have = np.bincount(codes[:, parent], minlength=sizes[parent])
+        label = np.broadcast_to(np.arange(sizes[parent])[:, None], joint.shape)
+        shares = joint * (have / joint.sum(axis=1))[:, None]
+        parts = round_parts(shares, label, have)
+        shuffled = rng.permutation(total)
+        order = shuffled[np.argsort(codes[shuffled, parent], kind="stable")]
+        codes[order, child] = np.repeat(np.tile(np.arange(sizes[child]), sizes[parent]), parts.reshape(-1))
+    return narrow(codes, sizes)
+
+
+def within_atoms(atoms: Atoms, ones: Sequence[Floats], total: int, clock: Clock, *, seed: int = 0) -> Codes:
+    """People who satisfy all public facts: atoms as near to independence as they allow, values by one-way tables."""
+    rng = np.random.default_rng(seed)
+    shares = [np.bincount(of, np.maximum(one, 0.0)) + 1e-12 for of, one in zip(atoms.classes, ones, strict=True)]
+    wanted: Floats = atoms.allowed.astype(np.float64) * total
+    for axis, share in enumerate(shares):
+        inner = math.prod(atoms.shape[axis + 1 :])
+        wanted = (wanted.reshape(-1, len(share), inner) * (share / share.sum())[:, None]).reshape(-1)
+    atom = np.repeat(np.arange(len(atoms)), whole_totals(atoms, wanted, total, clock))
+    codes = np.zeros((total, len(ones)), np.int64)
+    left = atom
+    for axis in reversed(range(len(ones))):
+        left, own = np.divmod(left, atoms.shape[axis])
+        for number in range(atoms.shape[axis]):
+            members, people = np.flatnonzero(atoms.classes[axis] == number), np.flatnonzero(own == number)
+            weights = np.maximum(ones[axis][members], 0.0) + 1e-12
+            codes[rng.permutation(people), axis] = members[_shared_out(weights, len(people))]
+    return narrow(codes, tuple(map(len, ones)))
+
+
+def count(codes: NDArray[np.integer], sizes: Sequence[int], rows: Rows, shape: tuple[int, ...]) -> Ints:
+    """The people in every cell of marginals of one shape; (marginals, *shape).
+
+    >>> count(np.array([[0, 1], [0, 1], [1, 0]]), (2, 2), np.array([[0, 1]], np.int32), (2, 2)).tolist()
+    [[[0, 2], [1, 0]]]
+    """
+    counts = np.empty((len(rows), math.prod(shape)), np.int64)
+    columns = np.asfortranarray(codes)
+    for k, row in enumerate(rows.tolist()):
+        index = np.zeros(len(codes), np.int64)
+        for attribute in row:
+            index *= sizes[attribute]
+            index += columns[:, attribute]
+        counts[k] = np.bincount(index, minlength=counts.shape[1])
+    return counts.reshape(len(rows), *shape)
+
+
+def _shared_out(one: Floats, total: int) -> Ints:
+    """One value for each person, as often as a one-way table says."""
+    return np.repeat(np.arange(len(one)), round_table(np.maximum(one, 0.0), total))
+
+
+def _margins(
+    sizes: Sequence[int], tables: Family, values: Sequence[Floats]
+) -> tuple[list[Floats], dict[tuple[int, int], Floats]]:
+    """One-way and two-way targets, each from the smallest table that has it; negative cells count as none."""
+    ones: dict[int, Floats] = {}
+    pairs: dict[tuple[int, int], Floats] = {}
+    by_order = sorted(zip(tables.batches, values, strict=True), key=lambda item: (len(item[0].shape), item[0].cells))
+    for batch, given in by_order:
+        for row, value in zip(batch.rows.tolist(), given, strict=True):
+            places = range(len(row))
+            for p in places:
+                if row[p] not in ones:
+                    ones[row[p]] = np.maximum(value.sum(axis=tuple(k for k in places if k != p)), 0.0)
+            for p, q in combinations(places, 2):
+                if (row[p], row[q]) not in pairs:
+                    pairs[row[p], row[q]] = np.maximum(value.sum(axis=tuple(k for k in places if k not in (p, q))), 0.0)
+    return [ones.get(j, np.ones(size)) for j, size in enumerate(sizes)], pairs
+
+
+def _tree(attributes: int, pairs: dict[tuple[int, int], Floats]) -> list[tuple[int, int]]:
+    """(child, parent) in the order of growth, parent -1 for a root: a spanning forest of greatest information."""
+    information = np.zeros((attributes, attributes))
+    for (i, j), joint in pairs.items():
+        information[i, j] = information[j, i] = _information(joint)
+    grown: list[tuple[int, int]] = []
+    best, parent = np.full(attributes, -1.0), np.full(attributes, -1)
+    waiting = np.ones(attributes, np.bool_)
+    while waiting.any():
+        child = int(np.argmax(np.where(waiting, best, -2.0)))
+        if best[child] <= 0:  # nothing is known: the waiting attribute that tells most about others is a root
+            child = int(np.argmax(np.where(waiting, information.sum(axis=1), -1.0)))
+            parent[child] = -1
+        grown.append((child, int(parent[child])))
+        waiting[child] = False
+        better = information[child] > best
+        best, parent = np.where(better, information[child], best), np.where(better, child, parent)
+    return grown
+
+
+def _information(joint: Floats) -> float:
+    """The mutual information of a non-negative table."""
+    total = joint.sum()
+    if total <= 0:
+        return 0.0
+    p = joint / total
+    apart = p.sum(axis=1, keepdims=True) * p.sum(axis=0, keepdims=True)
+    some = p > 0
+    return max(0.0, float(np.sum(p[some] * np.log(p[some] / apart[some]))))

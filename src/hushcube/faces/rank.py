@@ -1,0 +1,133 @@
+"""The consistent answers nearest to given ones, for any matrix of queries.
+
+Q has q rows of rank q' <= q. With Q' = q' independent rows of Q and Q = C Q', every y' is an answer to Q', so that the
+consistent answers are C y', and the nearest have q' variables, never one for each cell:
+
+    minimise   || C y' - z ||_p        p = 1, 2, infinity                     [Yaroslavtsev et al. 2013, III-C]
+
+C has the identity in the chosen rows; the other rows of it are equations y_r = C_r y', the ties of `norms.py`.
+
+The rows are chosen by pivoting: next comes the row farthest from the span of those chosen, each row taken at unit
+length. The distances are of the rows themselves, orthogonalised twice; a Gram matrix would square the condition number.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushcube.faces.clock import Clock
+from hushcube.faces.norms import Ties, deviations, distance, require_positive
+from hushcube.model.rows import SparseRows
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+_WORK: Final = "the nearest answers"
+_DEPENDENT: Final = 1e-9
+"""A row of unit length that is nearer to the span of the others depends on them."""
+_UNSURE: Final = 1e-6
+"""Squared distances come from subtracting; below this they are computed anew."""
+_ROUNDING: Final = 1e-12
+"""Entries of C below this share of its row's largest are zero."""
+
+
+@dataclass(frozen=True, eq=False)
+class Decomposition:
+    """Q = C Q[rows]: `rows` are independent, in increasing order, and C[rows] is the identity."""
+
+    rows: Ints
+    C: Floats
+
+
+def decompose(Q: SparseRows | Floats, clock: Clock) -> Decomposition:
+    """Choose independent rows that span all rows.
+
+    >>> Q = np.array([[1.0, 1, 1], [1, 0, 0], [0, 1, 1], [2, 0, 0]])
+    >>> found = decompose(Q, Clock())
+    >>> len(found.rows), np.allclose(found.C @ Q[found.rows], Q)
+    (2, True)
+    """
+    dense = Q.dense() if isinstance(Q, SparseRows) else np.asarray(Q, dtype=np.float64)
+    lengths = np.sqrt((dense**2).sum(axis=1))
+    unit = dense / np.where(lengths > 0, lengths, 1.0)[:, None]
+    chosen, basis = _pivot(unit, clock)
+    order = np.argsort(chosen)
+    rows = np.array(chosen, np.int64)[order]
+    along = unit @ basis.T
+    # unit = along basis and unit[rows] = along[rows] basis, with a square along[rows]: triangular but for the order
+    C = np.linalg.solve(along[rows].T, along.T).T * lengths[:, None] / lengths[rows]
+    C[np.abs(C) < _ROUNDING * np.abs(C).max(axis=1, initial=0.0, keepdims=True)] = 0.0
+    C[rows] = np.eye(len(rows))
+    return Decomposition(rows, C)
+
+
+def nearest_answers(
+    Q: SparseRows | Floats, given: Floats, weights: Floats, norm: Literal["l1", "l2", "linf"], clock: Clock
+) -> tuple[Floats, float]:
+    """The consistent answers Q x nearest to given ones, and their distance.
+
+    The distance is sum w |off|, max w |off|, or the root of sum w off².
+
+    >>> answers, far = nearest_answers(np.array([[1.0], [1.0]]), np.array([3.0, 5.0]), np.ones(2), "l2", Clock())
+    >>> answers.round(6).tolist(), round(far, 6)
+    ([4.0, 4.0], 1.414214)
+    """
+    clock.tick(_WORK, 0.0)
+    require_positive(weights)
+    split = decompose(Q, clock)
+    if norm == "l2":
+        root = np.sqrt(weights)
+        free = np.linalg.lstsq(root[:, None] * split.C, root * given, rcond=None)[0]
+        answers = split.C @ free
+        return answers, float(np.sqrt((weights * (answers - given) ** 2).sum()))
+    off = deviations(_ties(split), given, weights, norm, clock)
+    answers = split.C @ (given + off)[split.rows]
+    return answers, distance(answers - given, weights, norm)
+
+
+def _ties(split: Decomposition) -> Ties:
+    """y_r - C_r y' = 0 for each row that was not chosen."""
+    others = np.setdiff1d(np.arange(len(split.C)), split.rows)
+    row, column = np.nonzero(split.C[others])
+    return Ties(
+        len(others),
+        np.concatenate([row, np.arange(len(others))]),
+        np.concatenate([split.rows[column], others]),
+        np.concatenate([-split.C[others[row], column], np.ones(len(others))]),
+    )
+
+
+def _pivot(unit: Floats, clock: Clock) -> tuple[list[int], Floats]:
+    """Chosen rows in their order, and an orthonormal basis of their span."""
+    most = min(unit.shape)
+    basis = np.zeros((most, unit.shape[1]))
+    left = (unit**2).sum(axis=1)  # the squared distance of each row from the span
+    chosen: list[int] = []
+    known = 1.0  # how large distances were when they were last computed anew
+    while len(chosen) < most:
+        clock.tick(_WORK, len(chosen) / most)
+        at = int(np.argmax(left))
+        if left[at] <= _UNSURE * known:
+            left = (_outside(_outside(unit, basis), basis) ** 2).sum(axis=1)
+            left[chosen] = 0.0
+            at = int(np.argmax(left))
+            known = float(left[at])
+        if left[at] <= _DEPENDENT**2:
+            break
+        direction = _outside(_outside(unit[at], basis), basis)
+        direction /= np.sqrt(direction @ direction)
+        basis[len(chosen)] = direction
+        chosen.append(at)
+        left -= (unit @ direction) ** 2
+        left[chosen] = 0.0
+    return chosen, basis[: len(chosen)]
+
+
+def _outside(rows: Floats, basis: Floats) -> Floats:
+    """Rows less their part in the span of the basis."""
+    result: Floats = rows - (rows @ basis.T) @ basis
+    return result

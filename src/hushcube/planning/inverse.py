@@ -1,0 +1,210 @@
+"""Inverse planning: the smallest budget that meets targets on the error.
+
+Budgets are tried on the grid of numbers with four significant digits, so the answer can be typed again and is at most
+0.1% above the smallest real budget. Whether a budget suffices is decided by the exact prediction for the discrete noise
+that would be drawn. The continuous laws only say where to look first:
+
+    standard error ∝ 1 / epsilon   (pure, and roughly with delta)        standard error ∝ 1 / sqrt(rho)
+
+Errors fall as budgets grow, so a bracket is narrowed until it is one step wide. There are two exceptions:
+- Margins of Gaussian noise rise by half a step where the noise becomes coarse: both sides are searched.  [is_coarse]
+- Under the objective `max`, or an absolute threshold of `pmost`, what is measured may change with the budget and single
+  tables get worse: the answer meets the targets, but a smaller budget might too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from functools import cached_property
+from typing import Final
+
+from hushcube.designs import margins
+from hushcube.designs.design import Budgets, Design, Recovery
+from hushcube.designs.request import Request
+from hushcube.errors import BadInput
+from hushcube.model.privacy import LARGEST_BUDGET, SMALLEST_BUDGET
+from hushcube.planning.planner import Comparison, Variant, compare, refuse_unpredictable, variants
+from hushcube.planning.targets import Goal, Target, resolve
+from hushcube.planning.what_if import amount, under
+from hushcube.strategies import ALL
+from hushcube.strategies.objective import objective_value
+
+_MANTISSAS: Final = 9000
+"""Numbers 1.000 to 9.999."""
+_GUESSES: Final = 8
+"""Steps by scaling laws and secants before plain halving."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """The smallest budget found, the plans compared under it, the goals that the chosen one meets, and the search."""
+
+    comparison: Comparison
+    budget: str
+    goals: tuple[Goal, ...]
+    strategies: tuple[str, ...]
+    """Those whose plans were looked at."""
+
+    @property
+    def searched(self) -> str:
+        """Among what the budget is the smallest: plans are made for the workload as a whole, not for the targets."""
+        aim = "largest variance" if self.plan.request.options.objective == "max" else "total variance"
+        return (
+            f"searched: budgets of four digits, for the plans that {', '.join(self.strategies)} would make under each, "
+            f"with the least {aim} of the workload; a plan made for the targets alone might need less"
+        )
+
+    @property
+    def plan(self) -> Design:
+        """The plan that meets all targets."""
+        return self.comparison.chosen
+
+    @cached_property
+    def reached(self) -> tuple[float, ...]:
+        """What the plan reaches for each target, in the target's own measure."""
+        return tuple(goal.reached(self.plan) for goal in self.goals)
+
+
+def find_budget(
+    request: Request,
+    targets: Sequence[str | Target],
+    *,
+    strategy: str = "auto",
+    budgets: Budgets | None = None,
+    recovery: Recovery | None = None,
+    progress: Callable[[str, float], None] | None = None,
+) -> Found:
+    """The smallest budget of four digits under which the plan of some strategy meets all targets, and that plan.
+
+    The request's own budget only says which kind is wanted: epsilon, epsilon beside its delta, or rho.
+    """
+    refuse_unpredictable(strategy)
+    goals = resolve(targets, request.workload)
+    tried, _ = variants(request, strategy=strategy, budgets=budgets, recovery=recovery)
+    tried = [variant for variant in tried if ALL[variant[0]].automatic] or tried
+    start = step(1.0)
+    best = end = step(LARGEST_BUDGET) + 1
+    for done, variant in enumerate(tried):
+        if progress:
+            progress(variant[0], done / len(tried))
+        probe = _Probe(request, variant, goals)
+        if best == end or probe.has_steps or probe.ratio(best) <= 1:  # one look tells whether it could do better
+            best = _least(probe, start, best)
+            start = best if best < end else start
+    if best == end:
+        raise _unreachable(request, tried, goals)
+    under_it = under(request, number(best))
+    comparison = compare(under_it, strategy=strategy, budgets=budgets, recovery=recovery, settle=False)
+    names = {name for name, _, _ in tried}
+    plans = [candidate.plan for candidate in comparison.candidates if candidate.plan.strategy in names]
+    chosen = min((plan for plan in plans if all(goal.ratio(plan) <= 1 for goal in goals)), key=objective_value)
+    return Found(replace(comparison, chosen=chosen), number(best), tuple(goals), tuple(dict.fromkeys(sorted(names))))
+
+
+def step(budget: float) -> int:
+    """The position on the grid of the smallest number of four digits that is not below a budget; 1e-9 stands at 0.
+
+    >>> step(1e-9), step(1.0), number(step(0.12344)), number(step(500))
+    (0, 81000, '0.1235', '500')
+    """
+    exponent = math.floor(math.log10(budget))
+    mantissa = math.ceil(budget / 10.0 ** (exponent - 3) * (1 - 1e-12))
+    return (exponent + 9) * _MANTISSAS + mantissa - 1000
+
+
+def number(at: int) -> str:
+    """The budget at a position of the grid, as people write it."""
+    exponent, mantissa = divmod(at, _MANTISSAS)
+    return f"{Decimal(1000 + mantissa).scaleb(exponent - 12).normalize():f}"
+
+
+class _Probe:
+    """How far one variant misses the targets, budget by budget."""
+
+    def __init__(self, request: Request, variant: Variant, goals: Sequence[Goal]) -> None:
+        self._request, self._variant, self._goals = request, variant, goals
+        self.power = 0.5 if amount(request.privacy) == "epsilon" else 1.0
+        """The budget goes like this power of the inverse variance."""
+        self.has_steps = not request.privacy.is_pure and any(goal.target.measure == "margin" for goal in goals)
+        """Whether margins may rise with the budget, where noise becomes coarse."""
+        self._last: tuple[int, Design | None] = (-1, None)
+        self.problem: BadInput | None = None
+
+    def plan(self, at: int) -> Design | None:
+        """The variant's plan; None where it cannot serve the budget, which is mostly too small for it."""
+        if self._last[0] != at:
+            name, rule, recovery = self._variant
+            try:
+                self._last = at, ALL[name].plan(under(self._request, number(at)), rule, recovery)
+            except BadInput as problem:  # not under this budget
+                self._last, self.problem = (at, None), problem
+        return self._last[1]
+
+    def ratio(self, at: int) -> float:
+        """The worst ratio of reached and allowed variance: at most 1 where all targets are met."""
+        plan = self.plan(at)
+        return math.inf if plan is None else max(goal.ratio(plan) for goal in self._goals)
+
+    def is_coarse(self, at: int) -> bool:
+        """Whether margins include half a step."""
+        plan = self.plan(at)
+        return plan is not None and margins.is_coarse(plan)
+
+    def is_near(self, at: int) -> bool:
+        """Whether margins without their half steps would meet the targets."""
+        plan = self.plan(at)
+        spare = [0.5 * (goal.target.measure == "margin") for goal in self._goals]
+        pairs = zip(self._goals, spare, strict=True)
+        return plan is not None and all(goal.reached(plan) - extra <= goal.target.bound for goal, extra in pairs)
+
+
+def _least(probe: _Probe, start: int, end: int) -> int:
+    """The first position before `end` where the targets are met, or `end`; the search begins at `start`."""
+    found = _narrow(probe, start, end)
+    coarse = min(found, end - 1)
+    if not (probe.has_steps and probe.is_coarse(coarse) and probe.is_near(coarse)):
+        return found
+    smooth, stride = coarse - 1, 1  # margins are monotone on either side of where coarseness begins
+    while smooth >= 0 and probe.is_coarse(smooth):
+        coarse, smooth, stride = smooth, smooth - stride, 2 * stride
+    smooth = max(smooth, -1)
+    while coarse - smooth > 1:
+        middle = (smooth + coarse) // 2
+        smooth, coarse = (smooth, middle) if probe.is_coarse(middle) else (middle, coarse)
+    return _narrow(probe, smooth, smooth) if smooth >= 0 and probe.ratio(smooth) <= 1 else found
+
+
+def _narrow(probe: _Probe, start: int, end: int) -> int:
+    """The same where errors fall as budgets grow: by secants of the logarithms, and then by halving."""
+    low, high, at, last = -1, end, start, None
+    power, guesses = probe.power, _GUESSES
+    while high - low > 1:
+        at = min(max(at, low + 1), high - 1)
+        ratio, budget = probe.ratio(at), float(number(at))
+        low, high = (low, at) if ratio <= 1 else (at, high)
+        if not guesses or not 0 < ratio < math.inf:
+            at = (low + high) // 2
+            continue
+        if last is not None and last[0] != ratio:
+            power = min(max(math.log(budget / last[1]) / math.log(last[0] / ratio), 0.1), 2.0)
+        guesses, last = guesses - 1, (ratio, budget)
+        at = step(min(max(budget * ratio**power, float(SMALLEST_BUDGET)), LARGEST_BUDGET))
+    return high
+
+
+def _unreachable(request: Request, tried: Sequence[Variant], goals: Sequence[Goal]) -> BadInput:
+    """Which target is out of reach, or that they are together."""
+    probes = [_Probe(request, variant, goals) for variant in tried]
+    plans = [plan for probe in probes if (plan := probe.plan(step(LARGEST_BUDGET)))]
+    for problem in (probe.problem for probe in probes if probe.problem and not plans):
+        return problem
+    beyond = [str(goal.target) for goal in goals if not any(goal.ratio(plan) <= 1 for plan in plans)]
+    which = beyond[0] if beyond else "all targets together"
+    return BadInput(
+        "target",
+        f"no {amount(request.privacy)} up to {LARGEST_BUDGET} meets {which}",
+        "allow a larger error, or ask for fewer or smaller tables",
+    )

@@ -1,0 +1,138 @@
+"""How large an error may be: targets in words, read, resolved to tables and held against a plan.
+
+WORDS: MEASURE<=NUMBER        age*sex: stderr<=20        2-way: margin<=40        workload: rmse<=12
+
+    WORDS       workload words, of tables that are asked for; `workload` means all of them, `total` the 0-way
+    stderr      the standard error of a cell, as `hushcube plan` prints it, in each of the tables
+    margin      the half-width of the 95% interval of a cell, likewise
+    variance    the variance of a cell, likewise
+    rmse        the root mean squared error over all cells of the tables together
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushcube.designs import errors as error
+from hushcube.designs.design import Design
+from hushcube.errors import BadInput
+from hushcube.model.form import Form
+from hushcube.model.marginal import Marginal
+from hushcube.model.workload import Workload
+from hushcube.planning.summary import table_errors
+
+Floats = NDArray[np.float64]
+Measure = Literal["stderr", "margin", "variance", "rmse"]
+MEASURES: Final[tuple[Measure, ...]] = get_args(Measure)
+_EXAMPLE: Final = "write for example `age*sex: stderr<=20`, `2-way: margin<=40` or `workload: rmse<=12`"
+_CONDITION: Final = re.compile(r"\s*(?P<measure>\w+)\s*<=\s*(?P<bound>\S+)\s*")
+
+
+@dataclass(frozen=True)
+class Target:
+    """A bound on the error of some tables.
+
+    >>> Target.parse("age*sex: stderr<=20")
+    Target(words='age*sex', measure='stderr', bound=20.0)
+    >>> str(Target.parse("<=2-way :  margin <= 1e2"))
+    '<=2-way: margin<=100'
+    """
+
+    words: str
+    measure: Measure
+    bound: float
+
+    @classmethod
+    def parse(cls, text: str) -> Target:
+        """Read a target; the tables are looked up later, by `resolve`."""
+        words, colon, condition = (text if isinstance(text, str) else "").rpartition(":")
+        match = _CONDITION.fullmatch(condition)
+        if not colon or not words.strip() or match is None:
+            raise BadInput("target", f"{str(text)[:80]!r} cannot be read", _EXAMPLE)
+        measure: Measure | None = next((m for m in MEASURES if m == match["measure"]), None)
+        if measure is None:
+            raise BadInput("target", f"{match['measure']!r} is unknown", f"bound one of {', '.join(MEASURES)}")
+        try:
+            bound = float(match["bound"])
+        except ValueError:
+            bound = math.nan
+        if not 0 < bound < math.inf:
+            raise BadInput("target", f"{match['bound'][:40]!r} is not a positive number", _EXAMPLE)
+        return cls(words.strip(), measure, bound)
+
+    def __str__(self) -> str:
+        return f"{self.words}: {self.measure}<={self.bound:.12g}"
+
+
+@dataclass(frozen=True, eq=False)
+class Goal:
+    """A target with the tables that it names: their places in the workload, marginals first, then forms."""
+
+    target: Target
+    tables: NDArray[np.int64]
+
+    def reached(self, plan: Design) -> float:
+        """What a plan reaches with the noise that is drawn: the worst of the tables, or their root mean square."""
+        if self.target.measure == "margin":
+            widths = [table.margin for table in table_errors(plan)]
+            return float(np.array(widths)[self.tables].max())
+        variances = table_variances(plan)[self.tables]
+        if self.target.measure == "rmse":
+            cells = table_cells(plan.workload)[self.tables]
+            return math.sqrt(float(variances @ cells) / float(cells.sum()))
+        worst = float(variances.max())
+        return worst if self.target.measure == "variance" else math.sqrt(worst)
+
+    def ratio(self, plan: Design) -> float:
+        """The reached over the allowed variance: at most 1 where the target is met."""
+        ratio = self.reached(plan) / self.target.bound
+        return ratio if self.target.measure == "variance" else ratio * ratio
+
+
+def table_variances(plan: Design) -> Floats:
+    """The mean variance of a cell of each table asked for, marginals first, then forms."""
+    marginals = error.exact_cell_variances(plan)[plan.request.marginals.ids(plan.workload.marginals)]
+    forms = zip(error.form_totals(plan, exact=True), plan.workload.forms, strict=True)
+    return np.concatenate((marginals, [total / form.cells for total, form in forms]))
+
+
+def table_cells(workload: Workload) -> Floats:
+    """The number of cells of each table asked for, in the same order."""
+    counts = (*map(workload.schema.cells, workload.marginals), *(form.cells for form in workload.forms))
+    return np.array(counts, dtype=np.float64)
+
+
+def resolve(targets: Sequence[str | Target], workload: Workload) -> list[Goal]:
+    """The tables of each target; all of them must be asked for."""
+    if isinstance(targets, str) or not targets:
+        raise BadInput("target", "is not a list of targets", _EXAMPLE)
+    read = [target if isinstance(target, Target) else Target.parse(target) for target in targets]
+    return [Goal(target, _tables(target.words, workload)) for target in read]
+
+
+def _tables(words: str, workload: Workload) -> NDArray[np.int64]:
+    schema = workload.schema
+    if words == "workload" and "workload" not in schema.names:
+        return np.arange(len(workload))
+    if words == "total" and "total" not in schema.names:
+        words = "0-way"
+    queries = workload.queries if "queries" in (word.strip() for word in words.split(",")) else None
+    named = Workload.parse(words, schema, queries)
+    if any(weight != 1 for weight in (*named.weights, *named.form_weights)):
+        raise BadInput("target", f"{words!r} holds a weight", "give weights in the workload, not in a target")
+    asked: list[Marginal | Form] = [*workload.marginals, *workload.forms]
+    wanted: list[Marginal | Form] = [*named.marginals, *named.forms]
+    places = {table: at for at, table in enumerate(asked)}
+    for table in wanted:
+        if table not in places:
+            word = table.word if isinstance(table, Form) else schema.describe(table)
+            which = repr(words) if word == words else f"{word}, one of {words!r},"
+            raise BadInput("target", f"{which} is not in the workload", "ask for it there as well")
+    return np.array([places[table] for table in wanted])

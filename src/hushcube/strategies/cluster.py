@@ -1,0 +1,62 @@
+"""Measure a cuboid for each cluster of the tables asked for: the cover with the least total variance.
+
+minimise over R   sum_A a_A cells(A) min_{C in R, C >= A} mag(A, C) variance_C         [Yaroslavtsev et al. 2013, C, C+]
+
+The clusters are the main paper's: the sources of Ding et al., each with the tables that are summed from it. All greedy
+covers of Ding et al. are compared, one for each threshold on the magnification [strategies/search/cuboids.py], by that
+paper's error, the total. Even budgets, variance_C = u |R|^p (C); or, with s_C = sum_{A in cluster C} a_A cells(A)
+mag(A, C), budgets in closed form: u (sum_C s_C^(1/3))³ for Laplace and u (sum_C s_C^(1/2))² for Gaussian noise (C+).
+Then tables move to the source that has become best, and budgets follow, until nothing changes.
+Departs from the paper, which takes the clusters of `bmax`: those are among the covers compared.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from hushcube.designs.design import Budgets, Design, Recovery
+from hushcube.designs.request import Request
+from hushcube.strategies import kpart
+from hushcube.strategies.search.cuboids import least_total
+from hushcube.strategies.search.selection import Selection
+from hushcube.strategies.strategy import Strategy
+
+
+class Cluster(Strategy):
+    """The cover with the least total."""
+
+    name = "cluster"
+
+    def accepts(self, request: Request) -> str | None:
+        """Refuse very many tables of many attributes."""
+        return kpart.refusal(request)
+
+    def plan(self, request: Request, budgets: Budgets, recovery: Recovery) -> Design:
+        """The sources of the clusters."""
+        cube = kpart.cube_of(request)
+        selection = clusters(cube, kpart.power_of(request.privacy), budgets)
+        noise = kpart.TableNoise.of(request.privacy, len(selection.tables), len(cube.public))
+        shares, _ = kpart.optimal_shares(cube, selection, noise)
+        return kpart.measure(
+            request,
+            self.name,
+            cube,
+            selection.tables,
+            shares,
+            budgets,
+            recovery,
+            keep=False,
+            details=lambda _: {"clusters": len(selection.tables)},
+        )
+
+
+@lru_cache(maxsize=8)
+def clusters(cube: kpart.Cube, power: int, budgets: Budgets) -> Selection:
+    """The selection, which does not depend on the budget but on how it is divided."""
+
+    def total(selection: Selection) -> float:
+        if budgets == "uniform":
+            return float(len(selection.tables)) ** power * float(cube.energies @ selection.magnification)
+        return float((kpart.totals(cube, selection) ** (1 / (power + 1))).sum()) ** (power + 1)
+
+    return least_total(cube.coverage, cube.energies, power, total)

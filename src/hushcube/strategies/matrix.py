@@ -1,0 +1,259 @@
+"""Measure the rows of a matrix of one's own: any S over the cells of a small table.
+
+y = R z, z = S x + noise, R S = Q                                                   [Yaroslavtsev et al. 2013, Figure 3]
+s_i = sum_q a_q R_qi², summed over all answers q with their weights; the error is sum_i s_i variance_i.
+
+    none     R picks the row that is (a multiple of) the query
+    ols      R from least squares as if all rows were equally precise; s is then fixed
+    gls      R given the budgets, budgets given R, in turn: each step makes the error less, and the best is kept
+
+Budgets for a given R are optimal: in closed form where Theorem 3.4 is true of S, elsewhere by the convex program
+(1)-(3). Rows that no answer needs (s_i = 0) are not measured, nor those that the alternation gives up. It is the total
+error that is made least; the objective `max` only chooses among the results.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushcube.costs import calibrate
+from hushcube.costs.row_cost import constant_rows, row_cost
+from hushcube.designs.budgets import fitted
+from hushcube.designs.design import Budgets, Design, Recovery
+from hushcube.designs.matrix.design import MAX_CELLS, MatrixDesign, smoothing
+from hushcube.designs.matrix.matching import Matches, outside
+from hushcube.designs.matrix.row_space import row_space
+from hushcube.designs.request import Request
+from hushcube.errors import BadInput, NotApplicable
+from hushcube.model.marginal import Marginal
+from hushcube.model.rows import SparseRows
+from hushcube.strategies.energies import energies
+from hushcube.strategies.objective import objective_value
+from hushcube.strategies.row_budgets import Shares, optimal
+from hushcube.strategies.strategy import Strategy
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+
+class Matrix(Strategy):
+    """The user's own rows."""
+
+    name = "matrix"
+    makes = (MatrixDesign,)
+
+    def concerns(self, request: Request) -> bool:
+        """Only where a matrix is given."""
+        return request.matrix is not None
+
+    def accepts(self, request: Request) -> str | None:
+        """It needs a matrix, over a small table that contains all those asked for."""
+        matrix = request.matrix
+        if matrix is None:
+            return "no matrix is given (--matrix)"
+        if matrix.rows.width > MAX_CELLS:
+            return f"the matrix is over {matrix.rows.width:,} cells, more than {MAX_CELLS:,}"
+        for A in request.marginals:
+            if not set(A) <= set(matrix.marginal):
+                own = request.schema.describe(matrix.marginal)
+                return f"{request.schema.describe(A)} has attributes that the matrix's table {own} lacks"
+        return None
+
+    def plan(self, request: Request, budgets: Budgets, recovery: Recovery) -> Design:
+        """The rows that are needed, with their budgets."""
+        matrix = request.matrix
+        if matrix is None:
+            raise NotApplicable(self.name, "no matrix is given (--matrix)")
+        start = _Measured.of(request, matrix.marginal, matrix.rows)
+        start.check(recovery)
+        if budgets == "uniform":
+            found = _Found(start, Shares.uniform(start.count), math.inf)
+        elif recovery == "gls":
+            found = _alternate(start)
+        else:
+            s = start.s_of_rows() if recovery == "none" else start.s_of_least_squares(np.ones(start.count))
+            found = _optimal(start, s)
+        details = {
+            "rows": len(matrix.rows),
+            "rows_measured": len(found.measured.rows),
+            "groups": len(set(found.shares.group_of.tolist())),
+            "budgets": found.shares.how,
+        }
+        return _decide(found, self.name, budgets, recovery, details)
+
+
+@dataclass(frozen=True, eq=False)
+class _Measured:
+    """Rows over a table's cells; the last one is public under replace-one (the total, which is known)."""
+
+    request: Request
+    marginal: Marginal
+    rows: SparseRows
+    public: Bools
+    T: Floats
+
+    @classmethod
+    def of(cls, request: Request, marginal: Marginal, rows: SparseRows) -> _Measured:
+        """All rows but zeros and, under replace-one, constants, whose place the total takes."""
+        kept = np.diff(rows.starts) > 0
+        public = np.zeros(len(rows), dtype=bool)
+        if request.privacy.total_is_public:
+            kept &= ~constant_rows(rows)
+        if not kept.any() and not request.privacy.total_is_public:
+            raise BadInput("matrix", "all its rows are zero", "give rows that count something")
+        chosen = _chosen(rows, kept, total=request.privacy.total_is_public)
+        public = np.arange(len(chosen)) >= int(kept.sum())
+        return cls(request, marginal, chosen, public, energies(request, marginal))
+
+    @property
+    def count(self) -> int:
+        """How many rows get noise."""
+        return int((~self.public).sum())
+
+    @property
+    def noisy(self) -> SparseRows:
+        """The rows that get noise."""
+        return _chosen(self.rows, ~self.public)
+
+    def keep(self, needed: Bools) -> _Measured:
+        """Only these of the noisy rows."""
+        if needed.all():
+            return self
+        kept = self.public.copy()
+        kept[~self.public] = needed
+        return _Measured(self.request, self.marginal, _chosen(self.rows, kept), self.public[kept], self.T)
+
+    def check(self, recovery: Recovery) -> None:
+        """Refuse a matrix that cannot answer what is asked for."""
+        if recovery == "none":
+            missing = Matches(self.rows).missing(self.request.workload, self.marginal)
+            if missing is not None:
+                reason = f"without recovery every answer must be a multiple of one of its rows, and {missing} is not"
+                raise NotApplicable("matrix", reason)
+        elif (missing := self.outside()) is not None:
+            raise BadInput(
+                "matrix",
+                f"{missing} lies outside its row space: no combination of its rows answers it",
+                "add the rows that are missing, or ask for what the matrix can answer",
+            )
+
+    def outside(self) -> str | None:
+        """What the rows cannot answer, if anything."""
+        space = row_space(self.rows, tuple(self.public.tolist()))
+        return outside(space, self.request.workload, self.marginal)
+
+    def s_of_rows(self) -> Floats:
+        """s without recovery: each answer weighs one row."""
+        matches, workload = Matches(self.rows), self.request.workload
+        s = np.zeros(len(self.rows))
+        for A, weight in zip(workload.marginals, workload.weights, strict=True):
+            at, factor = matches.table(workload.schema, self.marginal, A)
+            np.add.at(s, at, weight * factor**2)
+        for form, weight in self.request.weighted_forms:
+            at, factor = matches.form(workload.schema, self.marginal, form)
+            np.add.at(s, at, weight * factor**2)
+        return np.asarray(s[~self.public])
+
+    def s_of_least_squares(self, weights: Floats) -> Floats:
+        """s of least squares with the given weights: the diagonal of H^T T H."""
+        H = row_space(self.rows, tuple(self.public.tolist())).inverse(weights)[:, ~self.public]
+        return np.asarray(np.maximum(np.einsum("ci,ci->i", self.T @ H, H), 0.0))
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    measured: _Measured
+    shares: Shares
+    value: float
+
+
+def _chosen(rows: SparseRows, kept: Bools, *, total: bool = False) -> SparseRows:
+    """Some rows, and the total below them."""
+    columns, values, row_of = rows.arrays
+    entries = kept[row_of]
+    lengths = np.diff(rows.starts)[kept].tolist()
+    last = rows.width if total else 0
+    starts = np.concatenate([[0], np.cumsum(lengths + [last] * total, dtype=np.int64)])
+    listed = np.concatenate([columns[entries], np.arange(last)])
+    numbers = np.concatenate([values[entries], np.ones(last)])
+    return SparseRows(rows.width, tuple(starts.tolist()), tuple(listed.tolist()), tuple(numbers.tolist()))
+
+
+def _optimal(measured: _Measured, s: Floats) -> _Found:
+    """The best budgets for given s; rows that no answer needs are dropped."""
+    used = s > 1e-14 * s.max(initial=0.0)
+    needed = measured.keep(used)
+    if not used.any():  # only what is public is asked for
+        return _Found(needed, Shares.uniform(0), 0.0)
+    return _Found(needed, optimal(needed.noisy, s[used], measured.request.privacy), math.inf)
+
+
+def _alternate(start: _Measured) -> _Found:
+    """Budgets given R, R given budgets, from uniform budgets and from those for R = 1 where S holds Q."""
+    first = [_Found(start, Shares.uniform(start.count), math.inf)]
+    if Matches(start.rows).missing(start.request.workload, start.marginal) is None:
+        first.append(_optimal(start, start.s_of_rows()))
+    return min(map(_descend, first), key=lambda found: found.value)
+
+
+def _descend(start: _Found) -> _Found:
+    measured, shares = start.measured, start.shares
+    work = len(measured.rows) * measured.rows.width * min(len(measured.rows), measured.rows.width)
+    steps = int(min(max(3e10 / work, 2), 200))
+    best = start
+    for _ in range(steps):
+        if not measured.count:
+            return _Found(measured, shares, 0.0)
+        s, value = _value(measured, shares)
+        if value > best.value * (1 - 1e-9):
+            break
+        best = _Found(measured, shares, value)
+        found = _optimal(measured, s)
+        measured, shares = _without_weak(found.measured, found.shares)
+    return best
+
+
+def _value(measured: _Measured, shares: Shares) -> tuple[Floats, float]:
+    """s of generalised least squares, and the error at a cost of one, by the continuous formulas."""
+    privacy, noisy = measured.request.privacy, measured.noisy
+    beta = shares.beta / float(row_cost(noisy, np.arange(len(noisy)), shares.beta, privacy))
+    variances = 2 / beta**2 if privacy.is_pure else 0.5 / beta
+    s = measured.s_of_least_squares(1 / variances)
+    return s, float(s @ variances)
+
+
+def _without_weak(measured: _Measured, shares: Shares) -> tuple[_Measured, Shares]:
+    """Give up rows whose budget has all but vanished, where the others do as well without them."""
+    strong = shares.beta > 1e-3 * shares.beta.max(initial=0.0)
+    if strong.all():
+        return measured, shares
+    fewer = measured.keep(strong)
+    if fewer.outside() is not None:
+        return measured, shares
+    rest = Shares(shares.beta[strong], np.unique(shares.group_of[strong], return_inverse=True)[1], shares.how)
+    worse = _value(fewer, rest)[1] > _value(measured, shares)[1] * (1 + 1e-9)
+    return (measured, shares) if worse else (fewer, rest)
+
+
+def _decide(found: _Found, name: str, budgets: Budgets, recovery: Recovery, details: dict[str, Any]) -> MatrixDesign:
+    """Divide the guarantee in these shares under the best proof."""
+    measured, shares = found.measured, found.shares
+    request, privacy = measured.request, measured.request.privacy
+    groups = int(shares.group_of.max(initial=-1)) + 1
+    group_of = np.full(len(measured.rows), groups)
+    group_of[~measured.public] = shares.group_of
+    shape = np.full(int(group_of.max()) + 1, np.inf)
+    shape[shares.group_of] = shares.beta
+
+    def plan(proof: calibrate.Proof) -> MatrixDesign:
+        added = smoothing(measured.rows, len(shape), privacy) if proof == "smoothing" else None
+        fit = fitted(shape, lambda b: row_cost(measured.rows, group_of, b, privacy), privacy, proof, added)
+        own = (measured.marginal, measured.rows, tuple(group_of.tolist()))
+        return MatrixDesign(request, name, budgets, recovery, proof, fit, *own, details=details)
+
+    return min(map(plan, calibrate.proofs(privacy, tables=None)), key=objective_value)

@@ -1,0 +1,136 @@
+"""Measure the cuboids that make most tables precise: a cuboid is precise if its cells have variance theta0 or less.
+
+maximise over R   sum of a_A over the A with noise(A, R) <= theta0                         [Ding et al. 2011, Problem 2]
+
+theta0 is a variance, or a share of the bound of `bmax`; half of that unless given (the paper's experiments), or the
+least that makes some table precise, where that is more. Every table must be answered: where the chosen cuboids do not
+hold all, one more is measured, and paid for by all of them [docs/maths.md, P6]. What is precise is counted after
+that, with recovery `none` (K_part); `gls` only lowers variances. Equal weight is taken from the fewest cuboids.
+Without the duty to answer everything the greedy choice reaches 1 - 1/e of the optimum [Theorem 7]; with it, half, if
+one table can hold the rest: its first s - 1 cuboids reach 1 - (1 - 1/s)^(s-1) >= 1/2 for s > 1, and the best single
+cuboid is found.
+Optimal budgets keep the precise tables precise and make the total least under that.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from functools import cache, lru_cache
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushcube.designs.design import Budgets, Design, Recovery
+from hushcube.designs.request import Request
+from hushcube.errors import BadInput
+from hushcube.model.privacy import Privacy
+from hushcube.strategies import kpart
+from hushcube.strategies.bmax import least_maximum
+from hushcube.strategies.search.cuboids import easiest, publish_most, whole
+from hushcube.strategies.search.selection import Selection
+from hushcube.strategies.strategy import Strategy
+
+MOST_CUBOIDS: Final = 1024
+"""Beyond 16 attributes, the most tables that it chooses for: a greedy run for each number of precise magnifications."""
+_SHARE: Final = Fraction(1, 2)
+_ROUNDING: Final = 1e-9
+"""Budgets are floats: a variance that far above the threshold is at the threshold."""
+
+
+class PMost(Strategy):
+    """The cover with the most precise tables."""
+
+    name = "pmost"
+
+    def accepts(self, request: Request) -> str | None:
+        """Refuse very many tables of many attributes, and requests without tables of cells."""
+        if not request.workload.marginals:
+            return "it is for tables of cells, and only other sums are asked for"
+        return kpart.refusal(request, MOST_CUBOIDS)
+
+    def plan(self, request: Request, budgets: Budgets, recovery: Recovery) -> Design:
+        """The tables with even budgets, or with those of the least total that keep what is precise."""
+        cube = kpart.cube_of(request)
+        threshold = theta0(request, cube)
+        selection, precise = most_precise(cube, request.privacy, threshold)
+        noise = kpart.TableNoise.of(request.privacy, len(selection.tables), len(cube.public))
+        kept = np.where(selection.magnification <= precise, float(threshold), np.inf)
+        shares, _ = kpart.optimal_shares(cube, selection, noise, kept)
+
+        def details(variances: NDArray[np.float64]) -> dict[str, Any]:
+            near = (variances <= float(threshold) * (1 + _ROUNDING)).tolist()
+            within = dict(zip(request.marginals, near, strict=True))
+            asked = zip(request.workload.marginals, request.workload.weights, strict=True)
+            found = [(request.schema.describe(marginal), weight) for marginal, weight in asked if within[marginal]]
+            return {
+                "threshold": float(threshold),
+                "precise": [word for word, _ in found],
+                "weight": math.fsum(weight for _, weight in found),
+            }
+
+        return kpart.measure(
+            request,
+            self.name,
+            cube,
+            selection.tables,
+            shares,
+            budgets,
+            recovery,
+            keep=True,
+            details=details,
+        )
+
+
+@lru_cache(maxsize=8)
+def most_precise(cube: kpart.Cube, privacy: Privacy, threshold: Fraction) -> tuple[Selection, int]:
+    """The selection, and the largest magnification that is precise in it."""
+
+    @cache
+    def precise(tables: int) -> int:
+        return (
+            math.floor(threshold / kpart.TableNoise.of(privacy, tables, len(cube.public)).evenly(tables))
+            if tables
+            else 0
+        )
+
+    known, weights = least_maximum(cube, kpart.power_of(privacy)), whole(cube.weights)
+    found = publish_most(cube.coverage, weights, precise, known) if weights.any() else known
+    return found, precise(len(found.tables))
+
+
+def theta0(request: Request, cube: kpart.Cube) -> Fraction:
+    """The threshold as a variance; refused where no table can be that precise."""
+    known = least_maximum(cube, kpart.power_of(request.privacy))
+    weights = whole(cube.weights)
+
+    def variance(tables: int, magnification: int) -> Fraction:
+        return kpart.TableNoise.of(request.privacy, tables, len(cube.public)).evenly(tables) * magnification
+
+    bound = variance(len(known.tables), known.largest) if known.tables else Fraction(0)
+    least = min(
+        (variance(*way) for way in easiest(cube.coverage, weights, known)) if weights.any() else (), default=Fraction(0)
+    )
+    given = request.options.threshold
+    if given is None:
+        return max(bound * _SHARE, least)
+    threshold = Fraction(repr(given.value)) * (bound if given.is_share else 1)  # as written, in decimals
+    if threshold < least:
+        share = f", which is {_rounded_up(least / bound * 100)}% of bmax's" if bound else ""
+        raise BadInput(
+            "threshold",
+            f"no table can have a variance of at most {float(threshold):.6g} while every table is answered",
+            f"give at least {_rounded_up(least)}{share}",
+        )
+    return threshold
+
+
+def _rounded_up(value: Fraction) -> str:
+    """The value with six digits, not below it.
+
+    >>> _rounded_up(Fraction(2, 3)), _rounded_up(Fraction(40))
+    ('0.666667', '40')
+    """
+    text = f"{float(value):.6g}"
+    return text if Fraction(text) >= value else f"{float(value) * (1 + 1e-5):.6g}"

@@ -1,0 +1,192 @@
+"""The search: covers, designs and random budgets as starts, then small changes of the best, all descended in batches.
+
+Repeatable: the seed is public, and effort counts rounds, not seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate, combinations
+from typing import Final
+
+import numpy as np
+
+from hushcube.designs.options import Effort
+from hushcube.designs.request import MAX_TABLE_CELLS, Request
+from hushcube.model.marginal import Marginal
+from hushcube.strategies.search.block_designs import known_designs
+from hushcube.strategies.search.covers import GreedyCovers
+from hushcube.strategies.search.supports import Support, SupportProblem, optimise_own_tables
+
+
+@dataclass(frozen=True)
+class _Effort:
+    starts: int
+    islands: int
+    rounds: int
+    kept: int
+    variants: int
+
+
+_EFFORTS: Final[dict[Effort, _Effort]] = {
+    "low": _Effort(starts=60, islands=1, rounds=5, kept=6, variants=16),
+    "default": _Effort(starts=300, islands=16, rounds=20, kept=4, variants=32),
+    "high": _Effort(starts=1000, islands=64, rounds=60, kept=6, variants=32),
+}
+_FEW_ATTRIBUTES: Final = 5
+"""Up to here the starts nearly exhaust the supports."""
+_MOST_CANDIDATES: Final = 1024
+_PATIENCE: Final = 12
+"""Rounds without progress after which a pool has settled."""
+_ISLAND_NUMBERS: Final = 20_000
+"""Islands times tables times spaces at the default effort: what half a minute allows."""
+_MOST_CHANGED: Final = 2**16
+"""Tables times spaces of a support beyond which it is only descended on: small changes no longer pay."""
+_ROUND_NUMBERS: Final = 2**20
+"""Numbers descended on in one round: large problems try fewer variants of each support."""
+_BATCH: Final = 256
+_MOST_NUMBERS: Final = 2**24
+"""Numbers in one batch of matrices M: 128 MB."""
+
+
+def search(request: Request, *, effort: Effort, seed: int) -> Support:
+    """The best support found for a request under pure epsilon; of a large workload, only its own tables are tried.
+
+    Never worse than those tables with closed-form budgets: a descent from there is always among the answers.
+    """
+    own = optimise_own_tables(request, steps=40)
+    if len(request.spaces) * len(request.marginals) > _MOST_NUMBERS:
+        return own
+    problem = SupportProblem(request)
+    random = np.random.default_rng(seed)
+    level = _EFFORTS[effort]
+    if len(problem.sizes) <= _FEW_ATTRIBUTES:
+        level = replace(level, islands=1, rounds=min(level.rounds, 6), variants=8, starts=60)
+    first = _best(_first(problem, request, level, random), level.islands * level.kept)
+    islands = _islands(level, len(first[0].sets) * len(problem.k))
+    settled = [_settle(problem, first[i::islands][: level.kept], level, random) for i in range(islands)]
+    pool = _settle(problem, _best([s for island in settled for s in island], 2 * level.kept), level, random)
+    return _best([*_in_batches(problem, [(s.sets, np.log(s.budgets)) for s in pool], steps=400), *pool, own], 1)[0]
+
+
+def _islands(level: _Effort, numbers: int) -> int:
+    """How many pools evolve apart; supports with many tables or spaces take longer and get fewer."""
+    affordable = _ISLAND_NUMBERS * level.islands // (16 * numbers)
+    return min(level.islands, max(affordable, 3))
+
+
+def _settle(problem: SupportProblem, pool: list[Support], level: _Effort, random: np.random.Generator) -> list[Support]:
+    """Rounds of change until nothing has improved for a while."""
+    if not pool or len(pool[0].sets) * len(problem.k) > _MOST_CHANGED:
+        return pool
+    idle = 0
+    for _ in range(level.rounds):
+        before = pool[0].error
+        pool = _next(problem, pool, level, random)
+        idle = 0 if pool[0].error < before * (1 - 1e-4) else idle + 1
+        if idle == _PATIENCE:
+            break
+    return pool
+
+
+def _next(problem: SupportProblem, pool: list[Support], level: _Effort, random: np.random.Generator) -> list[Support]:
+    """One round: change, descend a little, descend the promising ones further, keep the best."""
+    numbers = sum(len(s.sets) for s in pool) * len(problem.k)  # of one variant of each
+    count = min(level.variants, max(1, _ROUND_NUMBERS // numbers))
+    variants = [v for s in pool for v in _variants(s, problem, count, random)]
+    promising = _best(_in_batches(problem, variants, steps=15), len(variants) // 4)
+    finished = _in_batches(problem, [(s.sets, np.log(s.budgets)) for s in promising], steps=60)
+    return _best([*pool, *finished], level.kept)
+
+
+def _first(problem: SupportProblem, request: Request, level: _Effort, random: np.random.Generator) -> list[Support]:
+    """Supports to begin with: the workload's own tables, the full one, covers, random budgets on all, and designs."""
+    sizes = problem.sizes
+    d = len(sizes)
+    marginals = [m for m in request.workload.marginals if m]
+    supports: list[tuple[Marginal, ...]] = [request.workload.marginals]
+    full = tuple(range(d))
+    if np.prod(sizes) <= MAX_TABLE_CELLS:
+        supports.append((full,))
+    found: list[Support] = []
+    if 2**d <= _MOST_CANDIDATES:
+        candidates = [c for k in range(1, d + 1) for c in combinations(range(d), k)]
+        covers = GreedyCovers(marginals, candidates, sizes)
+        for threshold in covers.thresholds(24).tolist():
+            supports += covers.covers(threshold, max(level.starts // 24, 1), random)
+        starts = np.log(random.random((level.starts, len(candidates))) + 1e-3)
+        found += problem.optimise_shared(candidates, starts, steps=300)
+    supports += _from_specifications(max(map(len, marginals), default=0), d, sizes, level.starts, random)
+    affordable = 8 * _ROUND_NUMBERS // len(problem.k)
+    within = [s for s, tables in zip(supports, accumulate(map(len, supports)), strict=True) if tables <= affordable]
+    return found + _in_batches(
+        problem, [(s, np.zeros(len(s))) for s in dict.fromkeys(within or supports[:1])], steps=80
+    )
+
+
+def _from_specifications(
+    strength: int, d: int, sizes: np.ndarray, repeats: int, random: np.random.Generator
+) -> Iterator[tuple[Marginal, ...]]:
+    """Designs with attributes given to points at random, as evenly as their number allows."""
+    designs = known_designs(strength, 2 * d)
+    for design in designs:
+        for _ in range(max(repeats // max(len(designs), 1), 4)):
+            order = random.permutation(d)
+            point = np.empty(d, dtype=np.int64)
+            point[order] = np.resize(random.permutation(design.points), d)
+            blocks = {tuple(i for i in range(d) if point[i] in block) for block in design.blocks}
+            chosen = tuple(sorted(b for b in blocks if b and not any(set(b) < set(c) for c in blocks)))
+            if max(np.prod(sizes[list(b)]) for b in chosen) <= MAX_TABLE_CELLS:
+                yield chosen
+
+
+def _variants(
+    support: Support, problem: SupportProblem, count: int, random: np.random.Generator
+) -> Iterator[tuple[tuple[Marginal, ...], np.ndarray]]:
+    """Small changes of a support: a table more, an attribute added or dropped, two tables merged."""
+    d = len(problem.sizes)
+    for _ in range(count):
+        tables = {s: float(b) for s, b in zip(support.sets, np.log(support.budgets), strict=True)}
+        level = float(np.median(list(tables.values())))
+        for _change in range(int(random.integers(1, 4))):
+            victim = support.sets[int(random.integers(len(support.sets)))]
+            other = support.sets[int(random.integers(len(support.sets)))]
+            attribute = int(random.integers(d))
+            toggled = tuple(sorted(set(victim) ^ {attribute}))
+            kind = int(random.integers(4))
+            if kind == 0:
+                new = tuple(sorted(random.permutation(d)[: int(random.integers(1, min(d, 6) + 1))].tolist()))
+            elif kind == 1:
+                new = tuple(sorted(set(victim) | set(other)))
+                tables.pop(other, None)
+            else:
+                new = toggled
+            if kind in (1, 2):
+                tables.pop(victim, None)
+            if new and np.prod(problem.sizes[list(new)]) <= MAX_TABLE_CELLS:
+                tables.setdefault(new, level)
+        yield tuple(tables), np.fromiter(tables.values(), float, len(tables))
+
+
+def _in_batches(
+    problem: SupportProblem, supports: Sequence[tuple[tuple[Marginal, ...], np.ndarray]], *, steps: int
+) -> list[Support]:
+    """Descend from all supports, as many at once as memory allows."""
+    supports = sorted((s for s in supports if s[0]), key=lambda s: len(s[0]))
+    result: list[Support] = []
+    at = 0
+    while at < len(supports):
+        width = len(supports[min(at + _BATCH - 1, len(supports) - 1)][0])
+        batch = supports[at : at + max(1, min(_BATCH, _MOST_NUMBERS // (width * len(problem.k))))]
+        at += len(batch)
+        result += problem.optimise([s for s, _ in batch], [t for _, t in batch], steps=steps)
+    return result
+
+
+def _best(supports: Sequence[Support], count: int) -> list[Support]:
+    """The best supports with distinct errors: equal ones are mostly relabelled, and would crowd out others."""
+    distinct: dict[str, Support] = {}
+    for support in sorted(supports, key=lambda s: s.error):
+        distinct.setdefault(f"{support.error:.5g}", support)
+    return list(distinct.values())[:count]

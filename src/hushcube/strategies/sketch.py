@@ -1,0 +1,75 @@
+"""Throw the cells of the full table into buckets, several times, and measure the buckets.
+
+minimise over nothing: t and b are given; budgets are equal, for repetitions are alike       [designs/sketch/design.py]
+
+    noise        2 t / epsilon² for a cell (average, Laplace, add-remove), whatever b is: many buckets cost no privacy
+    collisions   at most ||x||² / (t b) for a cell on average over throws: what others in its bucket add or take away
+
+The second part depends on the data and is stated as a bound, not known: `auto` never chooses a sketch. It measures
+fewer numbers than there are cells, which is what it is for. Budgets and recoveries all come to the same here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from hushcube.costs import calibrate
+from hushcube.designs.budgets import fitted
+from hushcube.designs.design import Budgets, Design, Recovery
+from hushcube.designs.request import Request
+from hushcube.designs.sketch.design import MAX_CELLS, MAX_NUMBERS, SketchDesign, Throws, row_cost, smoothing
+from hushcube.errors import BadInput, readable
+from hushcube.model.marginal import Marginal
+from hushcube.strategies.objective import objective_value
+from hushcube.strategies.strategy import Strategy
+
+SEED: Final = 0x68757368
+"""Public: it decides where cells fall, not the noise."""
+REPETITIONS: Final = 5
+BUCKETS: Final = 2**16
+"""The most buckets unless told otherwise: more would cost memory, not privacy."""
+
+
+class Sketch(Strategy):
+    """Repetitions of buckets of the smallest table that contains all those asked for."""
+
+    name = "sketch"
+    makes = (SketchDesign,)
+    automatic = False
+
+    def accepts(self, request: Request) -> str | None:
+        """Refuse tables that cannot be held."""
+        cells = request.schema.cells(carrier(request))
+        if cells > MAX_CELLS:
+            return f"the table that contains all those asked for has {readable(cells)} cells, more than {MAX_CELLS:,}"
+        return None
+
+    def plan(self, request: Request, budgets: Budgets, recovery: Recovery) -> Design:
+        """Equal budgets for all repetitions."""
+        options, privacy = request.options, request.privacy
+        marginal = carrier(request)
+        cells = request.schema.cells(marginal)
+        t = options.repetitions or REPETITIONS
+        b = options.buckets or min(cells, BUCKETS)
+        if t * b > MAX_NUMBERS:
+            raise BadInput("buckets", f"{t:,} repetitions of {b:,} are more than {MAX_NUMBERS:,}", "give fewer")
+        if options.estimate == "median" and t % 2 == 0:
+            raise BadInput("repetitions", f"the median of {t:,} is not one of them", "give an odd number")
+        throws = Throws(cells, t, b, SEED)
+
+        def plan(proof: calibrate.Proof) -> SketchDesign:
+            added = smoothing(t, privacy) if proof == "smoothing" else None
+            shares = fitted(np.ones(t), lambda values: row_cost(throws, values, privacy), privacy, proof, added)
+            own = (marginal, b, SEED, options.estimate)
+            made = SketchDesign(request, self.name, budgets, recovery, proof, shares, *own)
+            return replace(made, details={"collisions": made.collisions})
+
+        return min(map(plan, calibrate.proofs(privacy, tables=None)), key=objective_value)
+
+
+def carrier(request: Request) -> Marginal:
+    """The attributes of all tables together."""
+    return tuple(request.marginals.attributes.tolist())

@@ -1,0 +1,104 @@
+"""The contract of a strategy, and the step they share: dividing the budget and checking the result."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from itertools import product
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushcube.costs import calibrate
+from hushcube.designs.budgets import divide
+from hushcube.designs.design import Budgets, Design, Recovery
+from hushcube.designs.lattice.design import LatticeDesign, counted_tables
+from hushcube.designs.request import Request
+from hushcube.lattice.basis import Basis
+from hushcube.lattice.family import Family
+from hushcube.strategies.minimax import least_maximum
+from hushcube.strategies.objective import objective_value
+
+
+class Strategy(ABC):
+    """Decides what to measure for a request, without data."""
+
+    name: ClassVar[str]
+    """The word on the command line."""
+    automatic: ClassVar[bool] = True
+    """Whether `auto` may choose it."""
+    makes: ClassVar[tuple[type[Design], ...]] = (LatticeDesign,)
+    """The kinds of its plans."""
+    serves_levels: ClassVar[bool] = False
+    """Whether it may be asked for one attribute at several levels."""
+
+    def concerns(self, request: Request) -> bool:  # noqa: ARG002 - most are for every request
+        """Whether a comparison should look at the strategy at all."""
+        return True
+
+    def leads(self, request: Request) -> bool:  # noqa: ARG002 - few are known to be the best
+        """Whether theory says that nothing is better: `auto` looks there first, and stops if it is proven."""
+        return False
+
+    def is_compared(self, request: Request) -> bool:
+        """The same, for levels too: where they are nested, most strategies need no mention."""
+        return self.concerns(request) and (self.serves_levels or not request.schema.is_nested)
+
+    def refusal(self, request: Request) -> str | None:
+        """Why the strategy cannot be used, or None: its own reasons, and levels of one attribute, which only some know.
+
+        To the others the levels would be attributes without any relation, and their tables would contradict each other.
+        """
+        if request.schema.is_nested and not self.serves_levels:
+            return "an attribute is asked for at several levels: use the strategy `levels`"
+        return self.accepts(request)
+
+    def accepts(self, request: Request) -> str | None:  # noqa: ARG002 - most accept every request
+        """Why the strategy cannot serve the request, or None where it can."""
+        return None
+
+    @abstractmethod
+    def plan(self, request: Request, budgets: Budgets, recovery: Recovery) -> Design:
+        """The decision for a request that is accepted."""
+
+
+def decide(
+    request: Request,
+    *,
+    strategy: str,
+    basis: Basis,
+    measured: Family,
+    s: NDArray[np.float64],
+    budgets: Budgets,
+    recovery: Recovery,
+    proportions: NDArray[np.float64] | None = None,
+    start: NDArray[np.float64] | None = None,
+    details: Mapping[str, Any] | Callable[[Family, NDArray[np.float64]], Mapping[str, Any]] | None = None,
+) -> LatticeDesign:
+    """Divide the guarantee among the measured sets, whose variances weigh s_B in the error, under the best proof.
+
+    Optimal budgets are the closed form for s, or the given proportions where a search has found better ones; for the
+    objective `max`, those found to have the least largest variance, never a larger one than the `start`, if given.
+
+    Where one row replaces one row, the total is public: it is measured too, for nothing.
+    The details may be a function of the measured sets and their budgets.
+    """
+    if request.privacy.total_is_public and not len(measured.levels[0]):
+        measured = Family(measured.sizes, [np.zeros((1, 0), np.int32), *measured.levels[1:]])
+        s = np.concatenate([[0.0], s])
+        proportions, start = (x if x is None else np.concatenate([[1.0], x]) for x in (proportions, start))
+    shapes = [proportions]
+    aim = {}
+    if request.options.objective == "max" and budgets == "optimal":
+        aim = {"objective": "max"}
+        if proportions is None:  # the total's budgets stay in, for discrete noise may favour them
+            shapes = [least_maximum(request, basis, measured, recovery, s, start).budgets, start]
+    plans = []
+    for proof, shape in product(calibrate.proofs(request.privacy, tables=counted_tables(basis, measured)), shapes):
+        shares = divide(basis, measured, s, request.privacy, budgets, proof, shape)
+        said = details(measured, shares) if callable(details) else details or {}
+        plans.append(
+            LatticeDesign(request, strategy, budgets, recovery, proof, shares, basis, measured, details={**said, **aim})
+        )
+    return plans[0] if len(plans) == 1 else min(plans, key=objective_value)

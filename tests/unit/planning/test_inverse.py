@@ -1,0 +1,257 @@
+"""Inverse planning: the budget found is the smallest of its grid, and its plan meets the targets exactly."""
+
+import math
+
+import pytest
+
+from helpers import make_request, make_schema
+from hushcube import Attribute, Schema
+from hushcube.api import compare, find_plan, what_if
+from hushcube.designs import errors as error
+from hushcube.designs import margins
+from hushcube.designs.options import Options, Threshold
+from hushcube.errors import BadInput, PrivacyError
+from hushcube.planning.inverse import find_budget, number, step
+from hushcube.planning.planner import compare as compare_plans
+from hushcube.planning.targets import Target, resolve
+from hushcube.planning.what_if import under
+from hushcube.strategies import REGISTRY
+
+SIZES = (3, 4, 2)
+LOW = Options(effort="low")
+LAWS = {"epsilon": {"epsilon": 1}, "rho": {"rho": 1}, "epsilon, delta": {"epsilon": 1, "delta": "1e-6"}}
+TARGETS = [
+    ["a0*a1: stderr<=20"],
+    ["2-way: stderr<=0.4"],
+    ["a0*a1: margin<=30", "workload: rmse<=11", "total: variance<=3000"],
+    ["a0: margin<=3.4"],
+]
+
+
+def meets(plan, targets):
+    return all(goal.reached(plan) <= goal.target.bound for goal in resolve(targets, plan.workload))
+
+
+def met_at(request, at, targets, strategy="auto"):
+    candidates = compare_plans(under(request, number(at)), strategy=strategy, settle=False).candidates
+    return any(meets(candidate.plan, targets) for candidate in candidates)
+
+
+@pytest.mark.parametrize("targets", TARGETS, ids="; ".join)
+@pytest.mark.parametrize("law", LAWS)
+def test_no_smaller_budget_meets_the_targets(law, targets):
+    request = make_request(SIZES, "<=2-way", **LAWS[law])
+    found = find_budget(request, targets)
+    assert meets(found.plan, targets)
+    assert found.reached == tuple(goal.reached(found.plan) for goal in found.goals)
+    assert any(found.plan is candidate.plan for candidate in found.comparison.candidates)
+    at = step(float(found.budget))
+    assert number(at) == found.budget
+    for before in (1, 200) if "delta" in law else (1, 2, 10, 200, 3000):
+        assert not met_at(request, at - before, targets)
+
+
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("rows_per_person", [1, 3])
+def test_other_units_and_neighbours(neighbours, rows_per_person):
+    request = make_request(SIZES, "2-way", rho=1, neighbours=neighbours, rows_per_person=rows_per_person)
+    found = find_budget(request, ["workload: stderr<=5"])
+    assert found.plan.privacy.neighbours == neighbours
+    assert found.plan.privacy.rows_per_person == rows_per_person
+    at = step(float(found.budget))
+    assert met_at(request, at, ["workload: stderr<=5"]) and not met_at(request, at - 1, ["workload: stderr<=5"])
+
+
+def test_the_full_table_needs_what_the_formula_says():
+    """Var = 2/eps² N/cells less a sixth for each cell summed, since discrete noise is a little smaller."""
+    found = find_budget(make_request((3, 4, 2), "a0", epsilon=1), ["a0: stderr<=50"], strategy="identity")
+    exact = math.sqrt(2 / (50**2 / 8 + 1 / 6))
+    assert exact <= float(found.budget) * (1 + 1e-6) and float(found.budget) <= exact * 1.001
+
+
+def test_several_targets_need_the_largest_of_their_budgets():
+    request = make_request(SIZES, "<=2-way", epsilon=1)
+    texts = ["a0*a1: stderr<=20", "a2: margin<=40", "workload: rmse<=9"]
+    alone = [float(find_budget(request, [text], strategy="workload").budget) for text in texts]
+    assert float(find_budget(request, texts, strategy="workload").budget) == max(alone)
+
+
+def test_auto_is_no_worse_than_any_strategy_alone():
+    request = make_request(SIZES, "<=2-way", epsilon=1)
+    best = find_budget(request, ["2-way: stderr<=12"])
+    alone = {
+        name: float(find_budget(request, ["2-way: stderr<=12"], strategy=name).budget)
+        for name in ("identity", "workload", "fourier", "residual", "covering")
+    }
+    assert float(best.budget) <= min(alone.values()) and best.plan.strategy in REGISTRY
+
+
+def test_margins_that_rise_where_noise_becomes_coarse():
+    """Gaussian margins gain half a step at some budget: a target may be met, then missed, then met again."""
+    request = make_request((2, 3), "1-way", rho=1)
+    plans = {at: REGISTRY["workload"].plan(under(request, number(at)), "uniform", "gls") for at in edges(request)}
+    smooth, coarse = sorted(plans)
+    width = margins.margins(plans[smooth]).max()
+    assert margins.margins(plans[coarse]).max() > width + 0.4
+    found = find_budget(request, [f"workload: margin<={width * 1.005:.6g}"], strategy="workload", budgets="uniform")
+    assert step(float(found.budget)) <= smooth
+    assert meets(found.plan, [f"workload: margin<={width * 1.005:.6g}"])
+
+
+def edges(request):
+    """The last position with smooth noise, and the first with coarse noise."""
+    low, high = step(0.001), step(100)
+    while high - low > 1:
+        middle = (low + high) // 2
+        plan = REGISTRY["workload"].plan(under(request, number(middle)), "uniform", "gls")
+        low, high = (low, middle) if margins.is_coarse(plan) else (middle, high)
+    return low, high
+
+
+def test_tables_of_ranges_can_have_targets():
+    schema = Schema((Attribute(name="age", range=(0, 3)), Attribute(name="sex", codes=3)))
+    told = {"targets": ["prefix(age)*sex: stderr<=10"], "neighbours": "add-remove", "options": LOW}
+    found = find_plan(schema, ["2-way", "prefix(age)*sex"], **told)
+    total = error.form_totals(found.plan, exact=True)[0]
+    assert math.sqrt(total / 12) == pytest.approx(found.reached[0]) and found.reached[0] <= 10
+    with pytest.raises(BadInput, match=r"'prefix\(age\)\*sex' is not in the workload"):
+        find_plan(schema, "2-way", **told)
+
+
+def test_strategies_that_refuse_small_budgets_are_passed_over_there():
+    """pmost refuses an absolute threshold that a budget cannot keep: the search goes on with larger budgets."""
+    schema, options = make_schema((3, 4, 2, 5)), Options(effort="low", threshold=Threshold(50.0))
+    told = {"strategy": "pmost", "neighbours": "add-remove", "options": options}
+    found = find_plan(schema, "<=2-way", targets=["total: stderr<=500"], **told)
+    assert found.plan.strategy == "pmost" and found.reached[0] <= 500
+    with pytest.raises(BadInput, match="threshold"):
+        compare(schema, "<=2-way", epsilon="0.001", **told)
+
+
+def test_the_objective_is_kept_with_targets():
+    schema, options = make_schema(SIZES), Options(effort="low", objective="max")
+    told = {"targets": ["2-way: stderr<=9"], "neighbours": "add-remove"}
+    most = find_plan(schema, "<=2-way", options=options, strategy="workload", **told)
+    total = find_plan(schema, "<=2-way", options=LOW, strategy="workload", **told)
+    assert float(most.budget) <= float(total.budget) * 1.001 and most.reached[0] <= 9
+
+
+def test_the_grid_of_four_digits():
+    for value in (1e-9, 1.2345e-7, 0.1, 0.99999, 1, 1.0001, 9.9991, 499.96, 500):
+        text = number(step(value))
+        assert value * (1 - 1e-12) <= float(text) <= value * 1.001
+        assert len(text.replace(".", "").strip("0")) <= 4
+    assert number(step(1.0)) == "1" and number(step(0.0001234)) == "0.0001234"
+
+
+# ------------------------------------------------------------------------------------------------------------ refused
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", ":", "a0", "a0:", "a0: stderr", "a0: stderr<20", "a0: stderr>=20", "stderr<=20", ": stderr<=20", 20, None],
+    ids=repr,
+)
+def test_malformed_targets(text):
+    with pytest.raises(BadInput, match=r"^target: .* cannot be read\. Fix: write for example `age\*sex: stderr<=20`"):
+        Target.parse(text)
+
+
+@pytest.mark.parametrize("bound", ["0", "-1", "nan", "inf", "twenty", "1e999", "20%"])
+def test_bounds_must_be_positive_numbers(bound):
+    with pytest.raises(BadInput, match="is not a positive number"):
+        Target.parse(f"a0: stderr<={bound}")
+
+
+def test_unknown_measures_name_the_known_ones():
+    with pytest.raises(BadInput, match=r"'error' is unknown\. Fix: bound one of stderr, margin, variance, rmse"):
+        Target.parse("a0: error<=2")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("shoe: stderr<=1", "'shoe' is not in the schema"),
+        ("a0*a1*a2: stderr<=1", r"'a0\*a1\*a2' is not in the workload"),
+        ("3-way: stderr<=1", r"a0\*a1\*a2, one of '3-way', is not in the workload"),
+        ("queries: stderr<=1", "queries"),
+        ("a0=2: stderr<=1", "'a0=2' holds a weight"),
+        ("a0,: stderr<=1", "a word is empty"),
+    ],
+)
+def test_targets_name_tables_of_the_workload(text, problem):
+    with pytest.raises(BadInput, match=problem):
+        find_budget(make_request(SIZES, "<=2-way", epsilon=1), [text])
+
+
+def test_targets_out_of_reach_are_named():
+    request = make_request(SIZES, "<=2-way", epsilon=1)
+    with pytest.raises(BadInput, match=r"no epsilon up to 500 meets a0: stderr<=1e-300\. Fix: allow a larger error"):
+        find_budget(request, ["a1: stderr<=20", "a0: stderr<=1e-300"])
+
+
+@pytest.mark.parametrize("targets", [[], (), "a0: stderr<=1"])
+def test_targets_are_a_list(targets):
+    with pytest.raises(BadInput, match="target"):
+        find_budget(make_request(SIZES, "1-way", epsilon=1), targets)
+
+
+# ------------------------------------------------------------------------------------------------------------- Python
+
+
+def test_find_plan_in_python():
+    schema = make_schema(SIZES)
+    told = {"targets": ["2-way: stderr<=9"], "neighbours": "add-remove", "options": LOW}
+    pure = find_plan(schema, "2-way", **told)
+    rho = find_plan(schema, "2-way", guarantee="rho", **told)
+    both = find_plan(schema, "2-way", delta="1e-9", **told)
+    assert [str(f.plan.privacy).split(",")[0] for f in (pure, rho)] == [
+        f"epsilon = {pure.budget}",
+        f"rho = {rho.budget}",
+    ]
+    assert both.plan.privacy.delta is not None and both.budget == f"{float(both.plan.privacy.epsilon):g}"
+    with pytest.raises(BadInput, match="guarantee: 'delta' is unknown"):
+        find_plan(schema, "2-way", guarantee="delta", **told)
+    with pytest.raises(PrivacyError, match="rho: stands beside epsilon or delta"):
+        find_plan(schema, "2-way", guarantee="rho", delta="1e-9", **told)
+
+
+def test_progress_is_reported_in_the_order_of_the_strategies():
+    seen = []
+    find_plan(
+        make_schema(SIZES), "2-way", targets=["workload: stderr<=9"], neighbours="add-remove", options=LOW,
+        progress=lambda name, share: seen.append((name, share)),
+    )  # fmt: skip
+    names, shares = zip(*seen, strict=True)
+    assert list(shares) == sorted(shares) and shares[0] >= 0 and shares[-1] < 1
+    assert list(dict.fromkeys(names)) == [name for name in REGISTRY if name in names]
+
+
+def test_fast_strategies_are_tried_before_the_search():
+    order = list(REGISTRY)
+    fast = ("identity", "workload", "fourier", "residual")
+    assert all(order.index(name) < order.index("covering") for name in fast)
+
+
+def test_what_if_plans_again_under_each_budget():
+    schema = make_schema(SIZES)
+    told = {"neighbours": "add-remove", "options": LOW}
+    scenarios = what_if(schema, "<=2-way", epsilon=["0.1", 1, 2.5], **told)
+    assert [scenario.budget for scenario in scenarios] == ["0.1", "1", "2.5"]
+    for scenario in scenarios:
+        chosen = compare(schema, "<=2-way", epsilon=scenario.budget, strategy="auto", **told).chosen
+        assert chosen.digest == scenario.plan.digest
+        assert scenario.total_variance == pytest.approx(error.total_variance(chosen, exact=True))
+        assert scenario.rmse == pytest.approx(math.sqrt(scenario.total_variance / chosen.workload.cells))
+        assert scenario.median_std_error <= scenario.worst_std_error
+    assert scenarios[0].rmse > scenarios[1].rmse > scenarios[2].rmse
+    (alone,) = what_if(schema, "2-way", rho=["1/2"], strategy="workload", budgets="uniform", recovery="none", **told)
+    assert (alone.plan.strategy, alone.plan.budget_rule, alone.plan.recovery) == ("workload", "uniform", "none")
+
+
+@pytest.mark.parametrize("values", [[], "0.1,1", ["x"], [0], [-1], [501], ["nan"], [None]], ids=repr)
+def test_what_if_needs_possible_budgets(values):
+    with pytest.raises(BadInput, match=r"^what-if: .*Fix: list budgets"):
+        what_if(make_schema(SIZES), "1-way", epsilon=values, neighbours="add-remove")
+    with pytest.raises(PrivacyError, match="epsilon: no budget"):
+        what_if(make_schema(SIZES), "1-way", neighbours="add-remove")

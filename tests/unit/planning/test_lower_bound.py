@@ -1,0 +1,96 @@
+"""No plan is better than the bound, and `auto` stops where a plan reaches it."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from helpers import make_request
+from hushcube.designs.options import Options
+from hushcube.designs.request import Request
+from hushcube.model.attribute import Attribute
+from hushcube.model.privacy import Privacy
+from hushcube.model.schema import Schema
+from hushcube.model.workload import Workload
+from hushcube.planning.lower_bound import least_total
+from hushcube.planning.planner import compare
+from hushcube.strategies import REGISTRY
+from hushcube.strategies.objective import objective_value
+
+SIZES = (2, 3, 4)
+GUARANTEES = [
+    {"rho": "0.01"},
+    {"rho": "0.5"},
+    {"rho": 3},
+    {"epsilon": 1},
+    {"epsilon": 9},
+    {"epsilon": 1, "delta": "1e-6"},
+]
+NEIGHBOURS = ["add-remove", "replace-one"]
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    sizes=st.lists(st.integers(1, 5), min_size=2, max_size=4).map(tuple),
+    word=st.sampled_from(["1-way", "2-way", "<=2-way", "cube", "a0=7", "0-way,a0"]),
+    guarantee=st.sampled_from(GUARANTEES),
+    neighbours=st.sampled_from(NEIGHBOURS),
+    rows=st.sampled_from([1, 3]),
+)
+def test_no_plan_is_better(sizes, word, guarantee, neighbours, rows):
+    request = make_request(sizes, word, neighbours=neighbours, rows_per_person=rows, **guarantee)
+    least = least_total(request)
+    everything = compare(request, strategy="all")
+    assert least == everything.least
+    for candidate in everything.candidates:
+        assert objective_value(candidate.plan) >= least * (1 - 1e-9), candidate.plan.strategy
+
+
+@pytest.mark.parametrize("words", ["2-way", "<=2-way", "cube", "a0*a1=3,a2"])
+@pytest.mark.parametrize("guarantee", [{"rho": "0.01"}, {"rho": "0.5"}], ids=str)
+def test_residual_reaches_it_under_rho(words, guarantee):
+    """So the bound is no larger than it may be, and no smaller than it could be."""
+    request = make_request(SIZES, words, **guarantee)
+    found = compare(request, strategy="residual")
+    assert objective_value(found.chosen) == pytest.approx(least_total(request), rel=1e-6)
+    assert found.is_optimal
+
+
+@pytest.mark.parametrize(
+    "guarantee",
+    [
+        {"rho": "0.1", "neighbours": "add-remove"},
+        {"rho": "0.1", "neighbours": "replace-one"},
+        {"epsilon": 1, "neighbours": "add-remove"},
+    ],
+    ids=str,
+)
+def test_one_table_is_measured_as_it_is(guarantee):
+    found = compare(make_request(SIZES, "a1*a2", **guarantee))
+    assert found.is_optimal
+    assert len(found.candidates) < len(REGISTRY)
+
+
+def test_auto_stops_at_what_is_proven_and_nowhere_else():
+    request = make_request(SIZES, "2-way", rho="0.5")
+    assert [c.plan.strategy for c in compare(request).candidates] == ["residual"]
+    assert len(compare(request, settle=False).candidates) > 5
+    assert len(compare(request, strategy="all").candidates) > 5
+    uniform = compare(request, budgets="uniform")
+    assert len(uniform.candidates) > 5 and not uniform.is_optimal
+
+
+def test_many_large_attributes_under_rho_need_no_search():
+    sizes = (2, 101, 11, 100, 15, 32, 5, 9, 100, 100, 2, 11, 101, 100, 100, 42, 100, 101, 8, 8)
+    found = compare(make_request(sizes, "3-way", rho="0.5"))
+    assert [c.plan.strategy for c in found.candidates] == ["residual"]
+
+
+def test_where_no_bound_is_known():
+    largest = replace(make_request(SIZES, "2-way", rho=1), options=Options(objective="max"))
+    ordered = Schema((Attribute(name="age", range=(0, 5)), Attribute(name="sex", values=("F", "M"))))
+    ranges = Request(Workload.parse("prefix(age)", ordered), Privacy.of(rho=1, neighbours="add-remove"))
+    for request in (largest, ranges):
+        assert least_total(request) is None
+        assert not compare(request).is_optimal
