@@ -73,8 +73,8 @@ MUTANTS = [
         "one draw for all repetitions of a sketch",
         "independent draws",
         "private/kinds/sketch.py",
-        "numbers[r] = exact + noise(plan, [float(plan.budgets[r])], plan.buckets, entropy)[0]",
-        "numbers[r] = exact + (shared := noise(plan, [float(plan.budgets[r])], plan.buckets, entropy)[0] "
+        "numbers[r] = exact + noise(design, [float(design.budgets[r])], design.buckets, entropy)[0]",
+        "numbers[r] = exact + (shared := noise(design, [float(design.budgets[r])], design.buckets, entropy)[0] "
         "if r == 0 else shared)",
         exact("sketches"),
     ),
@@ -94,8 +94,8 @@ MUTANTS = [
         "empty cells get no noise",
         "every cell has noise",
         "private/kinds/lattice.py",
-        "noisy[part] = exact + _noise(plan, batch, part, entropy).reshape(exact.shape)",
-        "noisy[part] = exact + (exact != 0) * _noise(plan, batch, part, entropy).reshape(exact.shape)",
+        "noisy[part] = exact + _noise(design, batch, part, entropy).reshape(exact.shape)",
+        "noisy[part] = exact + (exact != 0) * _noise(design, batch, part, entropy).reshape(exact.shape)",
         exact("tables"),
     ),
     Mutant(
@@ -110,8 +110,8 @@ MUTANTS = [
         "rows of a matrix without people are published exactly",
         "every number has noise",
         "private/kinds/matrix.py",
-        "noisy = ~plan.public",
-        "noisy = ~plan.public & (numbers != 0)",
+        "noisy = ~design.public",
+        "noisy = ~design.public & (numbers != 0)",
         exact("matrices"),
     ),
     Mutant(
