@@ -1,6 +1,6 @@
 """Between tables and coefficients, many times: the places of a family's coefficients are looked up once.
 
-    coefficient_C = sum_{A >= C}  w_A / cells(A)  coefficient_C(table_A)  /  K_C(w)              [least_squares.py]
+    coefficient_C = sum_{A >= C}  w_A / cells(A)  coefficient_C(table_A)  /  K_C(w)  [designs/lattice/least_squares.py]
 
 All coefficients stand in one vector, all cells in another. Each cell of a table's Helmert transform has the number of
 its coefficient: tables are a gather and an inverse transform, coefficients a transform and a counted sum. An iterative

@@ -2,8 +2,9 @@
 
 [Xiao et al. 2011, Figure 4]  Every table passes through the scales of its grid; what has been revealed costs what the
 last scale costs. Departs from the paper: noise is discrete and NoiseDown exact [paths.py], scales never reach zero
-[grid.py], PickQueries has its missing 1/|M_j| [pick.py], a start that does not fit is an error and no empty result,
-scales may go down in geometric progression, and a target may end the run before the budget is used up.
+[designs/adaptive/grid.py], PickQueries has its missing 1/|M_j| [pick.py], a start that does not fit the budget is an
+error and no empty result, scales may go down in geometric progression, and a target may end the run before the budget
+is used up.
 """
 
 from __future__ import annotations
