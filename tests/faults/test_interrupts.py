@@ -44,7 +44,7 @@ def test_rows_on_disk_go_with_the_program(tmp_path):
     duckdb.execute(
         f"COPY (SELECT i % 2 AS x, hash(i % 1500000)::VARCHAR AS id FROM range(3000000) t(i)) TO '{tmp_path}/p.parquet'"
     )
-    code = "from hushcube.private.engines import connection; connection.MEMORY = 48 << 20; "
+    code = "from hushcube.private.engines import source; source.MEMORY = 48 << 20; "
     budget = ["--workload", "1-way", "--epsilon", "1", "--neighbours", "add-remove"]
     command = [sys.executable, "-c", f"{code}from hushcube.cli import main; main()", "release", *budget]
     command += ["--schema", str(schema), "--data", str(tmp_path / "p.parquet"), "--out", str(new)]

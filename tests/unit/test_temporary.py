@@ -15,7 +15,7 @@ import pytest
 from hushcube import interrupts
 from hushcube.errors import OutputError, ResourceError
 from hushcube.private.engines import open_source
-from hushcube.private.engines.connection import connected
+from hushcube.private.engines.source import connected
 from hushcube.temporary import remove_leftovers, temporary_folder
 
 

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from hushcube.model.schema import Schema
 from hushcube.private.boundary import guarded
 from hushcube.private.engines.coding import code_type
-from hushcube.private.engines.duckdb import coded
-from hushcube.private.engines.refusals import refused
-from hushcube.private.engines.source import recognise
+from hushcube.private.engines.duckdb import coded, recognise
+from hushcube.private.engines.fit import refused
 
 Codes = NDArray[Any]
 Report = Callable[[str, float], None]

@@ -6,12 +6,14 @@ where it happened. Both leave without `__cause__`, `__context__` and the frames 
 hides a context, and a logger or debugger that looks for it, or for local variables, would find rows.
 
 Interrupts stay what they are, and so does what the caller's own callbacks raise. A lack of memory or room, and a file
-that the system refuses to open, are reported as that.
+that the system refuses to open, are reported as that. Of the text that a user calls the data, a user, a password, a
+token and rows are never repeated.
 """
 
 from __future__ import annotations
 
 import functools
+import re
 import sysconfig
 import traceback
 from collections.abc import Callable, Sequence
@@ -29,6 +31,9 @@ _FOLDER: Final = str(Path(__file__).parents[1])
 _PYTHON: Final = sysconfig.get_path("stdlib")
 _CALLBACKS: Final = ("progress", "tell_owner")
 """Arguments that are functions of the caller."""
+_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
+_SECRET: Final = re.compile(r"@|(passw|pwd|token|secret|credential|key)[a-z_]*\s*=", re.IGNORECASE)
+_LONGEST: Final = 300
 
 
 def guarded(work: Callable[P, R]) -> Callable[P, R]:
@@ -110,3 +115,26 @@ def _noting(callback: Callable[..., Any], own: list[BaseException]) -> Callable[
             raise
 
     return noted
+
+
+def shown(text: str) -> str:
+    """A path or the name of a table as an error may repeat it; of an address only its kind.
+
+    >>> shown("people.csv"), shown("MySQL://me:secret@host/db"), shown("host=h password=secret")
+    ("'people.csv'", 'mysql://...', "'...'")
+    """
+    if address := _SCHEME.search(text):
+        return f"{address[1].lower()}://..."
+    if _SECRET.search(text) or not text.isprintable() or len(text) > _LONGEST:  # a text may be the data itself
+        return "'...'"
+    return repr(text)
+
+
+def normal(text: str) -> str:
+    """An address with its scheme in lower case.
+
+    >>> normal("POSTGRES://Host/db#T")
+    'postgres://Host/db#T'
+    """
+    scheme, mark, rest = text.partition("://")
+    return scheme.lower() + mark + rest if mark else text

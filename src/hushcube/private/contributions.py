@@ -12,7 +12,7 @@ from itertools import takewhile
 from hushcube.errors import DataError
 from hushcube.model.schema import Schema
 from hushcube.private.boundary import guarded
-from hushcube.private.engines.source import recognise
+from hushcube.private.engines.duckdb import recognise
 
 
 @dataclass(frozen=True)

@@ -20,11 +20,10 @@ from hushcube.model.label import MAX_LABEL
 from hushcube.model.schema import Schema
 from hushcube.private.boundary import guarded
 from hushcube.private.engines.coding import FLOATS, INTEGERS, NUMBERS, coder
-from hushcube.private.engines.duckdb import coded
-from hushcube.private.engines.mappings import refuse_data
+from hushcube.private.engines.duckdb import coded, recognise
+from hushcube.private.engines.fit import missing_values, refuse_data, refused, without_unit
 from hushcube.private.engines.measuring import fetched
-from hushcube.private.engines.refusals import missing_values, refused, without_unit
-from hushcube.private.engines.source import Opened, recognise
+from hushcube.private.engines.source import Opened
 
 REVIEW: Final = (
     "This draft was read from the data, but a schema is public: check every domain, "

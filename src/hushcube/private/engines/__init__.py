@@ -1,71 +1,30 @@
-"""Engines count: they turn rows into exact tables of non-negative integers, and do nothing else.
+"""Engines count: they turn rows into exact tables of integers. This is the way to the one that a source needs.
 
-This is the contract. What an engine returns is exact, hence secret: it never leaves `hushcube.private`.
+A refusal depends on the data, and one row is enough for it. Where every attribute used has a category for missing
+values, nothing has to be refused: a line that cannot be read is missing in every attribute, and a value outside the
+domain goes to `other:`, or to `missing:` where no other category is declared. Whether that can be done is decided by
+the schema alone, before anything is read.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
-from typing import Literal, Protocol, get_args
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hushcube.errors import DataError
+from hushcube.errors import DataError, SchemaError
+from hushcube.model.at_level import AtLevel, at_level, base_of
+from hushcube.model.attribute import ERROR, Attribute
 from hushcube.model.measure import Measure
 from hushcube.model.schema import Schema
-from hushcube.private.boundary import guarded
-from hushcube.private.engines.addresses import normal, shown
+from hushcube.private.boundary import guarded, normal, shown
+from hushcube.private.engines.contract import BadRows, Engine, ExactCounts, Progress
 from hushcube.temporary import remove_leftovers
 
 __all__ = ["BadRows", "Engine", "ExactCounts", "Progress", "open_source"]
-
-Progress = Callable[[float], None]
-"""Called now and then with the fraction of the rows that has been read."""
-
-
-BadRows = Literal["refuse", "missing"]
-"""What to do about rows that cannot be read or do not fit the schema."""
-
-
-class ExactCounts(ABC):
-    """The exact tables of one data set; counted already, or counted when asked for."""
-
-    @property
-    @abstractmethod
-    def rows(self) -> int:
-        """How many rows were counted."""
-
-    dropped: int = 0
-    """How many rows were left out because a person had more than counts; for the owner of the data only."""
-    bad: int = 0
-    """How many rows could not be read and count as missing in every attribute; for the owner of the data only."""
-    sums: Mapping[str, ExactCounts] = MappingProxyType({})
-    """Of each measure asked for: tables of the sums of its integers over the same rows."""
-
-    @abstractmethod
-    def tables(self, marginals: NDArray[np.int32]) -> NDArray[np.int64]:
-        """The tables of (m, k) marginals of one shape, as (m, *shape); k = 0 gives (m, 1), the total."""
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__}: exact, not shown>"
-
-
-class Engine(Protocol):
-    """Whatever can count."""
-
-    def count(
-        self,
-        schema: Schema,
-        wanted: Sequence[NDArray[np.int32]],
-        *,
-        measures: Sequence[Measure] = (),
-        progress: Progress | None = None,
-    ) -> ExactCounts:
-        """Read the rows once; `wanted` holds all marginals to be asked for, an (m, k) array for each k."""
-        ...
 
 
 @guarded
@@ -82,8 +41,6 @@ def open_source(
     if bad_rows not in get_args(BadRows):
         raise DataError("bad_rows", f"{shown(str(bad_rows))} is unknown", "choose refuse or missing")
     if bad_rows == "missing":
-        from hushcube.private.engines.tolerant import Tolerant
-
         return Tolerant(_opened(source, query, engine, tolerant=True))
     return _opened(source, query, engine, tolerant=False)
 
@@ -97,8 +54,7 @@ def _opened(source: object, query: str | None, engine: str | None, *, tolerant: 
         return remote
     if engine == "spark":
         raise DataError("engine", "Spark reads Parquet files and tables of its own", "leave the engine out")
-    from hushcube.private.engines.duckdb import DuckDBEngine
-    from hushcube.private.engines.source import recognise
+    from hushcube.private.engines.duckdb import DuckDBEngine, recognise
 
     return DuckDBEngine(recognise(source, query=query, tolerant=tolerant))
 
@@ -112,3 +68,44 @@ def _remote(source: object, engine: str | None) -> Engine | None:
     if isinstance(source, str) and (found := recognise_postgres(normal(source))) is not None:
         return found
     return recognise_spark(source, engine) or recognise_ibis(source)
+
+
+@dataclass(frozen=True)
+class Tolerant:
+    """An engine that refuses no row."""
+
+    engine: Engine
+
+    def count(
+        self,
+        schema: Schema,
+        wanted: Sequence[NDArray[np.int32]],
+        *,
+        measures: Sequence[Measure] = (),
+        progress: Progress | None = None,
+    ) -> ExactCounts:
+        """Count under the same domains, with a place for everything."""
+        used = {int(i) for marginals in wanted for i in np.unique(marginals)}
+        attributes = tuple(_open(each) if i in used else each for i, each in enumerate(schema.attributes))
+        for measure in measures:
+            if measure.missing is None:
+                raise _undeclared(f"measure {measure.name!r}", "missing: 0")
+        if schema.unit is not None and schema.unit.missing == "error":
+            raise _undeclared("unit", "unit_missing: own")
+        return self.engine.count(replace(schema, attributes=attributes), wanted, measures=measures, progress=progress)
+
+
+def _open(attribute: Attribute) -> Attribute:
+    """The same attribute, whose other values are missing if they are nothing else."""
+    base = base_of(attribute)
+    if base.missing == ERROR:
+        raise _undeclared(f"attribute {base.name!r}", "missing: unknown")
+    if base.other != ERROR:
+        return attribute
+    opened = replace(base, other=base.missing)
+    return at_level(opened, base.grouped[attribute.depth - 1].name) if isinstance(attribute, AtLevel) else opened
+
+
+def _undeclared(where: str, example: str) -> SchemaError:
+    problem = "says nothing of missing values, and bad rows are to count as missing"
+    return SchemaError(where, problem, f"declare for example `{example}`, or let bad rows be refused")

@@ -2,30 +2,49 @@
 
 Coded columns stream out of one scan as Arrow batches; the next batch is read while one is counted. Few rows
 are kept and counted when asked for; many rows go into covering tables as they pass.
+
+What a user may call the data:
+
+    people.csv, people.csv.gz, csv:anything      delimited text with a header; every field is read as text
+    people.parquet, parts/*.parquet, parquet:... one Parquet file, or several with the same columns
+    people.duckdb#table, duckdb:file#table       a table or view of a database file, opened read-only
+    people.duckdb and a query, or only a query   one SELECT, on the file or on an empty in-memory database
+    a pandas or polars frame, an Arrow table, batch or stream, a DuckDB relation
 """
 
 from __future__ import annotations
 
+import glob
+import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any, Final
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from hushcube.errors import DataError
 from hushcube.model.attribute import Attribute
 from hushcube.model.measure import Measure
 from hushcube.model.schema import Schema
-from hushcube.private.boundary import guarded
-from hushcube.private.engines import ExactCounts, Progress
+from hushcube.private.boundary import guarded, shown
 from hushcube.private.engines.bounding import bounded
 from hushcube.private.engines.coding import Codes, coder
-from hushcube.private.engines.counter import Counter
-from hushcube.private.engines.mappings import refuse_data
+from hushcube.private.engines.contract import ExactCounts, Progress
+from hushcube.private.engines.cover import Counter
+from hushcube.private.engines.delimited import Delimited, Lines
+from hushcube.private.engines.fit import missing_values, refuse_data, refused
+from hushcube.private.engines.frames import recognise_frame
 from hushcube.private.engines.measuring import Ints, check_sums, fetched, quantised
-from hushcube.private.engines.refusals import missing_values, refused
-from hushcube.private.engines.source import Opened, Source
+from hushcube.private.engines.source import Database, Opened, Parquet, Relation, Source, unreadable
+
+_CSV: Final = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
+_PARQUET: Final = (".parquet", ".pq")
+_DATABASE: Final = (".duckdb", ".ddb", ".db")
+_HELP: Final = "give a .csv or .parquet file, FILE.duckdb#TABLE, or say which with csv:, parquet: or duckdb:"
 
 _BATCH_VALUES: Final = 1 << 23
 """Values in a batch, about; its rows are a power of two, so that the kernel's blocks fill it."""
@@ -136,3 +155,57 @@ def _only_total(data: Opened, dropped: int, bad: int, progress: Progress | None)
     counts = counter.finish()
     counts.dropped, counts.bad = dropped, bad
     return counts
+
+
+def recognise(source: object, *, query: str | None = None, tolerant: bool = False) -> Source:
+    """Find out what a source is; files must exist, but are not read.
+
+    A `tolerant` source has a row for every line of a CSV file, and takes each value of a frame by itself.
+    """
+    if query is not None:
+        path = None if source is None or source == ":memory:" else _query_file(source)
+        return Database(path, query=query)
+    if isinstance(source, str | os.PathLike):
+        return _recognise_path(os.fspath(source), tolerant=tolerant)
+    if isinstance(source, duckdb.DuckDBPyRelation):
+        return Relation(source)
+    with unreadable("the stream cannot be read", "check that it was not read before"):
+        frame = recognise_frame(source, tolerant=tolerant)
+    if frame is None:
+        raise DataError("data", f"an object of type {type(source).__name__} is no data source", _HELP)
+    return frame
+
+
+def _recognise_path(text: Any, *, tolerant: bool) -> Source:
+    if not isinstance(text, str) or not text or "\0" in text:
+        raise DataError("data", "is not a path", _HELP)
+    prefix, colon, rest = text.partition(":")
+    kind = prefix if colon and prefix in ("csv", "parquet", "duckdb") else ""
+    name = rest if kind else text
+    file, mark, table = name.rpartition("#")
+    lower = name.lower()
+    if kind == "csv" or (not kind and lower.endswith(_CSV)):
+        return (Lines if tolerant else Delimited)(_existing(name))
+    if kind == "parquet" or (not kind and lower.endswith(_PARQUET)):
+        files = (name,) if Path(name).is_file() else tuple(sorted(glob.glob(name, recursive=True)))  # noqa: PTH207
+        if not files:
+            raise DataError("data", f"there is no file {shown(name)}", "check the path; quote a pattern in the shell")
+        return Parquet(files)
+    if mark and table and (kind == "duckdb" or file.lower().endswith(_DATABASE)):
+        return Database(_existing(file), table=table)
+    if kind == "duckdb" or lower.endswith(_DATABASE):
+        raise DataError("data", "names a database but no table", "write FILE.duckdb#TABLE, or give a query")
+    raise DataError("data", f"it is not clear what {shown(text)} is", _HELP)
+
+
+def _query_file(source: object) -> Path:
+    if not isinstance(source, str | os.PathLike):
+        raise DataError("query", "works on a DuckDB file or alone", "leave out the data, or give a .duckdb file")
+    return _existing(str(os.fspath(source)).removeprefix("duckdb:"))
+
+
+def _existing(name: str) -> Path:
+    path = Path(name)
+    if not path.is_file():
+        raise DataError("data", f"there is no file {shown(name)}", "check the path")
+    return path

@@ -10,7 +10,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from hushcube.private.engines.names import needed
+from hushcube.private.engines.fit import needed
 from hushcube.private.engines.source import Opened, Source, unreadable
 
 

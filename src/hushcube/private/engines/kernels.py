@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.model.marginal import Marginal
-from hushcube.private.engines import ExactCounts
 from hushcube.private.engines.coding import Codes
+from hushcube.private.engines.contract import ExactCounts
 
 Columns = Mapping[int, Codes]
 """Coded columns of equal length, by schema position."""

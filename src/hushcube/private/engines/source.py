@@ -1,13 +1,11 @@
-"""What a user may call the data, and how DuckDB gets to see it.
-
-    people.csv, people.csv.gz, csv:anything      delimited text with a header; every field is read as text
-    people.parquet, parts/*.parquet, parquet:... one Parquet file, or several with the same columns
-    people.duckdb#table, duckdb:file#table       a table or view of a database file, opened read-only
-    people.duckdb and a query, or only a query   one SELECT, on the file or on an empty in-memory database
-    a pandas or polars frame, an Arrow table, batch or stream, a DuckDB relation
+"""How DuckDB gets to see the data: a connection, and the sources that it reads.
 
 Columns are found by their exact names and handed to DuckDB by their positions: DuckDB itself takes `Age` and
 `age` for one name, and renames the second. Messages of DuckDB quote data, so none of them is passed on.
+
+What does not fit in memory DuckDB writes to disk. Left to itself it would write rows into the working folder, for
+everybody to read; here it gets a folder that only the owner of the process can enter, and that is removed in the end.
+A full disk or too little memory is reported as that, since it says nothing about the data.
 """
 
 from __future__ import annotations
@@ -26,17 +24,44 @@ import duckdb
 import pyarrow as pa
 
 from hushcube.errors import DataError
-from hushcube.private.boundary import PASSING, reported
-from hushcube.private.engines.addresses import shown
+from hushcube.private.boundary import PASSING, reported, shown
 from hushcube.private.engines.coding import literal, quote
-from hushcube.private.engines.connection import connected
-from hushcube.private.engines.names import position
+from hushcube.private.engines.fit import position
+from hushcube.temporary import overfull, temporary_folder
 
-_CSV: Final = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
-_PARQUET: Final = (".parquet", ".pq")
-_DATABASE: Final = (".duckdb", ".ddb", ".db")
+MEMORY: Final = 2 << 30
+"""Bytes that DuckDB may use for rows of files and frames: sorts and groups beyond that go to disk, at no great cost."""
+_SETTINGS: Final = {
+    # Nothing is fetched from the network behind the owner's back, and the order of rows means nothing here.
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "preserve_insertion_order": "false",
+}
 _RAISED: Final = (duckdb.Error, pa.ArrowException, OSError, UnicodeError, csv.Error, EOFError)
-_HELP: Final = "give a .csv or .parquet file, FILE.duckdb#TABLE, or say which with csv:, parquet: or duckdb:"
+
+
+@contextmanager
+def connected(database: str, *, limited: bool, read_only: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A connection that spills into a folder of its own; `limited` unless queries are run that may need more memory."""
+    with temporary_folder() as folder, _machine():
+        settings: dict[str, Any] = {**_SETTINGS, "temp_directory": str(folder)}
+        with duckdb.connect(database, read_only=read_only, config=settings) as connection:
+            if limited:
+                usual = "parse_formatted_bytes(current_setting('memory_limit'))"
+                least = connection.execute(f"SELECT least({usual}, {MEMORY})").fetchall()[0][0]
+                connection.execute(f"SET memory_limit = '{int(least)}B'")
+            yield connection
+
+
+@contextmanager
+def _machine() -> Iterator[None]:
+    """Tell apart what the machine lacks from what is wrong with the data."""
+    try:
+        yield
+    except (duckdb.Error, OSError, MemoryError) as problem:
+        if (lacking := overfull(problem)) is not None:
+            raise lacking from None
+        raise
 
 
 @dataclass(frozen=True, repr=False)
@@ -229,61 +254,3 @@ class Relation(Source):
 def exactly(path: str | Path) -> str:
     """A path as an SQL text that matches only itself: DuckDB takes `a[b].csv` for a pattern and would read `ab.csv`."""
     return literal(glob.escape(str(path)))
-
-
-def recognise(source: object, *, query: str | None = None, tolerant: bool = False) -> Source:
-    """Find out what a source is; files must exist, but are not read.
-
-    A `tolerant` source has a row for every line of a CSV file, and takes each value of a frame by itself.
-    """
-    if query is not None:
-        path = None if source is None or source == ":memory:" else _query_file(source)
-        return Database(path, query=query)
-    if isinstance(source, str | os.PathLike):
-        return _recognise_path(os.fspath(source), tolerant=tolerant)
-    if isinstance(source, duckdb.DuckDBPyRelation):
-        return Relation(source)
-    from hushcube.private.engines.frames import recognise_frame
-
-    with unreadable("the stream cannot be read", "check that it was not read before"):
-        frame = recognise_frame(source, tolerant=tolerant)
-    if frame is None:
-        raise DataError("data", f"an object of type {type(source).__name__} is no data source", _HELP)
-    return frame
-
-
-def _recognise_path(text: Any, *, tolerant: bool) -> Source:
-    if not isinstance(text, str) or not text or "\0" in text:
-        raise DataError("data", "is not a path", _HELP)
-    prefix, colon, rest = text.partition(":")
-    kind = prefix if colon and prefix in ("csv", "parquet", "duckdb") else ""
-    name = rest if kind else text
-    file, mark, table = name.rpartition("#")
-    lower = name.lower()
-    if kind == "csv" or (not kind and lower.endswith(_CSV)):
-        from hushcube.private.engines.delimited import Delimited, Lines
-
-        return (Lines if tolerant else Delimited)(_existing(name))
-    if kind == "parquet" or (not kind and lower.endswith(_PARQUET)):
-        files = (name,) if Path(name).is_file() else tuple(sorted(glob.glob(name, recursive=True)))  # noqa: PTH207
-        if not files:
-            raise DataError("data", f"there is no file {shown(name)}", "check the path; quote a pattern in the shell")
-        return Parquet(files)
-    if mark and table and (kind == "duckdb" or file.lower().endswith(_DATABASE)):
-        return Database(_existing(file), table=table)
-    if kind == "duckdb" or lower.endswith(_DATABASE):
-        raise DataError("data", "names a database but no table", "write FILE.duckdb#TABLE, or give a query")
-    raise DataError("data", f"it is not clear what {shown(text)} is", _HELP)
-
-
-def _query_file(source: object) -> Path:
-    if not isinstance(source, str | os.PathLike):
-        raise DataError("query", "works on a DuckDB file or alone", "leave out the data, or give a .duckdb file")
-    return _existing(str(os.fspath(source)).removeprefix("duckdb:"))
-
-
-def _existing(name: str) -> Path:
-    path = Path(name)
-    if not path.is_file():
-        raise DataError("data", f"there is no file {shown(name)}", "check the path")
-    return path

@@ -11,9 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from hushcube.errors import DataError
-from hushcube.private.engines.connection import MEMORY, connected
-from hushcube.private.engines.duckdb import _read_ahead
-from hushcube.private.engines.source import recognise
+from hushcube.private.engines.duckdb import _read_ahead, recognise
+from hushcube.private.engines.source import MEMORY, connected
 
 
 def setting(connection, name):

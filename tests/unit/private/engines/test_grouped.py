@@ -286,7 +286,7 @@ def test_people_who_come_between_the_two_readings_are_noticed():
 
 def test_groups_in_many_parts_are_counted_as_they_arrive(monkeypatch):
     """Beyond what is kept, groups go into covering tables: nothing else changes."""
-    from hushcube.private.engines import counter
+    from hushcube.private.engines import cover
 
     class Parts(Rows):
         def several(self, groups, sums=()):
@@ -300,7 +300,7 @@ def test_groups_in_many_parts_are_counted_as_they_arrive(monkeypatch):
     wanted = marginals(4, (0, 1, 2))
     expected = open_source(table).count(schema, wanted, measures=[measure])
     for kept in (1 << 25, 1_000):
-        monkeypatch.setattr(counter, "KEPT_BYTES", kept)
+        monkeypatch.setattr(cover, "KEPT_BYTES", kept)
         found = GroupedEngine(Parts(table)).count(schema, wanted, measures=[measure])
         assert found.rows == expected.rows
         for group in wanted:

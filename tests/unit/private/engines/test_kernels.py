@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushcube.private.engines import counter as counter_module
+from hushcube.private.engines import cover as counter_module
 from hushcube.private.engines import kernels
-from hushcube.private.engines.counter import Counter
-from hushcube.private.engines.cover import LIMITS, CoverCounts, choose, greedy, members_of
+from hushcube.private.engines.cover import LIMITS, Counter, CoverCounts, choose, greedy, members_of
 from hushcube.private.engines.kernels import RowCounts
 
 SIZES = (3, 1, 10, 300, 2, 256, 7)

@@ -21,7 +21,7 @@ from hushcube.errors import DataError, SchemaError
 from hushcube.model.measure import Measure
 from hushcube.model.unit import Unit
 from hushcube.model.workload import Workload
-from hushcube.private.engines import lines, open_source
+from hushcube.private.engines import delimited, open_source
 
 SECRET = "topsecret"
 SCHEMA = Schema(
@@ -88,7 +88,7 @@ def test_values_out_of_their_domain_go_to_other_or_else_to_missing(tmp_path):
 def parsed(rows):
     """The good lines, each as often as it is there, and how many are bad."""
     file, found, bad = io.BytesIO(b"\n".join(rows)), Counter(), 0
-    for table, more in lines.read_lines(file, ",", 2, [0, 1]):
+    for table, more in delimited.read_lines(file, ",", 2, [0, 1]):
         found.update(zip(*table.to_pydict().values(), strict=True))
         bad += more
     return found, bad
@@ -97,7 +97,7 @@ def parsed(rows):
 @pytest.mark.parametrize("size", [7, 2**24])
 def test_any_bytes_at_all_are_one_row(monkeypatch, size):
     """Random lines of marks that could mean something, read in blocks of a few bytes and at once."""
-    monkeypatch.setattr(lines, "_BLOCK", size)
+    monkeypatch.setattr(delimited, "_BLOCK", size)
     rng = random.Random(5)
     marks = [b'"', b",", b"x", b"\r", b"\xff", b"\xc3\xa9", b"1", b" ", b"\0", b"\xef\xbb\xbf", b"\\"]
     base, none = parsed(clean() * 3)
@@ -135,8 +135,8 @@ def test_one_column(tmp_path):
 
 
 def test_lines_that_are_too_long_are_bad(tmp_path, monkeypatch):
-    monkeypatch.setattr(lines, "LONGEST_LINE", 100)
-    monkeypatch.setattr(lines, "_BLOCK", 50)
+    monkeypatch.setattr(delimited, "LONGEST_LINE", 100)
+    monkeypatch.setattr(delimited, "_BLOCK", 50)
     rows = [b"x,1", b"x" * 500 + b",1", b"y,1", b"y" * 300]
     counts, table = counted(written(tmp_path / "x.csv", rows))
     assert (counts.rows, counts.bad) == (4, 2) and table[0, 1] == table[1, 1] == 1

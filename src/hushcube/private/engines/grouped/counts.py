@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.model.marginal import Marginal
-from hushcube.private.engines import ExactCounts
 from hushcube.private.engines.coding import Codes
-from hushcube.private.engines.counter import Counter
+from hushcube.private.engines.contract import ExactCounts
+from hushcube.private.engines.cover import Counter
 from hushcube.private.engines.measuring import Ints
 
 

@@ -35,7 +35,6 @@ from hushcube.model.marginal import Marginal
 from hushcube.model.measure import Measure
 from hushcube.model.schema import Schema
 from hushcube.private.boundary import guarded
-from hushcube.private.engines import ExactCounts, Progress
 from hushcube.private.engines.coding import (
     Coder,
     Codes,
@@ -46,7 +45,9 @@ from hushcube.private.engines.coding import (
     refusals,
     regrouped,
 )
+from hushcube.private.engines.contract import ExactCounts, Progress
 from hushcube.private.engines.cover import greedy, members_of
+from hushcube.private.engines.fit import missing_values, position, refuse_data, refused, without_unit
 from hushcube.private.engines.frames import Frame
 from hushcube.private.engines.grouped.counts import GroupedCounts, Tally
 from hushcube.private.engines.grouped.warehouse import (
@@ -60,10 +61,7 @@ from hushcube.private.engines.grouped.warehouse import (
     Warehouse,
     Whole,
 )
-from hushcube.private.engines.mappings import refuse_data
 from hushcube.private.engines.measuring import Ints, check_sums
-from hushcube.private.engines.names import position
-from hushcube.private.engines.refusals import missing_values, refused, without_unit
 
 GROUPS: Final = 1 << 20
 """Cells up to which all attributes used are grouped by at once, and that a covering table may have."""

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from hushcube.errors import DataError, MissingDependency, ResourceError
-from hushcube.private.engines.addresses import shown
+from hushcube.private.boundary import shown
 from hushcube.private.engines.grouped.engine import GroupedEngine
 from hushcube.private.engines.grouped.warehouse import Opened, Warehouse
 from hushcube.private.engines.postgres.rows import PostgresRows

@@ -14,14 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hushcube.model.unit import Unit
+from hushcube.private.engines.fit import no_equality, position
 from hushcube.private.engines.grouped.texts import read_texts
 from hushcube.private.engines.grouped.warehouse import Column, Opened, People, Summed
-from hushcube.private.engines.names import position
 from hushcube.private.engines.postgres.keys import is_builtin, kind_of, person_of
 from hushcube.private.engines.postgres.packing import Packed, packed
 from hushcube.private.engines.postgres.people import PEOPLE, bounded_rows
 from hushcube.private.engines.postgres.sums import has_texts, sum_of, values_of
-from hushcube.private.engines.refusals import no_equality
 
 if TYPE_CHECKING:
     import psycopg

@@ -20,10 +20,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from hushcube.errors import DataError
-from hushcube.private.engines.addresses import normal, shown
+from hushcube.private.boundary import normal, shown
+from hushcube.private.engines.duckdb import recognise
 from hushcube.private.engines.grouped.engine import GroupedEngine
 from hushcube.private.engines.grouped.warehouse import Opened, Warehouse
-from hushcube.private.engines.source import Parquet, changed, recognise, stamps
+from hushcube.private.engines.source import Parquet, changed, stamps
 from hushcube.private.engines.spark.rows import LocalRows, SparkRows
 from hushcube.private.engines.spark.session import LOCAL, session, spoken
 

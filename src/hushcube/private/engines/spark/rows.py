@@ -19,8 +19,8 @@ import pyarrow as pa
 
 from hushcube.errors import DataError
 from hushcube.model.unit import Unit
+from hushcube.private.engines.fit import position
 from hushcube.private.engines.grouped.warehouse import Column, Kind, Known, Opened, People, Summed
-from hushcube.private.engines.names import position
 from hushcube.private.engines.source import Parquet, unreadable
 from hushcube.private.engines.spark.keys import double, integer, key
 from hushcube.private.engines.spark.people import chosen, count_people
