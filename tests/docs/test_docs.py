@@ -83,6 +83,20 @@ def run(command, place, environment, text):
     assert done.returncode == 0, f"{text}\n{done.stdout}\n{done.stderr}"
 
 
+def test_commands_work_in_zsh_too():
+    """Where a pattern without quotes is an error if no file matches it, as `ward*outcome` would be."""
+    for page in PAGES:
+        for kind, text in blocks(page):
+            if kind == "sh":
+                outside = re.sub(r"<<'END'.*?^END$", "", text, flags=re.MULTILINE | re.DOTALL)
+                outside = re.sub(r"'[^']*'|\"[^\"]*\"", "", outside)
+                assert not re.search(r"[*?\[]", outside), f"{named(page)}: {text}"
+
+
+def test_the_readme_is_short():
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) < 150
+
+
 @pytest.mark.parametrize("page", PAGES, ids=named)
 def test_yaml_blocks_are_schemas(page):
     from hushcube import Schema
