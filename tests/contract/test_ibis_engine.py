@@ -13,7 +13,7 @@ from hushcube.errors import DataError
 from hushcube.model.attribute import Attribute
 from hushcube.model.schema import Schema
 from hushcube.private.engines import open_source
-from hushcube.private.engines.ibis.engine import recognise_ibis
+from hushcube.private.engines.ibis import recognise_ibis
 
 ibis = pytest.importorskip("ibis", reason="ibis-framework is not installed")
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Ibis's own calls, when it connects

@@ -296,7 +296,7 @@ def test_labels_that_postgres_cannot_hold_are_not_sent(server):
 
 def test_several_group_bys_see_one_state_of_the_data(server, monkeypatch):
     """Somebody deletes every row after the first group-by; the later ones still see them."""
-    from hushcube.private.engines.postgres.rows import PostgresRows
+    from hushcube.private.engines.postgres.table import PostgresRows
 
     asked = []
     original = PostgresRows._answers
@@ -317,7 +317,7 @@ def test_several_group_bys_see_one_state_of_the_data(server, monkeypatch):
 
 def test_only_groups_travel(server, monkeypatch):
     """A million distinct numbers and texts come back as a handful of groups."""
-    from hushcube.private.engines.postgres.rows import PostgresRows
+    from hushcube.private.engines.postgres.table import PostgresRows
 
     travelled = []
     original = PostgresRows._fetched
@@ -674,7 +674,7 @@ def test_a_view_that_draws_at_random_is_read_once_for_each_count(server):
 
 
 def test_several_group_bys_of_chosen_rows_are_one_statement(server, monkeypatch):
-    from hushcube.private.engines.postgres.rows import PostgresRows
+    from hushcube.private.engines.postgres.table import PostgresRows
 
     asked = []
     original = PostgresRows._fetched

@@ -61,7 +61,7 @@ def _opened(source: object, query: str | None, engine: str | None, *, tolerant: 
 
 def _remote(source: object, engine: str | None) -> Engine | None:
     """The engine of a source that is not DuckDB's; drivers are imported only where they are needed."""
-    from hushcube.private.engines.ibis.engine import recognise_ibis
+    from hushcube.private.engines.ibis import recognise_ibis
     from hushcube.private.engines.postgres.engine import recognise_postgres
     from hushcube.private.engines.spark.engine import recognise_spark
 

@@ -7,7 +7,7 @@ import duckdb
 import pytest
 
 from hushcube.errors import DataError, ResourceError
-from hushcube.private.engines.ibis.engine import _spoken as ibis
+from hushcube.private.engines.ibis import _spoken as ibis
 from hushcube.private.engines.postgres.engine import _explained
 from hushcube.private.engines.source import unreadable
 from hushcube.private.engines.spark.session import spoken as spark

@@ -235,7 +235,7 @@ def test_an_adapter_that_returns_no_bin_is_caught():
         def grouped(self, columns, sums=()):
             return pa.table({"k0": pa.array([9]), "n": pa.array([1])})
 
-    with pytest.raises(DataError, match=r"ValueError at private/engines/grouped/engine\.py"):
+    with pytest.raises(DataError, match=r"ValueError at private/engines/grouped/asking\.py"):
         GroupedEngine(Wrong(pa.table({"a": [1]}))).count(Schema((Attribute(name="a", codes=2),)), marginals(1, (1,)))
 
 

@@ -12,6 +12,8 @@ Which group-bys are asked for follows from the sizes of the domains alone: one f
 their cells are few, else one for each of a few covering tables; and one for all again where those would be many,
 since then rows are fewer than the cells that they are spread over. Such groups are coded as they arrive, a few bytes
 each, and counted into covering tables where they are too many to be kept.
+
+What group-bys answer counts a group as often as it has rows; for a measure, as often as its integers sum up to.
 """
 
 from __future__ import annotations
@@ -19,47 +21,26 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from decimal import Decimal
 from types import MappingProxyType
 from typing import Final
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from hushcube.errors import DataError
-from hushcube.model.at_level import AtLevel, base_of
-from hushcube.model.attribute import Attribute
 from hushcube.model.marginal import Marginal
 from hushcube.model.measure import Measure
 from hushcube.model.schema import Schema
 from hushcube.private.boundary import guarded
-from hushcube.private.engines.coding import (
-    Coder,
-    Codes,
-    code_type,
-    coder,
-    number_labels,
-    number_of,
-    refusals,
-    regrouped,
-)
+from hushcube.private.engines.coding import Codes
 from hushcube.private.engines.contract import ExactCounts, Progress
-from hushcube.private.engines.cover import greedy, members_of
+from hushcube.private.engines.cover import Counter, greedy, members_of
 from hushcube.private.engines.fit import missing_values, position, refuse_data, refused, without_unit
-from hushcube.private.engines.frames import Frame
-from hushcube.private.engines.grouped.counts import GroupedCounts, Tally
+from hushcube.private.engines.grouped.asking import Asked, asked_for, coded_groups
 from hushcube.private.engines.grouped.warehouse import (
-    OUTSIDE,
-    Binned,
-    Column,
-    Kind,
-    Known,
     Opened,
     Summed,
     Warehouse,
-    Whole,
 )
 from hushcube.private.engines.measuring import Ints, check_sums
 
@@ -71,10 +52,6 @@ MOST_BOUNDED_SCANS: Final = 4
 """The same where people have many rows: each reading may have to choose the rows that count again."""
 _MOST_SEARCHED: Final = 20_000
 """Wanted marginals up to which a cover is looked for."""
-_MOST_LABELS: Final = 2_000
-"""Labels of an attribute that are sent along, so that what no label names is grouped as one."""
-_EXACT: Final = 2**53
-"""Integers below this are exact as doubles."""
 
 
 class GroupedEngine:
@@ -104,7 +81,7 @@ class GroupedEngine:
             groups = [[asked[i].column for i in marginal] for marginal in cover]
             reached = 0
             for place, table in data.several(groups, [Summed(measure) for measure in measures]):
-                columns, numbers = _coded(table, [(schema.attributes[i], asked[i]) for i in cover[place]])
+                columns, numbers = coded_groups(table, [(schema.attributes[i], asked[i]) for i in cover[place]])
                 tallies[place].add(columns, numbers)
                 if progress and place > reached:
                     progress(place / len(cover))
@@ -123,20 +100,20 @@ class GroupedEngine:
         return counts
 
 
-def _asked(data: Opened, schema: Schema, cover: Sequence[Marginal], measures: Sequence[Measure]) -> dict[int, _Remote]:
+def _asked(data: Opened, schema: Schema, cover: Sequence[Marginal], measures: Sequence[Measure]) -> dict[int, Asked]:
     """What is asked for each attribute used; every column must be there."""
     refuse_data(schema, data.names)
     if schema.unit is not None:
         position(data.names, schema.unit.column, f"unit {schema.unit.column!r}")
     used = sorted({i for marginal in cover for i in marginal})
-    asked = {i: _remote(schema.attributes[i], data) for i in used}
+    asked = {i: asked_for(schema.attributes[i], data) for i in used}
     for measure in measures:
         position(data.names, measure.source_column, f"measure {measure.name!r}")
     return asked
 
 
 def _bounded(
-    data: Opened, schema: Schema, asked: Mapping[int, _Remote], measures: Sequence[Measure]
+    data: Opened, schema: Schema, asked: Mapping[int, Asked], measures: Sequence[Measure]
 ) -> tuple[Opened, int | None, int]:
     """The rows that count, how many they are where that is needed beforehand, and how many are left out."""
     unit = schema.unit
@@ -194,137 +171,65 @@ def choose_groups(
     return min(found)[1] if found else [used]
 
 
-@dataclass(frozen=True, eq=False)
-class _Remote:
-    """What is asked of the warehouse for an attribute; `places` says where its integers go, None: raw values."""
+class Tally:
+    """Takes the groups of one group-by, in parts; what the schema refuses is remembered, and no longer counted."""
 
-    column: Column
-    places: NDArray[np.int64] | None = None
+    def __init__(
+        self, marginal: Marginal, wanted: Sequence[NDArray[np.int32]], sizes: Sequence[int], measures: int
+    ) -> None:
+        self.marginal = marginal
+        self.rows = 0
+        self.groups = 0
+        self.largest = dict.fromkeys(marginal, 0)
+        self.missing = [0] * measures
+        self._sizes = sizes
+        within = [marginals[np.isin(marginals, marginal).all(axis=1)] for marginals in wanted]
+        within = [marginals for marginals in within if len(marginals)]
+        self._counters = [Counter(within, sizes, None) for _ in range(1 + measures)]
 
-    def positions(self, attribute: Attribute, codes: NDArray[np.int64]) -> Codes:
-        """Where each group stands in the attribute's cells."""
-        missing, other = refusals(attribute)
-        # OUTSIDE and MISSING are the last two from the end.
-        places = np.zeros(0, np.int64) if self.places is None else self.places
-        if len(codes) and not OUTSIDE <= codes.min() <= codes.max() < len(places):
-            raise ValueError("an adapter returned a number that is no bin")
-        positions: Codes = np.append(places, (other, missing)).astype(code_type(attribute.size))[codes]
-        return positions
+    def add(self, columns: Sequence[Codes], numbers: Sequence[Ints]) -> None:
+        """Positions of some groups; then their numbers of rows, and for each measure its sums and missing values."""
+        rows, *measured = numbers
+        self.rows += int(rows.sum())
+        self.groups += len(rows)
+        for i, column in zip(self.marginal, columns, strict=True):
+            self.largest[i] = max(self.largest[i], int(column.max(initial=0)))
+        self.missing = [total + int(more.sum()) for total, more in zip(self.missing, measured[1::2], strict=True)]
+        if all(top < self._sizes[i] for i, top in self.largest.items()):
+            batch = dict(zip(self.marginal, columns, strict=True))
+            for counter, weights in zip(self._counters, [rows, *measured[::2]], strict=True):
+                counter.add(batch, len(rows), weights)
 
-
-def _remote(attribute: Attribute, data: Opened) -> _Remote:
-    name = attribute.source_column
-    kind = data.kinds[position(data.names, name, f"attribute {base_of(attribute).name!r}")]
-    if isinstance(attribute, AtLevel):
-        return _level(attribute, kind) or _regrouped(attribute, _remote(attribute.base, data))
-    if attribute.before is not None or attribute.dates is not None:
-        return _Remote(Column(name))
-    if attribute.kind == "values":
-        if kind == "text" and attribute.size <= _MOST_LABELS:
-            return _Remote(Known(name, attribute.labels, _no_label(attribute)))
-        if kind in ("integer", "number") and attribute.size <= _MOST_LABELS:
-            return _numbers(attribute, kind)
-        return _Remote(Column(name))
-    if kind not in ("integer", "number"):
-        return _Remote(Column(name))
-    places = np.arange(attribute.domain_size)
-    missing = _missing_number(attribute)
-    if attribute.bins is not None:
-        edges = tuple(map(float, attribute.bins))
-        return _Remote(Binned(name, edges, None if missing is None else float(missing)), places)
-    low, high = attribute.range if attribute.range is not None else (0, (attribute.codes or 0) - 1)
-    if kind == "integer":
-        whole = missing is not None and missing == missing.to_integral_value() and abs(missing) < 2**63
-        return _Remote(Whole(name, low, high, int(missing) if missing is not None and whole else None), places)
-    if max(abs(low), abs(high)) < _EXACT:
-        return _Remote(Whole(name, low, high, None if missing is None else float(missing)), places)
-    return _Remote(Column(name))
+    def finish(self) -> list[ExactCounts]:
+        """The counts, and the sums of each measure."""
+        return [counter.finish() for counter in self._counters]
 
 
-def _level(attribute: AtLevel, kind: Kind) -> _Remote | None:
-    """Runs of numbers as bins, so that groups travel and not their members; None where groups are something else."""
-    base = attribute.base
-    places = base.grouped[attribute.depth - 1].places
-    firsts = [i for i, place in enumerate(places) if i == 0 or place != places[i - 1]]
-    if kind not in ("integer", "number") or base.dates is not None or base.values is not None or len(firsts) < 2:
-        return None
-    missing = _missing_number(base)
-    if base.bins is not None:
-        edges: list[float] = [*(base.bins[i] for i in firsts), base.bins[-1]]
-    else:
-        low, high = base.range if base.range is not None else (0, (base.codes or 0) - 1)
-        if kind != "integer" or max(abs(low), abs(high)) >= _EXACT or low + firsts[-1] == high:
-            return None  # between two integers there may be other numbers; and the last bin needs two ends
-        edges = [*(low + i for i in firsts), high]
-    column = Binned(attribute.source_column, tuple(map(float, edges)), None if missing is None else float(missing))
-    return _Remote(column, np.array([places[i] for i in firsts]))
+class GroupedCounts(ExactCounts):
+    """The groups of each covering table, counted into what is asked for."""
 
+    def __init__(self, parts: Sequence[tuple[Marginal, int, ExactCounts]]) -> None:
+        self._parts = sorted(parts, key=lambda part: part[1])
 
-def _regrouped(attribute: AtLevel, below: _Remote) -> _Remote:
-    """What is asked for the values themselves, with places in the level."""
-    if below.places is None:  # the coder of the level does it
-        return below
-    return _Remote(below.column, regrouped(attribute, below.places.astype(np.uint32)).astype(np.int64))
+    @property
+    def rows(self) -> int:
+        """How many rows were counted."""
+        return self._parts[0][2].rows
 
-
-def _numbers(attribute: Attribute, kind: Kind) -> _Remote:
-    """Labels that are numbers, as bins that hold one double each: [x, next double after x)."""
-    places = number_labels(attribute)
-    if kind == "integer":
-        places = {x: i for x, i in places.items() if x == x.to_integral_value()}
-        exact = all(abs(x) < _EXACT for x in places)
-    else:  # a 32-bit float meets a label as the nearest 32-bit float: which floats they are is not known here
-        exact = all(abs(x) < _EXACT and x == float(np.float32(float(x))) for x in places)
-    at = {float(x): i for x, i in places.items()}
-    if not exact or len(at) < len(places):
-        return _Remote(Column(attribute.source_column))
-    edges = sorted({edge for x in at for edge in (x, math.nextafter(x, math.inf))})
-    if not edges:
-        edges = [0.0, math.nextafter(0.0, 1.0)]
-    edges.append(math.nextafter(edges[-1], math.inf))  # the last bin, closed, holds no label
-    other = refusals(attribute)[1]
-    return _Remote(
-        Binned(attribute.source_column, tuple(edges)), np.array([at.get(edge, other) for edge in edges[:-1]])
-    )
-
-
-def _missing_number(attribute: Attribute) -> Decimal | None:
-    """The number that is the label of the category for missing values, where it is one."""
-    if attribute.missing_position is None or attribute.missing in attribute.domain:
-        return None
-    return number_of(attribute.missing)
-
-
-def _no_label(attribute: Attribute) -> str:
-    """A text that is no label."""
-    return next(text for text in ("?" * n for n in range(1, attribute.size + 2)) if attribute.position(text) is None)
-
-
-def _coded(table: pa.Table, asked: Sequence[tuple[Attribute, _Remote]]) -> tuple[list[Codes], list[Ints]]:
-    """The positions of each group; how many rows it has, and the sums and missing values of its measures."""
-    raw = [i for i, (_, remote) in enumerate(asked) if remote.places is None]
-    coders: dict[int, Coder] = {}
-    if raw:
-        with Frame(table, "arrow").open() as data:
-            types = [str(kind.id) for kind in data.relation.types]
-            coders = {i: coder(asked[i][0], f"#{i + 1}", types[i]) for i in raw}
-            # All columns go through DuckDB together, since it keeps no order of rows.
-            fetched = [coders[i].sql if i in coders else f"#{i + 1}" for i in range(len(types))]
-            chosen = data.relation.project(", ".join(f"{sql} AS k{i}" for i, sql in enumerate(fetched)))
-            table = chosen.to_arrow_table()
-    arrays = [_whole(column) for column in table.columns]
-    columns = [
-        coders[i].positions(array) if i in coders else remote.positions(attribute, _integers(array))
-        for i, (array, (attribute, remote)) in enumerate(zip(arrays, asked, strict=False))
-    ]
-    return columns, [_integers(array) for array in arrays[len(asked) :]]
-
-
-def _whole(column: pa.ChunkedArray) -> pa.Array:
-    joined = column.combine_chunks()
-    return joined.chunk(0) if isinstance(joined, pa.ChunkedArray) else joined
-
-
-def _integers(array: pa.Array) -> Ints:
-    numbers: Ints = array.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
-    return numbers
+    def tables(self, marginals: NDArray[np.int32]) -> NDArray[np.int64]:
+        """From the fewest groups that tell a marginal's attributes apart."""
+        found: NDArray[np.int64] | None = None
+        left = np.ones(len(marginals), dtype=bool)
+        for attributes, _, counts in self._parts:
+            here = left & np.isin(marginals, attributes).all(axis=1)
+            if here.all():
+                return counts.tables(marginals)
+            if here.any():
+                tables = counts.tables(marginals[here])
+                if found is None:
+                    found = np.zeros((len(marginals), *tables.shape[1:]), dtype=np.int64)
+                found[here] = tables
+                left &= ~here
+        if left.any() or found is None:
+            raise LookupError("a table was asked for that was not announced in `wanted`")
+        return found

@@ -25,7 +25,7 @@ from hushcube.errors import DataError, MissingDependency, ResourceError
 from hushcube.private.boundary import shown
 from hushcube.private.engines.grouped.engine import GroupedEngine
 from hushcube.private.engines.grouped.warehouse import Opened, Warehouse
-from hushcube.private.engines.postgres.rows import PostgresRows
+from hushcube.private.engines.postgres.table import PostgresRows
 
 if TYPE_CHECKING:
     import psycopg

@@ -25,8 +25,8 @@ from hushcube.private.engines.duckdb import recognise
 from hushcube.private.engines.grouped.engine import GroupedEngine
 from hushcube.private.engines.grouped.warehouse import Opened, Warehouse
 from hushcube.private.engines.source import Parquet, changed, stamps
-from hushcube.private.engines.spark.rows import LocalRows, SparkRows
 from hushcube.private.engines.spark.session import LOCAL, session, spoken
+from hushcube.private.engines.spark.table import LocalRows, SparkRows
 
 _PLAIN_PARAMETERS: Final = frozenset(("use_ssl", "user_agent", "grpc_max_message_size"))
 _PATTERN: Final = r"parquet:[a-z0-9]+://"

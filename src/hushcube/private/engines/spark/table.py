@@ -6,12 +6,21 @@ many, as a small table that is joined. Groups come back through Arrow.
 
 Spark has no transactions over files: all group-bys read the files that were listed when the source was opened,
 and a `GroupedEngine` refuses group-bys that see different numbers of rows.
+
+At most so many rows of a person are chosen where the rows are, by the key and the person's own rows alone. Equal rows
+of a person are numbered. Each row gets SHA-256 of the key, the person, the row and its number, written so that no two
+rows read alike, and of each person the rows with the smallest hashes stay. They are kept while the count lasts, in
+memory or on the local disks of Spark; a cluster that computes a lost part again chooses the same rows.
+
+Rows are sent to where their person is once, and sorted there twice. Where few people have too many rows, only theirs
+are: the list of these people goes to all machines. That takes several readings, so that it is done only where they are
+sure to see the same rows; what draws at random is read once, and whatever that reading saw is bounded.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -22,8 +31,7 @@ from hushcube.model.unit import Unit
 from hushcube.private.engines.fit import position
 from hushcube.private.engines.grouped.warehouse import Column, Kind, Known, Opened, People, Summed
 from hushcube.private.engines.source import Parquet, unreadable
-from hushcube.private.engines.spark.keys import double, integer, key
-from hushcube.private.engines.spark.people import chosen, count_people
+from hushcube.private.engines.spark.expressions import double, integer, key
 from hushcube.private.engines.spark.session import spoken
 
 _KINDS: Final[dict[str, Kind]] = {
@@ -34,6 +42,9 @@ _KINDS: Final[dict[str, Kind]] = {
 _JOINED_LABELS: Final = 100
 """More labels than this are joined as a table: as literals, each costs a millisecond."""
 _BYTEWISE: Final = "UTF8_BINARY"
+_SENT_PEOPLE: Final = 1_000_000
+"""People with too many rows whose ids are sent to every machine: some 100 MB there."""
+_NESTED: Final = ("ArrayType", "StructType", "MapType", "VariantType")
 
 
 class SparkRows(Opened):
@@ -176,3 +187,63 @@ def _functions(frame: Any) -> tuple[Any, Any]:
     from pyspark.sql.window import Window
 
     return classic, Window
+
+
+def count_people(F: Any, ids: Any, most: int) -> tuple[People, int]:
+    """Rows in all, without an id (the column p), and remaining; and how many people have more than `most` rows."""
+    n, nobody = F.col("n"), F.col("p").isNull()
+    each = ids.groupBy("p").agg(F.count(F.lit(1)).alias("n"))
+    totals = [
+        F.sum(n),
+        F.sum(F.when(nobody, n)),
+        F.sum(F.when(nobody, n).otherwise(F.least(n, F.lit(most)))),
+        F.sum(F.when(~nobody & (n > F.lit(most)), F.lit(1))),
+    ]
+    row = each.agg(*(F.coalesce(total, F.lit(0)).cast("long") for total in totals)).toArrow().to_pylist()[0]
+    rows, missing, kept, heavy = map(int, row.values())
+    return People(rows, missing, kept), heavy
+
+
+def chosen(
+    F: Any, window: Any, frame: Any, types: Mapping[str, str], unit: Unit, *, key: bytes, heavy: int | None
+) -> Any:
+    """The rows of `frame` that count; `types` are those of its columns beside the id p, which is as its column has it.
+
+    So many people are `heavy`, where that is known and further readings are sure to see the same rows.
+    """
+    person, most = F.col("p"), F.lit(unit.max_rows)
+    if heavy is None and unit.missing == "error":  # one person, should the next reading see any
+        return _smallest(F, window, frame, types, most, key)
+    known = frame.filter(person.isNotNull())
+    if heavy is None or heavy > _SENT_PEOPLE:
+        nobody = frame.filter(person.isNull()).select(*types)
+        return _smallest(F, window, known, types, most, key).union(nobody)
+    counted = known.groupBy(person.alias("id")).agg(F.count(F.lit(1)).alias("n"))
+    ids = F.broadcast(counted.filter(F.col("n") > most).select("id"))
+    light, many = (frame.join(ids, person == F.col("id"), how) for how in ("left_anti", "left_semi"))
+    return light.select(*types).union(_smallest(F, window, many, types, most, key))
+
+
+def _smallest(F: Any, window: Any, frame: Any, types: Mapping[str, str], most: Any, key: bytes) -> Any:
+    alike = window.partitionBy("p", *types).orderBy(F.lit(0))
+    written = [_written(F, F.col(name), kind) for name, kind in types.items()]
+    chance = F.sha2(F.concat(F.lit(key.hex()), *written, F.col("alike").cast("string")), 256)
+    # Once all rows of a person are together, neither window sends them anywhere else.
+    numbered = frame.repartition(F.col("p")).withColumn("alike", F.row_number().over(alike))
+    ranked = numbered.withColumn("rank", F.row_number().over(window.partitionBy("p").orderBy(chance)))
+    return ranked.filter(F.col("rank") <= most).select(*types)
+
+
+def _written(F: Any, value: Any, kind: str) -> Any:
+    """A value as text with its length before it, so that no two rows read alike; texts of times would, in autumn."""
+    if kind == "BinaryType":
+        text = F.hex(value)
+    elif kind == "TimestampType":
+        text = F.unix_micros(value).cast("string")
+    elif kind in ("FloatType", "DoubleType"):  # 0.0 and -0.0 are alike
+        text = F.when(value == F.lit(0.0), F.lit("0")).otherwise(value.cast("string"))
+    elif kind in _NESTED:
+        text = F.to_json(F.struct(value))
+    else:
+        text = value.cast("string")
+    return F.coalesce(F.concat(F.octet_length(text).cast("string"), F.lit(":"), text), F.lit("-"))

@@ -1,0 +1,224 @@
+"""What a warehouse is asked for each attribute and measure, and how its answers become positions and integers.
+
+Texts may stand where numbers should: DuckDB says which of them are numbers, whatever database holds them, since
+databases disagree about ` 2 `, `1_000`, `inf`, `0x1` and `1e400`. An adapter that meets such texts groups by them, too:
+columns t0, t1, ... come with the answer, null where the database has summed already. Here they are read as DuckDB reads
+them and join the sums; the groups stay apart, which does no harm.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from hushcube.model.at_level import AtLevel, base_of
+from hushcube.model.attribute import Attribute
+from hushcube.private.engines.coding import (
+    Coder,
+    Codes,
+    code_type,
+    coder,
+    number_labels,
+    number_of,
+    refusals,
+    regrouped,
+)
+from hushcube.private.engines.fit import position
+from hushcube.private.engines.frames import Frame
+from hushcube.private.engines.grouped.warehouse import (
+    OUTSIDE,
+    Binned,
+    Column,
+    Kind,
+    Known,
+    Opened,
+    Summed,
+    Whole,
+)
+from hushcube.private.engines.measuring import Ints, quantised
+
+_MOST_LABELS: Final = 2_000
+"""Labels of an attribute that are sent along, so that what no label names is grouped as one."""
+_EXACT: Final = 2**53
+"""Integers below this are exact as doubles."""
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """What is asked of the warehouse for an attribute; `places` says where its integers go, None: raw values."""
+
+    column: Column
+    places: NDArray[np.int64] | None = None
+
+    def positions(self, attribute: Attribute, codes: NDArray[np.int64]) -> Codes:
+        """Where each group stands in the attribute's cells."""
+        missing, other = refusals(attribute)
+        # OUTSIDE and MISSING are the last two from the end.
+        places = np.zeros(0, np.int64) if self.places is None else self.places
+        if len(codes) and not OUTSIDE <= codes.min() <= codes.max() < len(places):
+            raise ValueError("an adapter returned a number that is no bin")
+        positions: Codes = np.append(places, (other, missing)).astype(code_type(attribute.size))[codes]
+        return positions
+
+
+def asked_for(attribute: Attribute, data: Opened) -> Asked:
+    """What to group by: integers or known texts where the public domain says which, else the values themselves."""
+    name = attribute.source_column
+    kind = data.kinds[position(data.names, name, f"attribute {base_of(attribute).name!r}")]
+    if isinstance(attribute, AtLevel):
+        return _level(attribute, kind) or _regrouped(attribute, asked_for(attribute.base, data))
+    if attribute.before is not None or attribute.dates is not None:
+        return Asked(Column(name))
+    if attribute.kind == "values":
+        if kind == "text" and attribute.size <= _MOST_LABELS:
+            return Asked(Known(name, attribute.labels, _no_label(attribute)))
+        if kind in ("integer", "number") and attribute.size <= _MOST_LABELS:
+            return _numbers(attribute, kind)
+        return Asked(Column(name))
+    if kind not in ("integer", "number"):
+        return Asked(Column(name))
+    places = np.arange(attribute.domain_size)
+    missing = _missing_number(attribute)
+    if attribute.bins is not None:
+        edges = tuple(map(float, attribute.bins))
+        return Asked(Binned(name, edges, None if missing is None else float(missing)), places)
+    low, high = attribute.range if attribute.range is not None else (0, (attribute.codes or 0) - 1)
+    if kind == "integer":
+        whole = missing is not None and missing == missing.to_integral_value() and abs(missing) < 2**63
+        return Asked(Whole(name, low, high, int(missing) if missing is not None and whole else None), places)
+    if max(abs(low), abs(high)) < _EXACT:
+        return Asked(Whole(name, low, high, None if missing is None else float(missing)), places)
+    return Asked(Column(name))
+
+
+def _level(attribute: AtLevel, kind: Kind) -> Asked | None:
+    """Runs of numbers as bins, so that groups travel and not their members; None where groups are something else."""
+    base = attribute.base
+    places = base.grouped[attribute.depth - 1].places
+    firsts = [i for i, place in enumerate(places) if i == 0 or place != places[i - 1]]
+    if kind not in ("integer", "number") or base.dates is not None or base.values is not None or len(firsts) < 2:
+        return None
+    missing = _missing_number(base)
+    if base.bins is not None:
+        edges: list[float] = [*(base.bins[i] for i in firsts), base.bins[-1]]
+    else:
+        low, high = base.range if base.range is not None else (0, (base.codes or 0) - 1)
+        if kind != "integer" or max(abs(low), abs(high)) >= _EXACT or low + firsts[-1] == high:
+            return None  # between two integers there may be other numbers; and the last bin needs two ends
+        edges = [*(low + i for i in firsts), high]
+    column = Binned(attribute.source_column, tuple(map(float, edges)), None if missing is None else float(missing))
+    return Asked(column, np.array([places[i] for i in firsts]))
+
+
+def _regrouped(attribute: AtLevel, below: Asked) -> Asked:
+    """What is asked for the values themselves, with places in the level."""
+    if below.places is None:  # the coder of the level does it
+        return below
+    return Asked(below.column, regrouped(attribute, below.places.astype(np.uint32)).astype(np.int64))
+
+
+def _numbers(attribute: Attribute, kind: Kind) -> Asked:
+    """Labels that are numbers, as bins that hold one double each: [x, next double after x)."""
+    places = number_labels(attribute)
+    if kind == "integer":
+        places = {x: i for x, i in places.items() if x == x.to_integral_value()}
+        exact = all(abs(x) < _EXACT for x in places)
+    else:  # a 32-bit float meets a label as the nearest 32-bit float: which floats they are is not known here
+        exact = all(abs(x) < _EXACT and x == float(np.float32(float(x))) for x in places)
+    at = {float(x): i for x, i in places.items()}
+    if not exact or len(at) < len(places):
+        return Asked(Column(attribute.source_column))
+    edges = sorted({edge for x in at for edge in (x, math.nextafter(x, math.inf))})
+    if not edges:
+        edges = [0.0, math.nextafter(0.0, 1.0)]
+    edges.append(math.nextafter(edges[-1], math.inf))  # the last bin, closed, holds no label
+    other = refusals(attribute)[1]
+    return Asked(Binned(attribute.source_column, tuple(edges)), np.array([at.get(edge, other) for edge in edges[:-1]]))
+
+
+def _missing_number(attribute: Attribute) -> Decimal | None:
+    """The number that is the label of the category for missing values, where it is one."""
+    if attribute.missing_position is None or attribute.missing in attribute.domain:
+        return None
+    return number_of(attribute.missing)
+
+
+def _no_label(attribute: Attribute) -> str:
+    """A text that is no label."""
+    return next(text for text in ("?" * n for n in range(1, attribute.size + 2)) if attribute.position(text) is None)
+
+
+def coded_groups(table: pa.Table, asked: Sequence[tuple[Attribute, Asked]]) -> tuple[list[Codes], list[Ints]]:
+    """The positions of each group; how many rows it has, and the sums and missing values of its measures."""
+    raw = [i for i, (_, remote) in enumerate(asked) if remote.places is None]
+    coders: dict[int, Coder] = {}
+    if raw:
+        with Frame(table, "arrow").open() as data:
+            types = [str(kind.id) for kind in data.relation.types]
+            coders = {i: coder(asked[i][0], f"#{i + 1}", types[i]) for i in raw}
+            # All columns go through DuckDB together, since it keeps no order of rows.
+            fetched = [coders[i].sql if i in coders else f"#{i + 1}" for i in range(len(types))]
+            chosen = data.relation.project(", ".join(f"{sql} AS k{i}" for i, sql in enumerate(fetched)))
+            table = chosen.to_arrow_table()
+    arrays = [_whole(column) for column in table.columns]
+    columns = [
+        coders[i].positions(array) if i in coders else remote.positions(attribute, _integers(array))
+        for i, (array, (attribute, remote)) in enumerate(zip(arrays, asked, strict=False))
+    ]
+    return columns, [_integers(array) for array in arrays[len(asked) :]]
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    joined = column.combine_chunks()
+    return joined.chunk(0) if isinstance(joined, pa.ChunkedArray) else joined
+
+
+def _integers(array: pa.Array) -> Ints:
+    numbers: Ints = array.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
+    return numbers
+
+
+def missing_integer(summed: Summed) -> int:
+    """What a row without a number adds to a sum."""
+    if summed.measure.missing is None:
+        return 0
+    integers, _ = quantised(pa.array([float("nan")]), summed.measure)
+    return int(integers[0])
+
+
+def read_texts(table: pa.Table, sums: Sequence[Summed]) -> pa.Table:
+    """Turn columns t0, t1, ... (of the sums with these numbers) into parts of s0, m0, s1, m1, ..."""
+    asked = [i for i in range(len(sums)) if f"t{i}" in table.column_names]
+    if not asked:
+        return table
+    rows: Ints = table.column("n").to_numpy()
+    for i in asked:
+        texts = table.column(f"t{i}").combine_chunks()
+        known = texts.dictionary_encode() if isinstance(texts, pa.Array) else texts.chunk(0).dictionary_encode()
+        integers, missing = _quantised_texts(known.dictionary, sums[i])
+        places = known.indices.fill_null(len(known.dictionary)).to_numpy(zero_copy_only=False)
+        for name, more in (("s", integers), ("m", missing)):
+            place = table.column_names.index(f"{name}{i}")
+            added = table.column(place).to_numpy() + np.append(more, 0)[places] * rows
+            table = table.set_column(place, f"{name}{i}", pa.array(added, pa.int64()))
+    return table.drop_columns([f"t{i}" for i in asked])
+
+
+def _quantised_texts(texts: pa.Array, summed: Summed) -> tuple[Ints, Ints]:
+    """The integer of each text, and 1 where it is no number."""
+    numbered = pa.table({"place": np.arange(len(texts)), "text": texts.cast(pa.string())})
+    with Frame(numbered, "arrow").open() as data:
+        parsed = data.relation.project("#1 AS place, TRY_CAST(#2 AS DOUBLE) AS x").to_arrow_table().sort_by("place")
+    values = parsed.column("x").combine_chunks()
+    doubles = (values.chunk(0) if isinstance(values, pa.ChunkedArray) else values).fill_null(float("nan"))
+    missing = np.isnan(doubles.to_numpy(zero_copy_only=False))
+    integers, _ = quantised(doubles, summed.measure)
+    integers[missing] = missing_integer(summed)
+    return integers, missing.astype(np.int64)

@@ -1,1 +1,0 @@
-"""Any warehouse that Ibis speaks to."""
