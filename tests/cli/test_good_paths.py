@@ -110,6 +110,18 @@ def test_a_printed_plan_shows_the_choice_and_every_table(done):
     assert "saved the plan" in err and "saved" not in out
 
 
+def test_a_comparison_has_a_line_for_each_distinct_strategy_and_all_has_one_for_each_variant(done):
+    few, _ = done("plan", *ASKED, *BUDGET)
+    every, _ = done("plan", *ASKED, *BUDGET, "--strategy", "all")
+    assert "what it measures" in few and "budgets" not in few
+    assert "budgets" in every and "what it measures" not in every
+    lines = [line.split("│") for line in few.partition("expected error")[0].splitlines() if "│" in line]
+    assert sum("±" in line[4] for line in lines) <= 8
+    listed = " ".join(line[2] for line in lines).replace("=", " ").split()
+    assert "workload" in listed and len(set(listed)) == len(listed)
+    assert sum("│ workload " in line for line in every.splitlines()) > 1
+
+
 # ---------------------------------------------------------------------------------------------------- the round trip
 
 

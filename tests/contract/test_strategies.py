@@ -26,7 +26,7 @@ from hushcube.planning.loading import read_design
 from hushcube.planning.planner import compare
 from hushcube.private.measure import measure
 from hushcube.private.noise import SeededEntropy
-from hushcube.strategies import REGISTRY
+from hushcube.strategies import ALL, REGISTRY
 
 SIZES = (2, 3, 1, 4)
 ONE_TABLE = {"identity", "base"}
@@ -52,6 +52,11 @@ def total(plan, exact=True):
 
 def test_the_registry_knows_strategies_by_their_names():
     assert all(strategy.name == name for name, strategy in REGISTRY.items())
+
+
+def test_every_strategy_says_in_a_few_words_what_it_measures():
+    assert all(10 < len(strategy.measures) < 80 for strategy in ALL.values())
+    assert len({strategy.measures for strategy in ALL.values()}) == len(ALL)
 
 
 @everywhere

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from hushcube.planning.planner import Candidate, Comparison
 
 _SHOWN = 40
+"""Tables whose errors are listed."""
+_COMPARED = 8
+"""Strategies that are listed."""
 
 
 @click.command("plan")
@@ -101,7 +104,7 @@ def command(
         }
         print_json({**document(comparison), **extra})
     else:
-        show_comparison(comparison)
+        show_comparison(comparison, every_variant=options["strategy"] == "all")
         show_marginals(comparison.chosen)
         if found:
             show_found(found)
@@ -191,43 +194,85 @@ def _summary(candidate: Candidate) -> dict[str, Any]:
     }
 
 
-def show_comparison(comparison: Comparison, *, to: Any = None) -> None:
-    """The candidates as a table, the best first; printed `to` a console, standard output by default."""
-    from rich.table import Table
-
-    from hushcube.designs import errors as error
-
-    chosen = comparison.chosen
-    grid = Table(
-        title=f"{visible(chosen.schema.name)}: {len(chosen.workload):,} tables, "
-        f"{chosen.workload.cells:,} cells, {chosen.privacy}",
-        title_justify="left",
-    )
-    for name in ("", "strategy", "budgets", "recovery"):
-        grid.add_column(name)
-    is_max = chosen.request.options.objective == "max"
-    for name in ("sets measured", "total variance", "typical error", *["largest error"] * is_max):
-        grid.add_column(name, justify="right")
-    for alike in _merged(comparison):
-        plan = alike[0]
-        total = error.total_variance(plan, exact=True)
-        grid.add_row(
-            "→" if chosen in alike else "",
-            plan.strategy,
-            " = ".join(dict.fromkeys(p.budget_rule for p in alike)),
-            " = ".join(dict.fromkeys(p.recovery for p in alike)),
-            f"{plan.groups:,}",
-            number(total),
-            f"± {number(math.sqrt(total / plan.workload.cells))}",
-            *[f"± {number(math.sqrt(error.max_variance(plan, weighted=False)))}"] * is_max,
-            style="bold" if chosen in alike else None,
-        )
-    (to or console()).print(grid)
+def show_comparison(comparison: Comparison, *, every_variant: bool = False, to: Any = None) -> None:
+    """The strategies, or every variant, as a table, the best first; `to` a console other than standard output."""
+    terminal = to or console()
+    terminal.print(_variants(comparison) if every_variant else _strategies(comparison))
     if comparison.least is not None:
-        (to or console()).print(_distance(comparison), highlight=False)
+        terminal.print(_distance(comparison), highlight=False)
     skipped = {} if comparison.is_optimal else comparison.skipped
     for name, reason in skipped.items():
         note(f"{name} was skipped: {reason}")
+
+
+def _strategies(comparison: Comparison) -> Any:
+    """A line for each distinct strategy."""
+    from hushcube.planning.summary import compared_strategies
+
+    lines = compared_strategies(comparison)
+    grid, is_max = _grid(comparison, "strategy", "what it measures"), _is_max(comparison)
+    for name in ("typical error", *["largest error"] * is_max, "total variance", "times the best"):
+        grid.add_column(name, justify="right")
+    for line in lines[:_COMPARED]:
+        grid.add_row(
+            "→" if line.is_chosen else "",
+            " = ".join(line.names),
+            line.measures,
+            f"± {number(line.typical_error)}",
+            *[f"± {number(line.largest_error)}"] * is_max,
+            number(line.total_variance),
+            number(float(f"{line.times_best:.3g}")),
+            style="bold" if line.is_chosen else None,
+        )
+    if len(lines) > _COMPARED:
+        more = len(lines) - _COMPARED
+        grid.caption = (
+            f"... and {more} more {'strategy' if more == 1 else 'strategies'}: --strategy all shows every variant"
+        )
+        grid.caption_justify = "left"
+    return grid
+
+
+def _variants(comparison: Comparison) -> Any:
+    """A line for each distinct variant of each strategy."""
+    from hushcube.designs import errors as error
+    from hushcube.planning.summary import merged_variants
+
+    grid, is_max = _grid(comparison, "strategy", "budgets", "recovery"), _is_max(comparison)
+    for name in ("sets measured", "total variance", "typical error", *["largest error"] * is_max):
+        grid.add_column(name, justify="right")
+    for equals in merged_variants(comparison):
+        design = equals[0]
+        total = error.total_variance(design, exact=True)
+        is_chosen = comparison.chosen in equals
+        grid.add_row(
+            "→" if is_chosen else "",
+            design.strategy,
+            " = ".join(dict.fromkeys(d.budget_rule for d in equals)),
+            " = ".join(dict.fromkeys(d.recovery for d in equals)),
+            f"{design.groups:,}",
+            number(total),
+            f"± {number(math.sqrt(total / design.workload.cells))}",
+            *[f"± {number(math.sqrt(error.max_variance(design, weighted=False)))}"] * is_max,
+            style="bold" if is_chosen else None,
+        )
+    return grid
+
+
+def _grid(comparison: Comparison, *columns: str) -> Any:
+    """A table under what is compared, with a column for the mark of the chosen plan."""
+    from rich.table import Table
+
+    chosen = comparison.chosen
+    asked = f"{len(chosen.workload):,} tables, {chosen.workload.cells:,} cells, {chosen.privacy}"
+    grid = Table(title=f"{visible(chosen.schema.name)}: {asked}", title_justify="left")
+    for name in ("", *columns):
+        grid.add_column(name)
+    return grid
+
+
+def _is_max(comparison: Comparison) -> bool:
+    return comparison.chosen.request.options.objective == "max"
 
 
 def _distance(comparison: Comparison) -> str:
@@ -238,18 +283,6 @@ def _distance(comparison: Comparison) -> str:
         return "optimal: no plan of this kind can have less total variance"
     least, reached = comparison.least or 0.0, objective_value(comparison.chosen)
     return f"total variance at most {number(reached / least)} times the best possible" if least else ""
-
-
-def _merged(comparison: Comparison) -> list[list[Design]]:
-    """The plans, best first; variants of a strategy that come to the same are one row."""
-    from hushcube.designs import errors as error
-    from hushcube.strategies.objective import objective_value
-
-    groups: dict[tuple[str, str, str], list[Design]] = {}
-    for plan in (candidate.plan for candidate in comparison.candidates):
-        alike = (plan.strategy, f"{error.weighted_variance(plan):.9g}", f"{objective_value(plan):.9g}")
-        groups.setdefault(alike, []).append(plan)
-    return sorted(groups.values(), key=lambda alike: objective_value(alike[0]))
 
 
 def show_marginals(plan: Design) -> None:

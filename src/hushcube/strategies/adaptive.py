@@ -84,6 +84,7 @@ class Dwork(Adaptive):
     """The same noise everywhere."""
 
     name = "dwork"
+    measures = "the tables asked for, all with the same noise"
     makes = (LatticeDesign, MatrixDesign)
 
     def plan(self, request: Request, budgets: Budgets, recovery: Recovery) -> Design:
@@ -97,6 +98,7 @@ class TwoPhase(Adaptive):
     """A first look, and a second one with noise to measure."""
 
     name = "twophase"
+    measures = "a first look at all tables, then noise by the sizes of the counts seen"
 
     def start(self, measured: Measured, request: Request, rule: Rule, people: int | None = None) -> NDArray[np.float64]:
         """What the first phase may cost."""
@@ -107,12 +109,14 @@ class IResamp(Adaptive):
     """Independent samples."""
 
     name = "iresamp"
+    measures = "fresh samples, more of them where relative errors are large"
 
 
 class IReduct(Adaptive):
     """Correlated samples."""
 
     name = "ireduct"
+    measures = "noise taken away step by step where relative errors are large"
 
     def plan(self, request: Request, budgets: Budgets, recovery: Recovery) -> Design:
         """Also refuses progressions of too many scales, as far as they can be known."""

@@ -14,4 +14,5 @@ class AllCuboids(WorkloadTables):
     """The cuboids asked for."""
 
     name = "all-cuboids"
+    measures = "the tables asked for, as K_all of Ding et al."
     automatic = False

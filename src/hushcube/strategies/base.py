@@ -13,4 +13,5 @@ class Base(Identity):
     """The base cuboid alone."""
 
     name = "base"
+    measures = "the full table, as K_base of Ding et al."
     automatic = False

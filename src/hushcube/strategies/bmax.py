@@ -28,6 +28,7 @@ class BMax(Strategy):
     """The cover with the least maximum."""
 
     name = "bmax"
+    measures = "the cover whose largest variance is least"
 
     def accepts(self, request: Request) -> str | None:
         """Refuse very many tables of many attributes."""

@@ -26,6 +26,7 @@ class Cluster(Strategy):
     """The cover with the least total."""
 
     name = "cluster"
+    measures = "one table for each cluster of the tables asked for"
 
     def accepts(self, request: Request) -> str | None:
         """Refuse very many tables of many attributes."""

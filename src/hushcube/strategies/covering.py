@@ -44,6 +44,7 @@ class Covering(Strategy):
     """Searched tables that cover the workload."""
 
     name = "covering"
+    measures = "a few larger tables that cover all, found by search"
 
     def accepts(self, request: Request) -> str | None:
         """Refuse Gaussian noise, for which `residual` is the optimum."""

@@ -28,6 +28,7 @@ class Hierarchy(Strategy):
     """Trees along the attributes with ranges."""
 
     name = "hierarchy"
+    measures = "the nodes of trees over ordered attributes"
     makes = (TreeDesign,)
 
     def concerns(self, request: Request) -> bool:

@@ -21,6 +21,7 @@ class Identity(Strategy):
     """The base table alone."""
 
     name = "identity"
+    measures = "the full table, summed to all others"
 
     def accepts(self, request: Request) -> str | None:
         """Refuse domains that cannot be held."""

@@ -59,6 +59,7 @@ class Levels(Strategy):
     """Tables at several levels."""
 
     name = "levels"
+    measures = "tables at several nested levels"
     makes = (LevelDesign,)
     serves_levels = True
 

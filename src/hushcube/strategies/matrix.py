@@ -45,6 +45,7 @@ class Matrix(Strategy):
     """The user's own rows."""
 
     name = "matrix"
+    measures = "the rows of a matrix of your own"
     makes = (MatrixDesign,)
 
     def concerns(self, request: Request) -> bool:

@@ -43,6 +43,7 @@ class PMost(Strategy):
     """The cover with the most precise tables."""
 
     name = "pmost"
+    measures = "the cover that makes most tables precise"
 
     def accepts(self, request: Request) -> str | None:
         """Refuse very many tables of many attributes, and requests without tables of cells."""

@@ -24,6 +24,7 @@ class Residual(Strategy):
     """The residual spaces of the workload's closure."""
 
     name = "residual"
+    measures = "what each table adds to the smaller ones"
 
     def leads(self, request: Request) -> bool:
         """The optimum for Gaussian noise."""

@@ -37,6 +37,7 @@ class Sketch(Strategy):
     """Repetitions of buckets of the smallest table that contains all those asked for."""
 
     name = "sketch"
+    measures = "random buckets of the full table's cells"
     makes = (SketchDesign,)
     automatic = False
 

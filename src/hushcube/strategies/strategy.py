@@ -26,6 +26,8 @@ class Strategy(ABC):
 
     name: ClassVar[str]
     """The word on the command line."""
+    measures: ClassVar[str]
+    """What it measures, in a few plain words."""
     automatic: ClassVar[bool] = True
     """Whether `auto` may choose it."""
     makes: ClassVar[tuple[type[Design], ...]] = (LatticeDesign,)

@@ -24,6 +24,7 @@ class Wavelet(Strategy):
     """Haar coefficients along the attributes with ranges."""
 
     name = "wavelet"
+    measures = "Haar wavelets of ordered attributes"
     makes = (TreeDesign,)
 
     def concerns(self, request: Request) -> bool:

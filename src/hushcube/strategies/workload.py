@@ -18,6 +18,7 @@ class WorkloadTables(Strategy):
     """The workload's own tables."""
 
     name = "workload"
+    measures = "each of the tables asked for"
 
     def plan(self, request: Request, budgets: Budgets, recovery: Recovery) -> Design:
         """One measured set for each marginal asked for."""
