@@ -61,7 +61,6 @@ def ours(method, sizes, words, plain):
     from hushcube.api import plan
     from hushcube.designs import errors as error
     from hushcube.designs.recovery import recover
-    from hushcube.faces.clock import Clock
     from hushcube.faces.face import make_face
     from hushcube.faces.full_table import nonnegative_table
     from hushcube.faces.local import nonnegative_marginals
@@ -70,6 +69,7 @@ def ours(method, sizes, words, plain):
     from hushcube.private.engines import open_source
     from hushcube.private.measure import measure
     from hushcube.private.noise import SeededEntropy
+    from hushcube.progress import Clock
 
     codes = people(sizes, np.random.default_rng(1))
     schema = Schema(tuple(Attribute(name=f"a{i}", codes=n) for i, n in enumerate(sizes)))

@@ -57,8 +57,8 @@ def apart(program, norm, limit):
 def alone(program, norm, limit):
     """What one process measures: seconds (or that the limit was reached), the peak of memory, and the optimal value."""
     from hushcube.errors import TimeLimitReached
-    from hushcube.faces.clock import Clock
     from hushcube.lattice.family import Family
+    from hushcube.progress import Clock
 
     tables = Family.of(combinations(range(ATTRIBUTES), 2), (2,) * ATTRIBUTES)
     values = noisy(tables)

@@ -31,7 +31,6 @@ from hushcube.designs.options import Options
 from hushcube.designs.request import Request
 from hushcube.durable import check_file, check_output, new_file
 from hushcube.errors import BadInput, after
-from hushcube.faces.clock import Clock
 from hushcube.faces.value import FaceValue
 from hushcube.model.form import QueryTable
 from hushcube.model.privacy import Number, Privacy, exact_number
@@ -45,12 +44,12 @@ from hushcube.planning.planner import compare as compare_plans
 from hushcube.planning.targets import Target
 from hushcube.planning.what_if import Amount, Scenario
 from hushcube.planning.what_if import what_if as compare_budgets
+from hushcube.progress import Clock, Progress, silent
 from hushcube.strategies import check_strategy
 
 if TYPE_CHECKING:
     from hushcube.private.engines import BadRows
 
-Progress = Callable[[str, float], None]
 Queries = QueryTable | tuple[Sequence[str] | None, Any]
 """A matrix of queries: the attributes of a table (None: all), and rows over its cells, dense or sparse."""
 _DEFAULT: Final = Options()
@@ -310,7 +309,7 @@ def recover(
     """
     from hushcube.faces.face import make_face
 
-    clock = Clock(time_limit, progress or _silent)
+    clock = Clock(time_limit, progress or silent)
     if isinstance(release, Release):
         made = make_face(release.plan, release.source.measurement(), face, clock)
         return release.with_face(PublishedFace.of(made))
@@ -355,7 +354,7 @@ def synthesize(
 
     opened, codes = read() if isinstance(release, Release) else steadily(Path(release), read)
     report: dict[str, Any] = {"found_by": "the face-valid face"}
-    clock = Clock(time_limit, progress or _silent)
+    clock = Clock(time_limit, progress or silent)
     if codes is None:
         made = make_face(opened.plan, opened.source.measurement(), face, clock)
         if made.people is None:
@@ -379,10 +378,6 @@ def _check_seed(seed: int | None) -> None:
         raise BadInput(
             "seed", "is not a whole number of at least 0", "give such a number, or none: seeds are for tests"
         )
-
-
-def _silent(_stage: str, _share: float) -> None:
-    """Progress that nobody watches."""
 
 
 def open_release(folder: str | Path, *, verify: bool = True) -> Release:

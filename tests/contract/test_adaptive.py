@@ -21,13 +21,13 @@ from hushcube.designs.adaptive.rule import Rule
 from hushcube.designs.design import BUDGETS, RECOVERIES
 from hushcube.designs.options import Options
 from hushcube.errors import BadInput
-from hushcube.faces.clock import Clock
 from hushcube.faces.face import make_face
 from hushcube.faces.value import FaceValue
 from hushcube.planning.loading import read_design
 from hushcube.private.adaptive.run import METHODS
 from hushcube.private.measure import draw
 from hushcube.private.noise import SeededEntropy
+from hushcube.progress import Clock
 from hushcube.strategies.adaptive import ADAPTIVE
 
 SIZES = (2, 3, 4)

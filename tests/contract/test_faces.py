@@ -23,7 +23,6 @@ from hushcube.designs import errors as error
 from hushcube.designs.design import RECOVERIES
 from hushcube.designs.options import Options
 from hushcube.errors import TooLarge
-from hushcube.faces.clock import Clock
 from hushcube.faces.face import check_face, make_face
 from hushcube.faces.value import FaceValue
 from hushcube.model.facts import Facts
@@ -31,6 +30,7 @@ from hushcube.model.form import QueryTable
 from hushcube.model.rows import SparseRows
 from hushcube.private.measure import measure
 from hushcube.private.noise import SeededEntropy
+from hushcube.progress import Clock
 from hushcube.strategies import REGISTRY
 from ranged import every_variant, ordered_schema, random_queries, ranged_request
 

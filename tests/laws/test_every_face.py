@@ -12,7 +12,6 @@ from hushcube.designs.design import BUDGETS, RECOVERIES
 from hushcube.designs.options import Options
 from hushcube.designs.request import Request
 from hushcube.errors import HushcubeError, NotApplicable
-from hushcube.faces.clock import Clock
 from hushcube.faces.face import check_face, make_face
 from hushcube.faces.value import FaceValue
 from hushcube.model.facts import Fact, Facts
@@ -20,6 +19,7 @@ from hushcube.model.privacy import Privacy
 from hushcube.model.workload import Workload
 from hushcube.private.measure import carry_out
 from hushcube.private.noise import SeededEntropy
+from hushcube.progress import Clock
 from hushcube.strategies import ALL
 from ranged import ordered_schema, random_queries
 

@@ -18,10 +18,10 @@ from hushcube.faces.barak import program as barak_program
 from hushcube.faces.barak.bounds import tail, theorem_7, theorem_8
 from hushcube.faces.barak.rows import coefficient_rows
 from hushcube.faces.barak.shift import gamma_quantile, gamma_tail, shift, shifted
-from hushcube.faces.clock import Clock
 from hushcube.lattice.hadamard import padded, transform
 from hushcube.private.measure import measure
 from hushcube.private.noise import SeededEntropy
+from hushcube.progress import Clock
 
 
 def skewed(sizes, rows, seed):

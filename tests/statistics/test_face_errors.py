@@ -4,10 +4,10 @@ import pytest
 
 from datasets import adult8_schema, coded, nltcs_schema, shared
 from hushcube.api import plan, release
-from hushcube.faces.clock import Clock
 from hushcube.faces.face import make_face
 from hushcube.faces.people import PeopleTables
 from hushcube.faces.value import FaceValue
+from hushcube.progress import Clock
 
 DRAWS = 3
 

@@ -13,7 +13,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from hushcube.bundle.folder import Progress, open_bundle, write_face, write_statements
+from hushcube.bundle.folder import open_bundle, write_face, write_statements
 from hushcube.bundle.lock import changing
 from hushcube.bundle.manifest import (
     FORMAT,
@@ -30,6 +30,7 @@ from hushcube.bundle.published_face import PublishedFace
 from hushcube.bundle.reading import damaged
 from hushcube.durable import check_output, check_writable, explained, new_folder, replace_file, sync, sync_folder
 from hushcube.errors import BundleError
+from hushcube.progress import Progress, silent
 
 
 def check_change(folder: Path, *, in_place: bool = True) -> None:
@@ -52,7 +53,7 @@ def check_change(folder: Path, *, in_place: bool = True) -> None:
 
 def add_face(folder: Path, face: PublishedFace, *, out: Path | None = None, progress: Progress | None = None) -> None:
     """Add a face to a release, or replace the one of its name; with `out`, in a new folder that shares the files."""
-    tell = progress or (lambda _stage, _share: None)
+    tell = progress or silent
     check_change(folder, in_place=out is None)
     if out is not None:
         check_output(out)

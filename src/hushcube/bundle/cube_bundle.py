@@ -12,7 +12,7 @@ Everything is written to a temporary folder beside the target and renamed at the
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -32,8 +32,8 @@ from hushcube.model.marginal import Marginal
 from hushcube.model.schema import COUNT
 from hushcube.model.table import NoisyTable
 from hushcube.planning.plan import Asked, Plan
+from hushcube.progress import Progress
 
-Progress = Callable[[str, float], None]
 NEEDED: Final = ("cube.json", "schema.yaml", "PRIVACY.md")
 
 

@@ -15,7 +15,6 @@ Everything is written to a temporary folder beside the target and renamed at the
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -54,9 +53,9 @@ from hushcube.model.form import Form
 from hushcube.model.marginal import Marginal
 from hushcube.model.measurement import Measurement
 from hushcube.planning.loading import read_design
+from hushcube.progress import Progress, silent
 
 Floats = NDArray[np.float64]
-Progress = Callable[[str, float], None]
 
 
 def write(release: Release, folder: Path, *, progress: Progress | None = None) -> None:
@@ -68,7 +67,7 @@ def write(release: Release, folder: Path, *, progress: Progress | None = None) -
 
 def fill(release: Release, folder: Path, progress: Progress | None = None) -> None:
     """Write all files of a release to an empty folder."""
-    tell = progress or (lambda _stage, _share: None)
+    tell = progress or silent
     tables = write_tables(release.plan, release.source, folder, tell, private=release.private)
     _write_measurement(release.source.measurement(), folder / MEASUREMENTS)
     (folder / "plan.json").write_text(release.plan.to_json(), encoding="utf-8")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -25,6 +24,7 @@ from hushcube.model.form import Form
 from hushcube.model.marginal import Marginal
 from hushcube.model.schema import Schema
 from hushcube.model.table import beside
+from hushcube.progress import Progress
 
 Floats = NDArray[np.float64]
 Entry = dict[str, Any]
@@ -56,7 +56,7 @@ def write_tables(
     plan: Design,
     source: Values,
     folder: Path,
-    progress: Callable[[str, float], None],
+    progress: Progress,
     *,
     face: str = UNBIASED,
     place: str = "",

@@ -26,7 +26,7 @@ from hushcube.bundle.checks.tables import noise_scale
 from hushcube.bundle.checks.verdict import Check, Findings, Verdict
 from hushcube.bundle.cube import CubeRelease
 from hushcube.bundle.cube_bundle import NEEDED, cube_table, is_cube, open_cube
-from hushcube.bundle.folder import BundleTables, Progress
+from hushcube.bundle.folder import BundleTables
 from hushcube.bundle.index import index_margins
 from hushcube.bundle.manifest import MEASUREMENTS, read_manifest, version
 from hushcube.bundle.reading import folder_inside, parquet, read_text
@@ -37,6 +37,7 @@ from hushcube.bundle.tables import table_margins
 from hushcube.errors import BadInput, BundleError
 from hushcube.model.marginal import Marginal
 from hushcube.model.schema import Schema
+from hushcube.progress import Progress, silent
 
 __all__ = ["Check", "Verdict", "verify"]
 
@@ -49,7 +50,7 @@ def verify(folder: Path, progress: Progress | None = None, *, allow_seeded: bool
     """
     while True:
         before = version(folder)
-        verdict = _verify(folder, progress or (lambda _stage, _share: None), allow_seeded=allow_seeded)
+        verdict = _verify(folder, progress or silent, allow_seeded=allow_seeded)
         if verdict.holds or version(folder) == before:
             return verdict
 

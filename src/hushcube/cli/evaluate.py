@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from hushcube.cli.options import Progress, as_json, asked, planning, read_options
+from hushcube.cli.options import as_json, asked, planning, read_options
 from hushcube.cli.output import console, note, number, print_json, progress_bar
 from hushcube.errors import BadInput
+from hushcube.progress import Progress
 from hushcube.text import visible
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ import click
 
 from hushcube.cli.matrices import read_matrix
 from hushcube.errors import BadInput
+from hushcube.progress import Progress
 
 if TYPE_CHECKING:
     from hushcube.designs.options import Options
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from hushcube.planning.planner import Comparison
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-Progress = Callable[[str, float], None]
 
 STRATEGIES = (
     "auto (the best by predicted error), all (every variant, compared), identity, workload, base, all-cuboids, bmax, "

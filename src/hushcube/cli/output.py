@@ -11,6 +11,7 @@ from typing import Any, TextIO
 import click
 
 from hushcube import interrupts
+from hushcube.progress import Progress
 from hushcube.text import json_text, visible
 
 
@@ -68,7 +69,7 @@ def console(**options: Any) -> Any:
 
 
 @contextmanager
-def progress_bar() -> Iterator[Callable[[str, float], None]]:
+def progress_bar() -> Iterator[Progress]:
     """A bar on standard error that names the stage; silent where standard error is not a terminal.
 
     Wherever work reports its progress, a request to stop that got lost is honoured.

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from hushcube.cli.options import Progress, asked
+from hushcube.cli.options import asked
 from hushcube.cli.output import console, note, number
 from hushcube.errors import BadInput
+from hushcube.progress import Progress
 from hushcube.text import visible
 
 if TYPE_CHECKING:

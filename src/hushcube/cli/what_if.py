@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from hushcube.cli.options import Progress
 from hushcube.cli.output import console, number
+from hushcube.progress import Progress
 
 if TYPE_CHECKING:
     from hushcube.planning.planner import Comparison

@@ -25,13 +25,11 @@ from itertools import product
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushcube.lattice.basis import Basis
 from hushcube.lattice.family import Family
+from hushcube.model.arrays import Bools, Floats
 from hushcube.model.privacy import Neighbours, Privacy
-
-Floats = NDArray[np.float64]
 
 _MOST_COUNTS: Final = 2**16
 """How many numbers of differing attributes, by size, are tried where attributes of one size are alike."""
@@ -89,7 +87,7 @@ def exact_sum(values: Floats) -> Fraction:
     return Fraction(total) * Fraction(2) ** (low - 53)
 
 
-def unchanged_by_replacing(measured: Family) -> NDArray[np.bool_]:
+def unchanged_by_replacing(measured: Family) -> Bools:
     """Sets whose answer cannot change when one row replaces another: the total, and attributes of one value."""
     return np.asarray(measured.product(np.where(measured.sizes > 1, 2.0, 1.0)) == 1)
 

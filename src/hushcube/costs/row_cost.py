@@ -20,14 +20,10 @@ from fractions import Fraction
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hushcube.model.arrays import Bools, Floats, Ints
 from hushcube.model.privacy import Neighbours, Privacy
 from hushcube.model.rows import SparseRows
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 _PAIRED_CELLS: Final = 1024
 _PAIR_WORK: Final = 2**28

@@ -21,22 +21,22 @@ from hushcube.designs.design import Budgets, Recovery
 from hushcube.designs.options import Options
 from hushcube.designs.request import Request
 from hushcube.errors import BadInput, DataError
-from hushcube.experiments.counts import HeldTables, silent, wanted
+from hushcube.experiments.counts import HeldTables, wanted
 from hushcube.experiments.experiment import entropy, prepare, sanity_bound, standard_error
 from hushcube.experiments.methods import Answers, truth
 from hushcube.experiments.naive_bayes import NaiveBayes, accuracy
 from hushcube.experiments.naive_bayes import folds as divide
 from hushcube.experiments.relative import overall_error
 from hushcube.lattice.family import Family
+from hushcube.model.arrays import Ints
 from hushcube.model.marginal import Marginal
 from hushcube.model.privacy import Number, Privacy
 from hushcube.model.schema import Schema
 from hushcube.model.workload import Workload
 from hushcube.private.engines import kernels
+from hushcube.progress import Progress, silent
 
 Codes = NDArray[Any]
-Ints = NDArray[np.int64]
-Report = Callable[[str, float], None]
 _DEFAULT: Final = Options()
 EXACT: Final = "exact"
 """The classifier without noise, for reference."""
@@ -89,7 +89,7 @@ def cross_validate(
     seed: int | None = None,
     rows_per_person: int | None = None,
     options: Options = _DEFAULT,
-    progress: Report | None = None,
+    progress: Progress | None = None,
 ) -> tuple[Classified, ...]:
     """The accuracy of classifiers from noisy marginals, and of the one from exact marginals before them.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,15 +11,14 @@ from numpy.typing import NDArray
 from hushcube.designs.design import Design
 from hushcube.errors import BadInput, DataError
 from hushcube.lattice.family import Family
+from hushcube.model.arrays import Ints
 from hushcube.model.form import QueryTable
 from hushcube.model.marginal import Marginal
 from hushcube.model.schema import Schema
 from hushcube.model.workload import Workload
 from hushcube.private.engines import Engine, ExactCounts, open_source
 from hushcube.private.measure import MAX_ROWS
-
-Ints = NDArray[np.int64]
-Report = Callable[[str, float], None]
+from hushcube.progress import Progress, silent
 
 
 class HeldTables(ExactCounts):
@@ -49,7 +48,7 @@ def exact_counts(
     query: str | None = None,
     queries: QueryTable | None = None,
     plans: Sequence[Design] = (),
-    progress: Report | None = None,
+    progress: Progress | None = None,
 ) -> ExactCounts:
     """The exact tables of a workload, and those that plans measure besides; `data` as in `hushcube.api.release`.
 
@@ -59,7 +58,7 @@ def exact_counts(
     return held(open_source(data, query=query), asked.schema, wanted(asked, plans), progress)
 
 
-def held(data: Engine | ExactCounts, schema: Schema, family: Family, progress: Report | None = None) -> HeldTables:
+def held(data: Engine | ExactCounts, schema: Schema, family: Family, progress: Progress | None = None) -> HeldTables:
     """Read the rows once, unless they are counted already, and keep the tables."""
     if isinstance(data, ExactCounts):
         return _kept(data, family)
@@ -91,7 +90,3 @@ def wanted(workload: Workload, plans: Sequence[Design] = ()) -> Family:
     top = max(group.shape[1] for group in groups)
     empty = [np.zeros((0, k), np.int32) for k in range(top + 1)]
     return Family(sizes, [np.concatenate([empty[k], *(g for g in groups if g.shape[1] == k)]) for k in range(top + 1)])
-
-
-def silent(_stage: str, _share: float) -> None:
-    """Progress that nobody watches."""

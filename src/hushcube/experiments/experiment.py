@@ -9,29 +9,29 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushcube.designs.adaptive.rule import Rule
 from hushcube.designs.design import Budgets, Recovery
 from hushcube.designs.options import Options
 from hushcube.designs.request import MAX_TABLE_CELLS, Request
 from hushcube.errors import BadInput, TooLarge
-from hushcube.experiments.counts import held, silent, wanted
+from hushcube.experiments.counts import held, wanted
 from hushcube.experiments.methods import Contender, truth
 from hushcube.experiments.relative import overall_error, worst_error
+from hushcube.model.arrays import Floats
 from hushcube.model.form import QueryTable
 from hushcube.model.privacy import Number, Privacy
 from hushcube.model.schema import Schema
 from hushcube.model.workload import Workload
 from hushcube.private.engines import Engine, ExactCounts
 from hushcube.private.noise import Entropy, SeededEntropy, SystemEntropy
+from hushcube.progress import Progress, silent
 
-Report = Callable[[str, float], None]
 _DEFAULT: Final = Options()
 
 
@@ -72,7 +72,7 @@ def evaluate(
     queries: QueryTable | None = None,
     rows_per_person: int | None = None,
     options: Options = _DEFAULT,
-    progress: Report | None = None,
+    progress: Progress | None = None,
 ) -> tuple[Result, ...]:
     """The errors of methods against the exact counts; `data` is counted once, if it is not counted already.
 
@@ -143,7 +143,7 @@ def entropy(seed: int | None, run: int) -> Entropy:
     return SystemEntropy() if seed is None else SeededEntropy(seed + run)
 
 
-def standard_error(values: NDArray[np.float64]) -> float:
+def standard_error(values: Floats) -> float:
     """Of the mean of independent values.
 
     >>> standard_error(np.array([1.0, 3.0])), standard_error(np.array([1.0]))

@@ -20,6 +20,7 @@ from hushcube.designs.recovery import recover
 from hushcube.designs.request import Request
 from hushcube.errors import BadInput, NotApplicable
 from hushcube.lattice.family import Family
+from hushcube.model.arrays import Floats
 from hushcube.model.marginal import Marginal
 from hushcube.model.measurement import Measurement
 from hushcube.model.workload import Workload
@@ -112,7 +113,7 @@ class _Exact:
     def __init__(self, counts: ExactCounts) -> None:
         self._counts = counts
 
-    def tables(self, rows: NDArray[np.int32], shape: tuple[int, ...]) -> NDArray[np.float64]:
+    def tables(self, rows: NDArray[np.int32], shape: tuple[int, ...]) -> Floats:
         """The tables of marginals of one shape."""
         return self._counts.tables(rows).reshape(len(rows), *shape).astype(np.float64)
 

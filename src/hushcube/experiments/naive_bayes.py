@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from hushcube.bundle.release import Release
 from hushcube.errors import BadInput, DataError, QueryError
+from hushcube.model.arrays import Floats
 
 Table = NDArray[Any]
 Codes = NDArray[Any]
-Floats = NDArray[np.float64]
 
 _BLOCK: Final = 1 << 14
 """Rows that are scored at a time: their scores stay in the processor's cache."""

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.errors import BadInput
+from hushcube.model.arrays import Floats
 
 Table = NDArray[Any]
-Floats = NDArray[np.float64]
 
 
 def overall_error(truth: Sequence[Table], answers: Sequence[Table], sanity_bound: float) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,14 +12,14 @@ from hushcube.private.boundary import guarded
 from hushcube.private.engines.coding import code_type
 from hushcube.private.engines.duckdb import coded, recognise
 from hushcube.private.engines.fit import refused
+from hushcube.progress import Progress
 
 Codes = NDArray[Any]
-Report = Callable[[str, float], None]
 
 
 @guarded
 def coded_rows(
-    schema: Schema, data: object, *, query: str | None = None, progress: Report | None = None
+    schema: Schema, data: object, *, query: str | None = None, progress: Progress | None = None
 ) -> dict[int, Codes]:
     """The columns of a source by schema position, as codes of one or two bytes where sizes allow.
 

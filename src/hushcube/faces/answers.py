@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.designs.answering import Answers
-
-Floats = NDArray[np.float64]
+from hushcube.model.arrays import Floats
 
 
 class SummedTable:

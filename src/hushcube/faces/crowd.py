@@ -11,11 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.errors import BadInput
-from hushcube.faces.clock import Clock
 from hushcube.lattice.family import Family
+from hushcube.model.arrays import Floats, Ints
+from hushcube.progress import Clock
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Codes = NDArray[np.unsignedinteger]
 
 

@@ -26,7 +26,6 @@ from hushcube.errors import BadInput, FactsError, HushcubeError, NotApplicable, 
 from hushcube.faces import barak, norms
 from hushcube.faces import facts as public
 from hushcube.faces.answers import NonNegative, SummedTable
-from hushcube.faces.clock import Clock
 from hushcube.faces.full_table import nonnegative_table
 from hushcube.faces.local import nonnegative_marginals
 from hushcube.faces.observed import observe, observed_tables
@@ -37,10 +36,11 @@ from hushcube.faces.rows import least_squares_table, nearest_rows
 from hushcube.faces.target import Target
 from hushcube.faces.value import FaceValue
 from hushcube.lattice.family import Family
+from hushcube.model.arrays import Floats
 from hushcube.model.facts import Fact, Facts
 from hushcube.model.measurement import Measurement
+from hushcube.progress import Clock
 
-Floats = NDArray[np.float64]
 Codes = NDArray[np.integer]
 
 FULL_TABLE: Final = 12_000_000

@@ -34,17 +34,16 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushcube.designs.answering import Answers
-from hushcube.faces.clock import Clock
 from hushcube.faces.lbfgs import Memory
 from hushcube.faces.local import LocalTables
 from hushcube.faces.target import Target
 from hushcube.lattice.family import Family
 from hushcube.lattice.full_table import FullTable
+from hushcube.model.arrays import Bools, Floats
+from hushcube.progress import Clock
 
-Floats = NDArray[np.float64]
 Stop = Literal["gap", "stalled", "steps"]
 
 _SWEEPS: Final = 5
@@ -80,7 +79,7 @@ def nonnegative_table(
     clock: Clock,
     *,
     start: Answers | None = None,
-    allowed: NDArray[np.bool_] | None = None,
+    allowed: Bools | None = None,
     tolerance: float,
     least_fall: float | None = None,
 ) -> FullTableFit:
@@ -100,7 +99,7 @@ def nonnegative_table(
 class _Fit:
     """One target on one domain. Vectors hold the cells of all tables, one after the other."""
 
-    def __init__(self, target: Target, shape: Sequence[int], allowed: NDArray[np.bool_] | None) -> None:
+    def __init__(self, target: Target, shape: Sequence[int], allowed: Bools | None) -> None:
         self.target, self.allowed = target, allowed
         weighted = [m for m, a in zip(target.tables, target.weights.tolist(), strict=True) if a > 0]
         family = Family.of(weighted, target.tables.sizes)

@@ -19,10 +19,8 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-
+from hushcube.model.arrays import Floats
 
 _CURVED: Final = 1e-5
 """The least cosine of the angle between a step and its difference of gradients; single precision knows no smaller."""

@@ -28,15 +28,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.errors import FactsError
-from hushcube.faces.clock import Clock
 from hushcube.faces.target import Target
 from hushcube.lattice import helmert
 from hushcube.lattice.basis import MARGINAL
 from hushcube.lattice.coefficients import Coefficients
 from hushcube.lattice.projection import Projection
 from hushcube.lattice.variances import kernel
-
-Floats = NDArray[np.float64]
+from hushcube.model.arrays import Floats
+from hushcube.progress import Clock
 
 _RELAXATION: Final = 1.7
 _MOST_STEPS: Final = 5_000

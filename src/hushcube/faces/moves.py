@@ -26,12 +26,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hushcube.faces.clock import Clock
 from hushcube.faces.crowd import STAGE, Codes, Crowd, Targets
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-
+from hushcube.model.arrays import Ints
+from hushcube.progress import Clock
 
 _MOST_SWEEPS: Final = 500
 

@@ -37,13 +37,12 @@ from numpy.typing import NDArray
 
 from hushcube.designs.lattice.least_squares import combine
 from hushcube.errors import BadInput, FactsError
-from hushcube.faces.clock import Clock
 from hushcube.faces.programs import Infeasible, Program, solve
 from hushcube.lattice.coefficients import Coefficients
 from hushcube.lattice.family import Family
+from hushcube.model.arrays import Floats, Ints
+from hushcube.progress import Clock
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Norm = Literal["l1", "linf"]
 
 _WORK: Final = "the nearest tables"

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushcube.designs import LatticeDesign
 from hushcube.designs import errors as error
@@ -19,10 +18,9 @@ from hushcube.faces.facts import fixed_cells
 from hushcube.faces.value import Weights
 from hushcube.lattice.coefficients import Coefficients
 from hushcube.lattice.family import Family
+from hushcube.model.arrays import Floats
 from hushcube.model.facts import Facts
 from hushcube.model.measurement import Measurement
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,17 +22,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.errors import BadInput, TooLarge
-from hushcube.faces.clock import Clock
 from hushcube.faces.crowd import Codes, Targets, narrow
 from hushcube.faces.facts import Atoms, whole_totals
 from hushcube.faces.moves import improve
 from hushcube.faces.rounding import round_parts, round_table
 from hushcube.faces.value import MOST_PEOPLE
 from hushcube.lattice.family import Family
+from hushcube.model.arrays import Floats, Ints
 from hushcube.planning import memory
+from hushcube.progress import Clock
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Rows = NDArray[np.int32]
 _STAGE: Final = "synthetic people"
 _BYTES: Final = (64, 16)

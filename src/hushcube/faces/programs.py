@@ -9,13 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushcube.errors import HushcubeError, MissingDependency, TimeLimitReached
-from hushcube.faces.clock import Clock
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from hushcube.model.arrays import Floats, Ints
+from hushcube.progress import Clock
 
 _SILENT: Final[dict[str, Any]] = {"output_flag": False}
 _SIMPLEX: Final[dict[str, Any]] = {"solver": "simplex"}

@@ -17,14 +17,11 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hushcube.faces.clock import Clock
 from hushcube.faces.norms import Ties, deviations, distance, require_positive
+from hushcube.model.arrays import Floats, Ints
 from hushcube.model.rows import SparseRows
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from hushcube.progress import Clock
 
 _WORK: Final = "the nearest answers"
 _DEPENDENT: Final = 1e-9

@@ -19,9 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.errors import BadInput
+from hushcube.model.arrays import Floats, Ints
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Kind = TypeVar("Kind", bound=np.generic)
 
 _CELL_SLACK: Final = 1e-9

@@ -7,17 +7,14 @@ published number follows from them.                                            [
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushcube.designs import MatrixDesign
 from hushcube.designs.matrix.answers import LeastSquaresTable
 from hushcube.designs.matrix.errors import row_variances
-from hushcube.faces.clock import Clock
 from hushcube.faces.rank import nearest_answers
 from hushcube.faces.value import Norm, Weights
 from hushcube.model.measurement import Measurement
-
-Floats = NDArray[np.float64]
+from hushcube.progress import Clock
 
 
 def least_squares_table(design: MatrixDesign, measurement: Measurement) -> LeastSquaresTable:

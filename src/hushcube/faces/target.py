@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushcube.designs.answering import Answers
 from hushcube.designs.design import Design
@@ -30,9 +29,8 @@ from hushcube.lattice.basis import MARGINAL
 from hushcube.lattice.coefficients import Coefficients
 from hushcube.lattice.family import Family
 from hushcube.lattice.variances import dimensions, kernel
+from hushcube.model.arrays import Floats
 from hushcube.model.marginal import Marginal
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushcube.errors import WorkloadError
+from hushcube.model.arrays import Ints
 from hushcube.model.attribute import ERROR, Attribute
 from hushcube.model.frozen import frozen
 from hushcube.model.level import Level
@@ -35,7 +35,7 @@ class AtLevel(Attribute):
         """The parts of the name were checked."""
 
     @cached_property
-    def places(self) -> NDArray[np.int64]:
+    def places(self) -> Ints:
         """For each position of the base attribute, categories included, the position here."""
         level = self.base.grouped[self.depth - 1]
         categories = [self._index[label] for label in self.base.labels[self.base.domain_size :]]
@@ -70,7 +70,7 @@ def depth_of(attribute: Attribute) -> int:
     return attribute.depth if isinstance(attribute, AtLevel) else 0
 
 
-def places_of(attribute: Attribute) -> NDArray[np.int64]:
+def places_of(attribute: Attribute) -> Ints:
     """For each position of the declared attribute, the position here."""
     return attribute.places if isinstance(attribute, AtLevel) else np.arange(attribute.size)
 
@@ -80,7 +80,7 @@ def is_finer(attribute: Attribute, other: Attribute) -> bool:
     return base_of(attribute) == base_of(other) and depth_of(attribute) <= depth_of(other)
 
 
-def coarsening(fine: Attribute, coarse: Attribute) -> NDArray[np.int64]:
+def coarsening(fine: Attribute, coarse: Attribute) -> Ints:
     """For every value of an attribute, its group at a coarser level of the same."""
     if not is_finer(fine, coarse):
         raise ValueError("not a finer and a coarser level of one attribute")

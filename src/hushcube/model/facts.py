@@ -24,15 +24,14 @@ from itertools import islice, product
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushcube.errors import FactsError, SchemaError, readable
+from hushcube.model.arrays import Ints
 from hushcube.model.label import label_of, short
 from hushcube.model.marginal import Marginal
 from hushcube.model.schema import Schema
 from hushcube.model.yaml_files import read_yaml
 
-Ints = NDArray[np.int64]
 _Item = tuple[str, dict[int, tuple[int, ...]], int]
 """One item of a file: where it stands, the values that are meant of each attribute, the count."""
 

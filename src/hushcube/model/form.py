@@ -15,16 +15,14 @@ from functools import cached_property, reduce
 from typing import Final, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushcube.errors import WorkloadError
+from hushcube.model.arrays import Floats, Ints
 from hushcube.model.attribute import Attribute
 from hushcube.model.marginal import Marginal
 from hushcube.model.rows import SparseRows
 from hushcube.model.schema import Schema
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Kind = Literal["cells", "prefix", "ranges"]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 _MOST_ENTRY: Final = 1e15

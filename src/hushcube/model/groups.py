@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property, reduce
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hushcube.model.arrays import Floats, Ints
 from hushcube.model.attribute import Attribute
 from hushcube.model.form import Form
 from hushcube.model.marginal import Marginal
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +29,7 @@ class GroupTable(Form):
     attributes: tuple[Attribute, ...]
     seen_at: tuple[Attribute | None, ...]
     """What each axis is rolled up to; None where it is summed out."""
-    groups: tuple[NDArray[np.int64], ...]
+    groups: tuple[Ints, ...]
 
     @property
     def word(self) -> str:
@@ -85,7 +83,7 @@ class GroupTable(Form):
         return [np.bincount(groups).astype(np.float64) for groups in self.groups]
 
 
-def sum_groups(table: Floats, groups: NDArray[np.int64], axis: int) -> Floats:
+def sum_groups(table: Floats, groups: Ints, axis: int) -> Floats:
     """A table with one axis summed within groups, none of which is empty."""
     order = np.argsort(groups, kind="stable")
     starts = np.searchsorted(groups[order], np.arange(groups.max() + 1))

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
-Ints = NDArray[np.int64]
+from hushcube.model.arrays import Ints
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,9 +15,8 @@ from functools import lru_cache
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from hushcube.model.arrays import Floats
 
 SMALLEST_RATE: Final = 2.0**-51
 LARGEST_VARIANCE: Final = 2.0**79

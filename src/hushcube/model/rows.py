@@ -8,14 +8,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushcube.errors import BadInput
+from hushcube.model.arrays import Floats, Ints
 from hushcube.model.frozen import frozen
 from hushcube.model.label import is_label
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

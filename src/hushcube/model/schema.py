@@ -8,11 +8,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final
 
-import numpy as np
 import yaml
-from numpy.typing import NDArray
 
 from hushcube.errors import PrivacyError, SchemaError, WorkloadError
+from hushcube.model.arrays import Ints
 from hushcube.model.at_level import MARK, at_level, base_of, coarsening
 from hushcube.model.attribute import Attribute, ReadFile
 from hushcube.model.label import MAX_NAME, is_label
@@ -132,7 +131,7 @@ class Schema:
         """Whether some attribute is seen at several levels."""
         return any(len(chain) > 1 for chain in self.chains)
 
-    def coarsening(self, fine: int, coarse: int) -> NDArray[np.int64]:
+    def coarsening(self, fine: int, coarse: int) -> Ints:
         """For every value of one position, its group at another position of the same attribute."""
         return coarsening(self.attributes[fine], self.attributes[coarse])
 

@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushcube.errors import QueryError
+from hushcube.model.arrays import Floats
 from hushcube.model.form import Form
 from hushcube.model.marginal import Marginal
 from hushcube.model.schema import Schema
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ Errors fall as budgets grow, so a bracket is narrowed until it is one step wide.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
@@ -29,6 +29,7 @@ from hushcube.model.privacy import LARGEST_BUDGET, SMALLEST_BUDGET
 from hushcube.planning.planner import Comparison, Variant, compare, refuse_unpredictable, variants
 from hushcube.planning.targets import Goal, Target, resolve
 from hushcube.planning.what_if import amount, under
+from hushcube.progress import Progress
 from hushcube.strategies import ALL
 from hushcube.strategies.objective import objective_value
 
@@ -75,7 +76,7 @@ def find_budget(
     strategy: str = "auto",
     budgets: Budgets | None = None,
     recovery: Recovery | None = None,
-    progress: Callable[[str, float], None] | None = None,
+    progress: Progress | None = None,
 ) -> Found:
     """The smallest budget of four digits under which the plan of some strategy meets all targets, and that plan.
 

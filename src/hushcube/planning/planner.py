@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,6 +15,7 @@ from hushcube.designs.request import Request
 from hushcube.errors import BadInput, NotApplicable, TooLarge
 from hushcube.planning import memory
 from hushcube.planning.lower_bound import least_total
+from hushcube.progress import Progress
 from hushcube.strategies import ALL, REGISTRY
 from hushcube.strategies.adaptive import ADAPTIVE, NOT_PRIVATE, STOPPING
 from hushcube.strategies.objective import objective_value
@@ -55,7 +56,7 @@ def compare(
     strategy: str = "auto",
     budgets: Budgets | None = None,
     recovery: Recovery | None = None,
-    progress: Callable[[str, float], None] | None = None,
+    progress: Progress | None = None,
     settle: bool = True,
 ) -> Comparison:
     """Plan with one strategy, with `auto` (the best by predicted error), or with `all` (every variant, best chosen).

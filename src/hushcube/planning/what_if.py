@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -16,6 +16,7 @@ from hushcube.errors import BadInput, PrivacyError
 from hushcube.model.privacy import Number, Privacy
 from hushcube.planning.planner import compare, refuse_unpredictable
 from hushcube.planning.targets import table_variances
+from hushcube.progress import Progress
 
 Amount = Literal["epsilon", "rho"]
 
@@ -80,7 +81,7 @@ def what_if(
     strategy: str = "auto",
     budgets: Budgets | None = None,
     recovery: Recovery | None = None,
-    progress: Callable[[str, float], None] | None = None,
+    progress: Progress | None = None,
 ) -> tuple[Scenario, ...]:
     """The best plan under each budget; all are checked before the first is planned."""
     refuse_unpredictable(strategy)

@@ -24,8 +24,9 @@ from hushcube.private.adaptive.run import run
 from hushcube.private.boundary import guarded
 from hushcube.private.contributions import share
 from hushcube.private.engines import Engine, ExactCounts
-from hushcube.private.kinds import Report, noisy_values
+from hushcube.private.kinds import noisy_values
 from hushcube.private.noise import Entropy, SystemEntropy
+from hushcube.progress import Progress, silent
 
 MAX_ROWS: Final = 2**34
 """Tables have at most 10^8 cells, so no transform of this many rows can overflow 64 bits."""
@@ -37,7 +38,7 @@ def carry_out(
     engine: Engine,
     *,
     entropy: Entropy | None = None,
-    progress: Report | None = None,
+    progress: Progress | None = None,
     tell_owner: Callable[[str], None] | None = None,
 ) -> tuple[Design, Measurement]:
     """The noisy answers of a plan on the data behind an engine, with noise from the operating system unless given.
@@ -51,7 +52,7 @@ def carry_out(
 
 
 def measure(
-    plan: Design, engine: Engine, *, entropy: Entropy | None = None, progress: Report | None = None
+    plan: Design, engine: Engine, *, entropy: Entropy | None = None, progress: Progress | None = None
 ) -> Measurement:
     """The noisy answers alone, for plans that decide everything beforehand."""
     return carry_out(plan, engine, entropy=entropy, progress=progress)[1]
@@ -63,7 +64,7 @@ def carry_out_cube(
     engine: Engine,
     *,
     entropy: Entropy | None = None,
-    progress: Report | None = None,
+    progress: Progress | None = None,
     tell_owner: Callable[[str], None] | None = None,
 ) -> dict[str, tuple[Design, Measurement]]:
     """The parts of a cube with their noisy answers: one scan, so that counts and sums are of the same rows."""
@@ -72,7 +73,7 @@ def carry_out_cube(
     _require_memory(*parts.values())
     counted = {group.tobytes(): group for part in parts.values() for group in part.counted}
     measures = [plan.schema.measure(name) for name in plan.sums]
-    report = progress or _silent
+    report = progress or silent
     report("counting", 0.0)
     counts = engine.count(
         plan.schema, list(counted.values()), measures=measures, progress=lambda share: report("counting", share)
@@ -85,12 +86,12 @@ def carry_out_cube(
     return {name: draw(part, exact[name], entropy=entropy, progress=progress) for name, part in parts.items()}
 
 
-def count(plan: Design, engine: Engine, *, progress: Report | None = None) -> ExactCounts:
+def count(plan: Design, engine: Engine, *, progress: Progress | None = None) -> ExactCounts:
     """The exact counts that a plan needs."""
     if plan.is_outcome:
         fix = f"plan again: a run of {plan.strategy} decides its noise anew"
         raise PlanError("plan", "records what a run ended with, and cannot be carried out again", fix)
-    report = progress or _silent
+    report = progress or silent
     report("counting", 0.0)
     counts = engine.count(plan.schema, plan.counted, progress=lambda share: report("counting", share))
     _check_rows(counts)
@@ -98,13 +99,13 @@ def count(plan: Design, engine: Engine, *, progress: Report | None = None) -> Ex
 
 
 def draw(
-    plan: Design, counts: ExactCounts, *, entropy: Entropy | None = None, progress: Report | None = None
+    plan: Design, counts: ExactCounts, *, entropy: Entropy | None = None, progress: Progress | None = None
 ) -> tuple[Design, Measurement]:
     """The noisy answers of a plan from exact counts, and the plan as it was carried out."""
     interrupts.check()
     plan.check_cost()
     entropy = SystemEntropy() if entropy is None else entropy
-    report = progress or _silent
+    report = progress or silent
     if isinstance(plan, AdaptiveDesign):
         return run(plan, counts, entropy, report)
     return plan, Measurement(plan.digest, noisy_values(plan, counts, entropy, report), private=entropy.private)
@@ -144,7 +145,3 @@ def _tell(schema: Schema, counts: ExactCounts, tell_owner: Callable[[str], None]
     if counts.bad:
         bad = f"{counts.bad:,} rows cannot be read and count as missing in every attribute"
         tell_owner(f"{bad} (exact, for the owner of the data only)")
-
-
-def _silent(_stage: str, _share: float) -> None:
-    """Progress that nobody watches."""

@@ -30,10 +30,11 @@ from hushcube.designs.options import Options
 from hushcube.designs.request import MAX_TABLE_CELLS, Request
 from hushcube.lattice.basis import MARGINAL
 from hushcube.lattice.family import Family
+from hushcube.model.arrays import Ints
 from hushcube.model.marginal import Marginal
 from hushcube.model.privacy import Privacy
 from hushcube.strategies.search.all_tables import MOST_ATTRIBUTES
-from hushcube.strategies.search.coverage import Coverage, Ints
+from hushcube.strategies.search.coverage import Coverage
 from hushcube.strategies.search.listed_tables import MOST_CUBOIDS
 from hushcube.strategies.search.selection import Selection, coverage_of
 from hushcube.strategies.strategy import decide

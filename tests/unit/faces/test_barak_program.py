@@ -10,10 +10,10 @@ from hushcube.faces.barak import nonnegative_table
 from hushcube.faces.barak import program as barak_program
 from hushcube.faces.barak import table as barak
 from hushcube.faces.barak.rows import coefficient_rows, measured_rows, workload_rows
-from hushcube.faces.clock import Clock
 from hushcube.lattice.basis import MARGINAL
 from hushcube.private.measure import measure
 from hushcube.private.noise import SeededEntropy
+from hushcube.progress import Clock
 
 PURE, ZCDP = {"epsilon": "1/2"}, {"rho": "1/20"}
 OBJECTIVES = {

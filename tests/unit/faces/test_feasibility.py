@@ -12,13 +12,13 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 from helpers import make_schema
 from hushcube.errors import FactsError, TimeLimitReached
-from hushcube.faces.clock import Clock
 from hushcube.faces.facts import atoms, check, feasibility, fixed_cells, rake, raking, whole_totals
 from hushcube.faces.facts.system import System
 from hushcube.lattice.family import Family
 from hushcube.model.attribute import Attribute
 from hushcube.model.facts import Fact, Facts
 from hushcube.model.schema import Schema
+from hushcube.progress import Clock
 
 CLOCK = Clock()
 SIZES = [(2, 3, 2), (2, 2, 2), (4,), (3, 1, 2), (2, 2, 2, 2)]

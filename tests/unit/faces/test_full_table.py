@@ -8,12 +8,12 @@ from scipy.optimize import minimize_scalar, nnls
 
 from hushcube.errors import TimeLimitReached
 from hushcube.faces import full_table
-from hushcube.faces.clock import Clock
 from hushcube.faces.full_table import nonnegative_table
 from hushcube.faces.lbfgs import Memory
 from hushcube.faces.local import nonnegative_marginals
 from hushcube.faces.target import Target
 from hushcube.lattice.family import Family
+from hushcube.progress import Clock
 
 CASES = [
     ((2, 3, 4), [(0, 1), (0, 2), (1, 2)]),

@@ -10,11 +10,11 @@ from scipy.optimize import nnls
 
 from hushcube.designs.lattice.least_squares import combine
 from hushcube.errors import FactsError, TimeLimitReached
-from hushcube.faces.clock import Clock
 from hushcube.faces.local import _Solver, nonnegative_marginals
 from hushcube.faces.target import Target
 from hushcube.lattice.family import Family
 from hushcube.lattice.projection import Projection
+from hushcube.progress import Clock
 
 SIZES = (2, 3, 4)
 FAMILIES = [

@@ -11,9 +11,9 @@ from scipy.sparse import csr_matrix, eye, hstack, vstack
 
 from hushcube.designs.lattice.least_squares import combine
 from hushcube.errors import BadInput, FactsError, TimeLimitReached
-from hushcube.faces.clock import Clock
 from hushcube.faces.norms import _Cells, nearest
 from hushcube.lattice.family import Family
+from hushcube.progress import Clock
 
 NORMS = ["l1", "linf"]
 CHAINS = [[(0, 1), (1, 2)], [(0, 1), (1, 2), (1,)], [(0,), (1, 2)], [(0, 1, 2), (0,), ()]]

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 import datasets
 from hushcube.errors import BadInput, TimeLimitReached, TooLarge
-from hushcube.faces.clock import Clock
 from hushcube.faces.people import PeopleTables, chained, count, from_table, independent, match, require_room
 from hushcube.faces.rounding import round_table
 from hushcube.lattice.family import Family
+from hushcube.progress import Clock
 
 
 def family(sizes, orders):

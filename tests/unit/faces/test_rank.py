@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from hushcube.errors import BadInput, TimeLimitReached
-from hushcube.faces.clock import Clock
 from hushcube.faces.rank import decompose, nearest_answers
 from hushcube.model.rows import SparseRows
+from hushcube.progress import Clock
 
 NORMS = ["l1", "l2", "linf"]
 

@@ -17,7 +17,7 @@ from hushcube.bundle.checks.level_sums import add_up_levels
 from hushcube.bundle.checks.sums import add_up, tolerance
 from hushcube.bundle.checks.tables import Block, FaceTables
 from hushcube.bundle.checks.verdict import Findings
-from hushcube.bundle.folder import Progress, people_file
+from hushcube.bundle.folder import people_file
 from hushcube.bundle.people import read_people
 from hushcube.bundle.release import RecoveredTables
 from hushcube.bundle.tables import std_errors
@@ -28,6 +28,7 @@ from hushcube.faces.value import NAMES, UNBIASED
 from hushcube.model.facts import Facts
 from hushcube.model.form import QueryTable
 from hushcube.model.marginal import Marginal
+from hushcube.progress import Progress
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]

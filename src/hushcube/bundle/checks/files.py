@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from hushcube.bundle.checks.verdict import Findings
-from hushcube.bundle.folder import BundleTables, Progress, open_bundle
+from hushcube.bundle.folder import BundleTables, open_bundle
 from hushcube.bundle.index import table_entries
 from hushcube.bundle.manifest import (
     FORMAT,
@@ -33,6 +33,7 @@ from hushcube.model.facts import Facts
 from hushcube.model.marginal import Marginal
 from hushcube.model.schema import Schema
 from hushcube.planning.loading import read_design
+from hushcube.progress import Progress
 
 Entry = dict[str, Any]
 Entries = dict[Marginal | str, Entry]

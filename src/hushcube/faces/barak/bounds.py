@@ -31,7 +31,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushcube.designs.lattice.design import LatticeDesign
 from hushcube.designs.lattice.errors import set_variances
@@ -40,8 +39,7 @@ from hushcube.faces.barak.table import Weights
 from hushcube.lattice.family import Family
 from hushcube.lattice.hadamard import padded
 from hushcube.lattice.variances import dimensions
-
-Floats = NDArray[np.float64]
+from hushcube.model.arrays import Floats
 
 
 @dataclass(frozen=True, eq=False)

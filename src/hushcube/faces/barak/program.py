@@ -20,15 +20,13 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushcube.errors import HushcubeError
 from hushcube.faces.barak.rows import Rows, Triplets
-from hushcube.faces.clock import Clock
 from hushcube.faces.programs import Program, solve
+from hushcube.model.arrays import Bools, Floats, Ints
+from hushcube.progress import Clock
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Norm = Literal["max", "total"]
 
 _WORK: Final = "finding a non-negative table"
@@ -95,7 +93,7 @@ class _Pair:
     rows: Rows
     norm: Norm
     units: Floats
-    noisy: NDArray[np.bool_]
+    noisy: Bools
 
     def dual(self, cells: Ints, clock: Clock) -> tuple[float, Floats]:
         """The bound target·y and y; for `max` y = p - q with sum d (p + q) <= 1, scaled to the number of rows."""

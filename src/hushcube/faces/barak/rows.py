@@ -21,10 +21,9 @@ from hushcube.designs.lattice.errors import set_variances
 from hushcube.lattice import hadamard
 from hushcube.lattice.family import Family
 from hushcube.lattice.variances import dimensions
+from hushcube.model.arrays import Bools, Floats, Ints
 from hushcube.model.measurement import Measurement
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Triplets = tuple[Ints, Ints, Floats]
 Value = TypeVar("Value", np.float64, np.bool_)
 
@@ -35,7 +34,7 @@ class Aim:
 
     targets: Floats
     deviations: Floats
-    public: NDArray[np.bool_]
+    public: Bools
 
 
 class Rows(Protocol):

@@ -25,15 +25,13 @@ import math
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushcube.designs.lattice.design import LatticeDesign
 from hushcube.designs.lattice.direct import InverseFourier
 from hushcube.designs.lattice.errors import set_variances
 from hushcube.errors import BadInput
+from hushcube.model.arrays import Floats
 from hushcube.model.measurement import Measurement
-
-Floats = NDArray[np.float64]
 
 
 def shift(design: LatticeDesign, probability: float) -> int:

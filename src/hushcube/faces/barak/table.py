@@ -26,15 +26,15 @@ from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushcube.designs.lattice.design import LatticeDesign
 from hushcube.errors import BadInput, HushcubeError, TooLarge
 from hushcube.faces.barak.program import Norm, nearest
 from hushcube.faces.barak.rows import Rows, coefficient_rows, measured_rows, workload_rows
-from hushcube.faces.clock import Clock
 from hushcube.lattice.hadamard import padded
+from hushcube.model.arrays import Floats, Ints
 from hushcube.model.measurement import Measurement
+from hushcube.progress import Clock
 
 Objective = Literal["max-coefficient", "total-coefficient", "max-marginal", "total-marginal"]
 Weights = Literal["equal", "deviation"]
@@ -50,9 +50,9 @@ _OTHER: Final = "use the method `full-table`, which needs no linear program"
 class BarakTable:
     """A full table that is nowhere negative, and its nearest whole numbers."""
 
-    table: NDArray[np.float64]
+    table: Floats
     """The linear program's vertex, of the schema's full shape."""
-    rounded: NDArray[np.int64]
+    rounded: Ints
     """The nearest whole numbers; halves go up."""
     distance: float
     """The objective's least value; with weights `deviation`, in standard deviations."""

@@ -16,12 +16,9 @@ from numpy.typing import NDArray
 
 from hushcube.errors import FactsError, readable
 from hushcube.lattice.family import Family
+from hushcube.model.arrays import Bools, Floats, Ints
 from hushcube.model.facts import Facts
 from hushcube.model.marginal import Marginal
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 MAX_ATOMS: Final = 200_000
 

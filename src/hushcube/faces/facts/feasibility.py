@@ -14,15 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.errors import FactsError, TimeLimitReached
-from hushcube.faces.clock import Clock
 from hushcube.faces.facts.atoms import Atoms, atoms
 from hushcube.faces.facts.system import STAGE, System
 from hushcube.faces.programs import Infeasible
+from hushcube.model.arrays import Bools, Floats, Ints
 from hushcube.model.facts import Facts
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
+from hushcube.progress import Clock
 
 _NAMED: Final = 5
 """How many of the facts that contradict each other are named."""

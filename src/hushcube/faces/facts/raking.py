@@ -9,16 +9,14 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushcube.errors import FactsError
-from hushcube.faces.clock import Clock
 from hushcube.faces.facts.atoms import atoms
 from hushcube.faces.facts.system import STAGE, System, add
 from hushcube.faces.programs import Infeasible, Program, solve
+from hushcube.model.arrays import Floats
 from hushcube.model.facts import Facts
-
-Floats = NDArray[np.float64]
+from hushcube.progress import Clock
 
 TOLERANCE: Final = 1e-12
 _ROUNDS, _SWEEPS, _DENSE = 100, 20, 4_000_000

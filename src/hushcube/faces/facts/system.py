@@ -11,13 +11,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hushcube.faces.clock import Clock
 from hushcube.faces.facts.atoms import Atoms
 from hushcube.faces.programs import Program, solve
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
+from hushcube.model.arrays import Bools, Floats, Ints
+from hushcube.progress import Clock
 
 STAGE: Final = "public facts"
 

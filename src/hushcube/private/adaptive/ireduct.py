@@ -10,22 +10,19 @@ is used up.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushcube.designs.adaptive.grid import Grid
+from hushcube.model.arrays import Floats, Ints
 from hushcube.private.adaptive.paths import NoisePaths, Path
 from hushcube.private.adaptive.pick import is_met, met_at, priorities
 from hushcube.private.adaptive.refined import Refined
 from hushcube.private.adaptive.subject import Subject
 from hushcube.private.adaptive.walk import walk
-from hushcube.private.kinds import Report
 from hushcube.private.noise import Entropy
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from hushcube.progress import Progress
 
 
-def ireduct(subject: Subject, entropy: Entropy, report: Report) -> Refined:
+def ireduct(subject: Subject, entropy: Entropy, report: Progress) -> Refined:
     """Refine a start until the budget is used up or the target met."""
     grids = subject.grids()
     paths = draw_paths(subject, grids, entropy, report)
@@ -39,7 +36,7 @@ def ireduct(subject: Subject, entropy: Entropy, report: Report) -> Refined:
     return Refined(rates, values, told)
 
 
-def draw_paths(subject: Subject, grids: list[Grid], entropy: Entropy, report: Report) -> list[Path]:
+def draw_paths(subject: Subject, grids: list[Grid], entropy: Entropy, report: Progress) -> list[Path]:
     """The noisy answers of each free group at all its rates: nothing of them is known outside until it is revealed."""
     sources = {id(grid): NoisePaths(grid) for grid in grids}
     truth = [subject.truth[at] for at in subject.chosen]

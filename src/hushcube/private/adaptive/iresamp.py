@@ -9,19 +9,16 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushcube.designs.adaptive.grid import mean_size
 from hushcube.designs.repeated import rounded_up
+from hushcube.model.arrays import Floats, Ints
 from hushcube.model.noise import laplace_variance
 from hushcube.private.adaptive.pick import is_met
 from hushcube.private.adaptive.refined import Refined
 from hushcube.private.adaptive.subject import Subject
-from hushcube.private.kinds import Report
 from hushcube.private.noise import Entropy, discrete_laplace
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from hushcube.progress import Progress
 
 
 class _Table:
@@ -61,7 +58,7 @@ class _Table:
         return self._worth * float((1 / seen).mean()) * (now - then) / (2 * self.rates[-1])
 
 
-def iresamp(subject: Subject, entropy: Entropy, report: Report) -> Refined:
+def iresamp(subject: Subject, entropy: Entropy, report: Progress) -> Refined:
     """Sample where it pays most until the budget is used up."""
     chosen = subject.chosen.tolist()
     tables = {

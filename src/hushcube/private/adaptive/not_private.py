@@ -23,18 +23,15 @@ from functools import singledispatch
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushcube.designs import LatticeDesign, MatrixDesign
 from hushcube.designs.adaptive.grid import BELOW
 from hushcube.designs.design import Design
+from hushcube.model.arrays import Floats, Ints
 from hushcube.model.noise import SMALLEST_RATE
 from hushcube.private.adaptive.subject import Subject
 from hushcube.private.adaptive.twophase import rescale
 from hushcube.private.noise import Entropy, Laws
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,14 +19,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushcube.designs.adaptive.grid import Grid
+from hushcube.model.arrays import Floats, Ints
 from hushcube.private.noise import Entropy, Laws, discrete_laplace
 from hushcube.private.noise.exact import Bounds, LazyUniform, exp_bounds, largest_below
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 _BITS = 64
 _DOUBT = 2.0**-45

@@ -22,10 +22,8 @@ from numpy.typing import NDArray
 
 from hushcube.designs.adaptive.grid import Grid
 from hushcube.designs.adaptive.rule import Pick, RelativeTarget
+from hushcube.model.arrays import Floats, Ints
 from hushcube.private.adaptive.paths import Path
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 def priorities(path: Path, grid: Grid, pick: Pick, bound: float | Floats, worth: float) -> Floats:

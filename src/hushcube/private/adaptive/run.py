@@ -25,15 +25,15 @@ from hushcube.private.adaptive.refined import Refined
 from hushcube.private.adaptive.subject import Subject, assembled, exact_answers
 from hushcube.private.adaptive.twophase import twophase
 from hushcube.private.engines import ExactCounts
-from hushcube.private.kinds import Report
 from hushcube.private.noise import Entropy, discrete_laplace
+from hushcube.progress import Progress
 from hushcube.strategies.adaptive import ADAPTIVE
 
 
 class Method(Protocol):
     """How a start is refined."""
 
-    def __call__(self, subject: Subject, entropy: Entropy, report: Report) -> Refined:
+    def __call__(self, subject: Subject, entropy: Entropy, report: Progress) -> Refined:
         """The samples that a method ends with."""
         ...
 
@@ -41,7 +41,7 @@ class Method(Protocol):
 METHODS: Final[dict[str, Method]] = {"twophase": twophase, "iresamp": iresamp, "ireduct": ireduct}
 
 
-def run(design: AdaptiveDesign, counts: ExactCounts, entropy: Entropy, report: Report) -> tuple[Design, Measurement]:
+def run(design: AdaptiveDesign, counts: ExactCounts, entropy: Entropy, report: Progress) -> tuple[Design, Measurement]:
     """Refine the start of a plan, and describe the result."""
     subject = prepared(design, counts, entropy)
     return outcome(design, subject, METHODS[design.strategy](subject, entropy, report), private=entropy.private)

@@ -12,7 +12,6 @@ from fractions import Fraction
 from functools import cached_property, singledispatch
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushcube.costs import calibrate
 from hushcube.designs import LatticeDesign, MatrixDesign
@@ -20,11 +19,9 @@ from hushcube.designs.adaptive.grid import Grid
 from hushcube.designs.adaptive.groups import make_grids, rate_limits, worth
 from hushcube.designs.adaptive.rule import Rule
 from hushcube.designs.design import Design
+from hushcube.model.arrays import Bools, Floats, Ints
 from hushcube.private.engines import ExactCounts
 from hushcube.private.kinds import row_sums
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +30,7 @@ class Subject:
 
     start: Design
     rule: Rule
-    free: NDArray[np.bool_]
+    free: Bools
     """Groups whose rates the method may choose; the others are public, or paid for already."""
     truth: Sequence[Ints]
 

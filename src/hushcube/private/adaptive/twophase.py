@@ -19,16 +19,14 @@ from numpy.typing import NDArray
 
 from hushcube.designs.adaptive.grid import BELOW, mean_size
 from hushcube.designs.adaptive.rule import Pick
+from hushcube.model.arrays import Floats, Ints
 from hushcube.private.adaptive.refined import Refined
 from hushcube.private.adaptive.subject import Subject
-from hushcube.private.kinds import Report
 from hushcube.private.noise import Entropy, discrete_laplace
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from hushcube.progress import Progress
 
 
-def twophase(subject: Subject, entropy: Entropy, report: Report) -> Refined:
+def twophase(subject: Subject, entropy: Entropy, report: Progress) -> Refined:
     """A first look with the start's rates, a second one with the rest of the budget."""
     rates: list[tuple[float, ...]] = [(rate,) for rate in subject.rates.tolist()]
     values = [answers[None] for answers in subject.truth]

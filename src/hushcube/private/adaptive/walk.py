@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from hushcube.model.arrays import Floats, Ints
 
 
 def walk(priorities: Sequence[Floats], fits: Callable[[Ints], bool]) -> Ints:

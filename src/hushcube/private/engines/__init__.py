@@ -21,10 +21,10 @@ from hushcube.model.attribute import ERROR, Attribute
 from hushcube.model.measure import Measure
 from hushcube.model.schema import Schema
 from hushcube.private.boundary import guarded, normal, shown
-from hushcube.private.engines.contract import BadRows, Engine, ExactCounts, Progress
+from hushcube.private.engines.contract import BadRows, Engine, ExactCounts, ReadShare
 from hushcube.temporary import remove_leftovers
 
-__all__ = ["BadRows", "Engine", "ExactCounts", "Progress", "open_source"]
+__all__ = ["BadRows", "Engine", "ExactCounts", "ReadShare", "open_source"]
 
 
 @guarded
@@ -82,7 +82,7 @@ class Tolerant:
         wanted: Sequence[NDArray[np.int32]],
         *,
         measures: Sequence[Measure] = (),
-        progress: Progress | None = None,
+        progress: ReadShare | None = None,
     ) -> ExactCounts:
         """Count under the same domains, with a place for everything."""
         used = {int(i) for marginals in wanted for i in np.unique(marginals)}

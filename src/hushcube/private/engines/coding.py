@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hushcube.errors import DataError
+from hushcube.model.arrays import Bools
 from hushcube.model.at_level import AtLevel
 from hushcube.model.attribute import Attribute
 from hushcube.model.dates import day_groups, day_numbers
@@ -198,13 +199,13 @@ def _placed(attribute: Attribute, inside: NDArray[Any], places: NDArray[Any], nu
     return codes
 
 
-def _values(array: pa.Array) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
+def _values(array: pa.Array) -> tuple[NDArray[Any], Bools | None]:
     """The numbers, and which of them are missing."""
     null = _missing(array)
     return _numpy(array if null is None else array.fill_null(0)), null
 
 
-def _missing(array: pa.Array) -> NDArray[np.bool_] | None:
+def _missing(array: pa.Array) -> Bools | None:
     """Where there is a null or a NaN; None when nowhere."""
     if not array.null_count and not pa.types.is_floating(array.type):
         return None

@@ -13,10 +13,11 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from hushcube.model.arrays import Ints
 from hushcube.model.measure import Measure
 from hushcube.model.schema import Schema
 
-Progress = Callable[[float], None]
+ReadShare = Callable[[float], None]
 """Called now and then with the fraction of the rows that has been read."""
 
 
@@ -40,7 +41,7 @@ class ExactCounts(ABC):
     """Of each measure asked for: tables of the sums of its integers over the same rows."""
 
     @abstractmethod
-    def tables(self, marginals: NDArray[np.int32]) -> NDArray[np.int64]:
+    def tables(self, marginals: NDArray[np.int32]) -> Ints:
         """The tables of (m, k) marginals of one shape, as (m, *shape); k = 0 gives (m, 1), the total."""
 
     def __repr__(self) -> str:
@@ -56,7 +57,7 @@ class Engine(Protocol):
         wanted: Sequence[NDArray[np.int32]],
         *,
         measures: Sequence[Measure] = (),
-        progress: Progress | None = None,
+        progress: ReadShare | None = None,
     ) -> ExactCounts:
         """Read the rows once; `wanted` holds all marginals to be asked for, an (m, k) array for each k."""
         ...

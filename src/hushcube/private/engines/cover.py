@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from hushcube.model.arrays import Bools, Ints
 from hushcube.model.marginal import Marginal
 from hushcube.private.engines.contract import ExactCounts
 from hushcube.private.engines.kernels import Columns, RowCounts, count
@@ -26,7 +27,7 @@ _FAR_ROW_NS: Final = 20.0
 _CELL_NS: Final = 1.5
 _SEARCH_ROWS: Final = 2
 """Rows, for each wanted marginal and attribute, from which the search costs less than it saves."""
-Weights = NDArray[np.int64]
+Weights = Ints
 
 KEPT_BYTES: Final = 1 << 25
 """Rows beyond this are counted as they pass, where the tables can be held."""
@@ -64,7 +65,7 @@ def row_cost(cells: int) -> float:
     return next((cost for top, cost in _ROW_NS if cells <= top), _FAR_ROW_NS)
 
 
-def greedy(members: NDArray[np.bool_], sizes: Sequence[int], limit: int) -> tuple[list[Marginal], list[int]]:
+def greedy(members: Bools, sizes: Sequence[int], limit: int) -> tuple[list[Marginal], list[int]]:
     """Tables that together contain every wanted marginal, and how many of those each was built for.
 
     `members` is (wanted, attributes). The largest uncovered marginal starts a table; then the attribute joins
@@ -92,7 +93,7 @@ def greedy(members: NDArray[np.bool_], sizes: Sequence[int], limit: int) -> tupl
     return tables, used
 
 
-def members_of(wanted: Sequence[NDArray[np.int32]], attributes: int) -> NDArray[np.bool_]:
+def members_of(wanted: Sequence[NDArray[np.int32]], attributes: int) -> Bools:
     """Which attributes each wanted marginal has: (marginals, attributes)."""
     parts = []
     for marginals in wanted:
@@ -114,7 +115,7 @@ class CoverCounts(ExactCounts):
         self._sizes = sizes
         self._rows = 0
 
-    def add(self, columns: Columns, rows: int, weights: NDArray[np.int64] | None = None) -> None:
+    def add(self, columns: Columns, rows: int, weights: Ints | None = None) -> None:
         """Count some more rows, or sum their weights."""
         self._rows += rows if weights is None else int(weights.sum())
         tables = [self._cover[i] for i in self._order]
@@ -125,7 +126,7 @@ class CoverCounts(ExactCounts):
         """How many rows were counted."""
         return self._rows
 
-    def tables(self, marginals: NDArray[np.int32]) -> NDArray[np.int64]:
+    def tables(self, marginals: NDArray[np.int32]) -> Ints:
         """Roll up the smallest covering table of each marginal."""
         k = marginals.shape[1]
         if k == 0 or not len(marginals):
@@ -141,10 +142,10 @@ class CoverCounts(ExactCounts):
             [self._roll_up(int(contained[:, m].argmax()), set(marginals[m].tolist())) for m in range(len(marginals))]
         )
 
-    def _roll_up(self, place: int, kept: set[int]) -> NDArray[np.int64]:
+    def _roll_up(self, place: int, kept: set[int]) -> Ints:
         table = self._cover[place]
         cells = self._totals[place].reshape([self._sizes[i] for i in table])
-        summed: NDArray[np.int64] = cells.sum(axis=tuple(axis for axis, i in enumerate(table) if i not in kept))
+        summed: Ints = cells.sum(axis=tuple(axis for axis, i in enumerate(table) if i not in kept))
         return summed
 
 

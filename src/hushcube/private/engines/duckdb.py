@@ -27,18 +27,19 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from hushcube.errors import DataError
+from hushcube.model.arrays import Ints
 from hushcube.model.attribute import Attribute
 from hushcube.model.measure import Measure
 from hushcube.model.schema import Schema
 from hushcube.private.boundary import guarded, shown
 from hushcube.private.engines.bounding import bounded
 from hushcube.private.engines.coding import Codes, coder
-from hushcube.private.engines.contract import ExactCounts, Progress
+from hushcube.private.engines.contract import ExactCounts, ReadShare
 from hushcube.private.engines.cover import Counter
 from hushcube.private.engines.delimited import Delimited, Lines
 from hushcube.private.engines.fit import missing_values, refuse_data, refused
 from hushcube.private.engines.frames import recognise_frame
-from hushcube.private.engines.measuring import Ints, check_sums, fetched, quantised
+from hushcube.private.engines.measuring import check_sums, fetched, quantised
 from hushcube.private.engines.source import Database, Opened, Parquet, Relation, Source, unreadable
 
 _CSV: Final = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
@@ -63,7 +64,7 @@ class DuckDBEngine:
         wanted: Sequence[NDArray[np.int32]],
         *,
         measures: Sequence[Measure] = (),
-        progress: Progress | None = None,
+        progress: ReadShare | None = None,
     ) -> ExactCounts:
         """Read the rows once and count them, or keep them coded; measures are summed over the same rows."""
         used = sorted({int(i) for marginals in wanted for i in np.unique(marginals)})
@@ -146,7 +147,7 @@ def _read_ahead(reader: pa.RecordBatchReader, stop: Callable[[], None]) -> Itera
             raise
 
 
-def _only_total(data: Opened, dropped: int, bad: int, progress: Progress | None) -> ExactCounts:
+def _only_total(data: Opened, dropped: int, bad: int, progress: ReadShare | None) -> ExactCounts:
     found: Any = data.relation.aggregate("count(*) AS n").fetchall()
     counter = Counter([], (), None)
     counter.add({}, int(found[0][0]))

@@ -17,6 +17,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from hushcube.model.arrays import Ints
 from hushcube.model.marginal import Marginal
 from hushcube.private.engines.coding import Codes
 from hushcube.private.engines.contract import ExactCounts
@@ -35,8 +36,8 @@ def count(
     rows: int,
     sizes: Sequence[int],
     tables: Sequence[Marginal],
-    totals: Sequence[NDArray[np.int64]],
-    weights: NDArray[np.int64] | None = None,
+    totals: Sequence[Ints],
+    weights: Ints | None = None,
 ) -> None:
     """Add the rows to the flat tables `totals`; consecutive tables should begin alike.
 
@@ -56,12 +57,12 @@ def count(
                 total += _summed(index, times, total.size)
 
 
-def _summed(index: Codes, times: NDArray[np.int64], cells: int) -> NDArray[np.int64]:
+def _summed(index: Codes, times: Ints, cells: int) -> Ints:
     """Sums of one block of weights; bincount adds doubles, so large ones go through it in two halves of 32 bits."""
     if max(-int(times.min()), int(times.max())) <= _EXACT // BLOCK:
         return np.bincount(index, times, minlength=cells).astype(np.int64)
     high, low = (np.bincount(index, half, minlength=cells) for half in (times >> 32, times & 0xFFFFFFFF))
-    summed: NDArray[np.int64] = (high.astype(np.int64) << 32) + low.astype(np.int64)
+    summed: Ints = (high.astype(np.int64) << 32) + low.astype(np.int64)
     return summed
 
 
@@ -113,9 +114,7 @@ class _Indices:
 class RowCounts(ExactCounts):
     """Keeps the coded rows and counts what it is asked for, or sums their weights; `rows` is then their total."""
 
-    def __init__(
-        self, columns: Columns, rows: int, sizes: Sequence[int], weights: NDArray[np.int64] | None = None
-    ) -> None:
+    def __init__(self, columns: Columns, rows: int, sizes: Sequence[int], weights: Ints | None = None) -> None:
         self._columns = columns
         self.kept = rows
         self._rows = rows if weights is None else int(weights.sum())
@@ -127,7 +126,7 @@ class RowCounts(ExactCounts):
         """How many rows there are."""
         return self._rows
 
-    def tables(self, marginals: NDArray[np.int32]) -> NDArray[np.int64]:
+    def tables(self, marginals: NDArray[np.int32]) -> Ints:
         """Count the tables, in an order in which neighbours share leading attributes."""
         listed = [tuple(map(int, marginal)) for marginal in marginals]
         if marginals.shape[1] == 0:

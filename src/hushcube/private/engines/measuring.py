@@ -11,14 +11,13 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from hushcube.errors import DataError
+from hushcube.model.arrays import Ints
 from hushcube.model.measure import Measure
 from hushcube.private.engines.coding import NUMBERS
 from hushcube.private.engines.source import Opened
 
-Ints = NDArray[np.int64]
 MOST: Final = 2**62
 """Sums of absolute integers that 64 bits hold with room to spare."""
 

@@ -17,7 +17,8 @@ from typing import Final
 
 import numpy as np
 
-from hushcube.strategies.search.coverage import Coverage, Flags, Ints, counted
+from hushcube.model.arrays import Ints
+from hushcube.strategies.search.coverage import Coverage, Flags, counted
 
 MOST_ATTRIBUTES: Final = 16
 Index = tuple[int | slice, ...]

@@ -18,9 +18,8 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from hushcube.model.arrays import Floats
 
 TOLERANCE: Final = 1e-11
 """The relative gap at which the iteration stops."""

@@ -13,10 +13,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
+from hushcube.model.arrays import Bools, Ints
+
+Flags = Bools
 
 FAR: Final = np.iinfo(np.int64).max
 """The magnification of a cuboid that is not inside."""

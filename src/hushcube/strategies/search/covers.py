@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hushcube.model.arrays import Floats
 from hushcube.model.marginal import Marginal
-
-Floats = NDArray[np.float64]
 
 
 class GreedyCovers:

@@ -25,12 +25,10 @@ from itertools import groupby, takewhile
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hushcube.strategies.search.coverage import FAR, Coverage, Ints
+from hushcube.model.arrays import Floats, Ints
+from hushcube.strategies.search.coverage import FAR, Coverage
 from hushcube.strategies.search.selection import Greedy, Limit, Selection, covers, own_tables, select
-
-Floats = NDArray[np.float64]
 
 _BITS: Final = 30
 """Of weights, which are compared as integers so that ties are exact."""

@@ -15,16 +15,14 @@ from itertools import combinations
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushcube.designs.request import MAX_TABLE_CELLS, Request
 from hushcube.lattice.variances import dimensions
+from hushcube.model.arrays import Floats
 from hushcube.model.marginal import Marginal
 from hushcube.strategies.search.covers import GreedyCovers
 from hushcube.strategies.search.descent import minimise
 from hushcube.strategies.search.supports import SupportProblem
-
-Floats = NDArray[np.float64]
 
 _P: Final = 30
 _THRESHOLDS: Final = 24

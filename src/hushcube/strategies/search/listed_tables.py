@@ -10,7 +10,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hushcube.strategies.search.coverage import Coverage, Flags, Ints, counted
+from hushcube.model.arrays import Ints
+from hushcube.strategies.search.coverage import Coverage, Flags, counted
 
 MOST_CUBOIDS: Final = 2**14
 """The most cuboids that tables are selected for."""

@@ -24,16 +24,14 @@ from functools import cached_property, partial
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushcube.designs.levels.errors import asked_sums, form_rows
 from hushcube.designs.levels.nesting import Frame, Nesting
 from hushcube.designs.request import MAX_TABLE_CELLS, Request
 from hushcube.lattice.nested_blocks import Blocks, Pairs, Stacks
+from hushcube.model.arrays import Floats
 from hushcube.model.marginal import Marginal
 from hushcube.strategies.search.descent import minimise
-
-Floats = NDArray[np.float64]
 
 _STEPS: Final = 300
 _SHORT: Final = 30

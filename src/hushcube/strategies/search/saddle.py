@@ -29,12 +29,11 @@ from functools import cached_property
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hushcube.model.arrays import Floats, Ints
 from hushcube.strategies.search.descent import minimise
 
-Floats = NDArray[np.float64]
-Ids = NDArray[np.int64]
+Ids = Ints
 
 TOLERANCE: Final = 3e-7
 """The relative gap at which a solution is good enough; sums of many terms do not allow for much less."""

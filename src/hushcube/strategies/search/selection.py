@@ -12,8 +12,9 @@ from typing import Final
 
 import numpy as np
 
+from hushcube.model.arrays import Ints
 from hushcube.strategies.search.all_tables import MOST_ATTRIBUTES, AllTables
-from hushcube.strategies.search.coverage import FAR, Coverage, Flags, Ints
+from hushcube.strategies.search.coverage import FAR, Coverage, Flags
 from hushcube.strategies.search.listed_tables import ListedTables
 
 MOST_THRESHOLDS: Final = 512

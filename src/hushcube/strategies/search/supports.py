@@ -14,14 +14,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushcube.designs.budgets import closed_form
 from hushcube.designs.request import Request
+from hushcube.model.arrays import Floats
 from hushcube.model.marginal import Marginal
 from hushcube.strategies.search.descent import minimise
 
-Floats = NDArray[np.float64]
 _ABSENT = -80.0
 """The log-budget of a padding table."""
 UNSEEN = 1e-120

@@ -16,8 +16,8 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from hushcube.model.arrays import Ints
 from hushcube.model.at_level import AtLevel, base_of
 from hushcube.model.attribute import Attribute
 from hushcube.private.engines.coding import (
@@ -42,7 +42,7 @@ from hushcube.private.engines.grouped.warehouse import (
     Summed,
     Whole,
 )
-from hushcube.private.engines.measuring import Ints, quantised
+from hushcube.private.engines.measuring import quantised
 
 _MOST_LABELS: Final = 2_000
 """Labels of an attribute that are sent along, so that what no label names is grouped as one."""
@@ -55,9 +55,9 @@ class Asked:
     """What is asked of the warehouse for an attribute; `places` says where its integers go, None: raw values."""
 
     column: Column
-    places: NDArray[np.int64] | None = None
+    places: Ints | None = None
 
-    def positions(self, attribute: Attribute, codes: NDArray[np.int64]) -> Codes:
+    def positions(self, attribute: Attribute, codes: Ints) -> Codes:
         """Where each group stands in the attribute's cells."""
         missing, other = refusals(attribute)
         # OUTSIDE and MISSING are the last two from the end.

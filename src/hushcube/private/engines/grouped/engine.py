@@ -28,12 +28,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.errors import DataError
+from hushcube.model.arrays import Ints
 from hushcube.model.marginal import Marginal
 from hushcube.model.measure import Measure
 from hushcube.model.schema import Schema
 from hushcube.private.boundary import guarded
 from hushcube.private.engines.coding import Codes
-from hushcube.private.engines.contract import ExactCounts, Progress
+from hushcube.private.engines.contract import ExactCounts, ReadShare
 from hushcube.private.engines.cover import Counter, greedy, members_of
 from hushcube.private.engines.fit import missing_values, position, refuse_data, refused, without_unit
 from hushcube.private.engines.grouped.asking import Asked, asked_for, coded_groups
@@ -42,7 +43,7 @@ from hushcube.private.engines.grouped.warehouse import (
     Summed,
     Warehouse,
 )
-from hushcube.private.engines.measuring import Ints, check_sums
+from hushcube.private.engines.measuring import check_sums
 
 GROUPS: Final = 1 << 20
 """Cells up to which all attributes used are grouped by at once, and that a covering table may have."""
@@ -67,7 +68,7 @@ class GroupedEngine:
         wanted: Sequence[NDArray[np.int32]],
         *,
         measures: Sequence[Measure] = (),
-        progress: Progress | None = None,
+        progress: ReadShare | None = None,
     ) -> ExactCounts:
         """Group by what the sizes suggest, and keep the coded groups."""
         with self.warehouse.open() as data:
@@ -216,9 +217,9 @@ class GroupedCounts(ExactCounts):
         """How many rows were counted."""
         return self._parts[0][2].rows
 
-    def tables(self, marginals: NDArray[np.int32]) -> NDArray[np.int64]:
+    def tables(self, marginals: NDArray[np.int32]) -> Ints:
         """From the fewest groups that tell a marginal's attributes apart."""
-        found: NDArray[np.int64] | None = None
+        found: Ints | None = None
         left = np.ones(len(marginals), dtype=bool)
         for attributes, _, counts in self._parts:
             here = left & np.isin(marginals, attributes).all(axis=1)

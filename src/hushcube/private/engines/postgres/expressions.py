@@ -22,10 +22,9 @@ from typing import TYPE_CHECKING, Any, Final, LiteralString
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from hushcube.model.arrays import Bools, Ints
 from hushcube.private.engines.grouped.warehouse import MISSING, OUTSIDE, Binned, Column, Kind, Known, Whole
-from hushcube.private.engines.measuring import Ints
 
 if TYPE_CHECKING:
     from psycopg import sql
@@ -152,7 +151,7 @@ def arrow_of_key(column: Column, oid: int, values: Sequence[Any]) -> pa.Array:
     return pa.array(values, pa.float64() if oid == _NUMERIC else _RAW.get(oid, pa.string()))
 
 
-def bin_of(column: Binned, buckets: Ints, missing: NDArray[np.bool_]) -> Ints:
+def bin_of(column: Binned, buckets: Ints, missing: Bools) -> Ints:
     """The bins of Postgres's buckets: 0 is below the first edge, i is from the i-th edge on."""
     places = buckets - 1
     places[(places < 0) | (places > len(column.edges) - 2)] = OUTSIDE

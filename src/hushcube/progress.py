@@ -1,4 +1,4 @@
-"""How long post-processing may take, and how it says where it is."""
+"""How a long job says where it is, and how long it may take."""
 
 from __future__ import annotations
 
@@ -10,14 +10,19 @@ from dataclasses import dataclass, field
 from hushcube.errors import TimeLimitReached
 
 Progress = Callable[[str, float], None]
+"""Called now and then with the stage, in words, and the share of it that is done."""
+
+
+def silent(_stage: str, _share: float) -> None:
+    """Progress that nobody watches."""
 
 
 @dataclass(frozen=True)
 class Clock:
-    """A time limit (None: no limit) that began when the clock was made, and where progress is told."""
+    """A time limit (None: no limit) that began when the clock was made, and where progress is reported."""
 
     seconds: float | None = None
-    progress: Progress = lambda _stage, _share: None
+    progress: Progress = silent
     started: float = field(default_factory=time.monotonic)
 
     @property
