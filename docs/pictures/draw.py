@@ -18,9 +18,8 @@ from rich._export_format import CONSOLE_SVG_FORMAT
 from hushcube.api import compare, release
 from hushcube.cli.chart import render
 from hushcube.cli.demo import truth
-from hushcube.cli.output import console
+from hushcube.cli.output import console, print_page
 from hushcube.cli.plan import show_comparison
-from hushcube.cli.show import show_table
 from hushcube.designs.options import Options
 from hushcube.samples import ADULT8, TITANIC, titanic
 
@@ -40,7 +39,7 @@ def draw() -> str:
     terminal.print("\n2. Release: measured once, published in demo-release.")
     terminal.print("3. Show: every cell with its error bar, every table adding up.\n")
     table = published.table("class*survived")
-    show_table(table, TITANIC.name, 60, truth(table), to=terminal)
+    print_page(table.page(truth=truth(table)), to=terminal)
     svg: str = terminal.export_svg(title="hushcube", code_format=WITHOUT_FONTS, unique_id="hushcube")
     return "\n".join(line.rstrip() for line in svg.splitlines()) + "\n"
 

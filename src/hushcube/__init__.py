@@ -11,16 +11,15 @@ if TYPE_CHECKING:  # `typing` would be most of what the import of this module co
     from typing import Any
 
     from hushcube.api import open_release
+    from hushcube.bundle.published_table import Table
     from hushcube.bundle.release import Estimate, Release
     from hushcube.designs.adaptive.rule import Rule
     from hushcube.designs.options import Options
     from hushcube.faces.value import FaceValue
-    from hushcube.files import read_schema
     from hushcube.model.attribute import Attribute
     from hushcube.model.facts import Facts
     from hushcube.model.privacy import Privacy
     from hushcube.model.schema import Schema
-    from hushcube.model.table import NoisyTable
     from hushcube.model.workload import Workload
     from hushcube.planning.plan import Plan
 
@@ -31,16 +30,15 @@ __all__ = [
     "Estimate",
     "FaceValue",
     "Facts",
-    "NoisyTable",
     "Options",
     "Plan",
     "Privacy",
     "Release",
     "Rule",
     "Schema",
+    "Table",
     "Workload",
     "open_release",
-    "read_schema",
 ]
 
 _HOMES = {
@@ -48,7 +46,7 @@ _HOMES = {
     "Estimate": "bundle.release",
     "FaceValue": "faces.value",
     "Facts": "model.facts",
-    "NoisyTable": "model.table",
+    "Table": "bundle.published_table",
     "Options": "designs.options",
     "Plan": "planning.plan",
     "Privacy": "model.privacy",
@@ -57,7 +55,6 @@ _HOMES = {
     "Schema": "model.schema",
     "Workload": "model.workload",
     "open_release": "api",
-    "read_schema": "files",
 }
 
 

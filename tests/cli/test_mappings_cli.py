@@ -8,7 +8,7 @@ import duckdb
 import pytest
 import yaml
 
-from hushcube import Attribute, Schema, read_schema
+from hushcube import Attribute, Schema
 from hushcube.api import plan
 from hushcube.cli import run
 from hushcube.errors import SchemaError
@@ -92,7 +92,7 @@ def test_only_regular_files_of_some_size_are_read(desk, command, monkeypatch):
     for name in ("pipe.csv", "folder.csv"):
         _, err = command("plan", *declare(desk, name), "--workload", "1-way", code=2)
         assert "is not a regular file" in err
-    monkeypatch.setattr("hushcube.files.LARGEST_MAPPING", 10)
+    monkeypatch.setattr("hushcube.model.files.LARGEST_MAPPING", 10)
     _, err = command("plan", *declare(desk, "codes.csv"), "--workload", "1-way", code=2)
     assert "is larger than" in err
 
@@ -191,7 +191,7 @@ def test_files_that_become_public_are_listed(desk, command, measure):
     assert "The labels of `diagnosis` were read from the file `codes.csv`, which is public, too." in statement
     command("verify", "new")
     shutil.copy(desk / "new" / "schema.yaml", desk / "published.yaml")  # needs no other file
-    assert read_schema("published.yaml").label_files == {"codes.csv": ("diagnosis",)}
+    assert Schema.read("published.yaml").label_files == {"codes.csv": ("diagnosis",)}
 
 
 def test_a_matrix_of_queries_is_listed(desk, command):
@@ -206,7 +206,7 @@ def test_a_matrix_of_queries_is_listed(desk, command):
 
 def test_families_of_tables_need_the_values_of_all_attributes(desk):
     declare(desk, "codes.csv")
-    schema = read_schema("declared/s.yaml")
+    schema = Schema.read("declared/s.yaml")
     law = {"epsilon": 1, "neighbours": "add-remove"}
     assert plan(schema, "1-way", **law).schema.names == ("diagnosis", "sex")
     assert plan(schema, ["1-way", "diagnosis@chapter"], **law).schema["diagnosis"].grouped

@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from datasets import ROOT, shared
+from hushcube import Schema
 from hushcube.api import plan_cube
 from hushcube.bundle.cube import CubeRelease
 from hushcube.bundle.release import Release
-from hushcube.files import read_schema
 from hushcube.model.at_level import at_level, coarsening
 from hushcube.planning.plan import COUNT
 from hushcube.private.engines import open_source
@@ -39,7 +39,7 @@ FEW = [
 
 @cache
 def planned(number):
-    schema = read_schema(ROOT / "examples" / "acs" / "schema.yaml")
+    schema = Schema.read(ROOT / "examples" / "acs" / "schema.yaml")
     return plan_cube(schema, TABLES, "avg(wage)", neighbours="add-remove", **LAWS[number])
 
 

@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from datasets import ROOT, shared
+from hushcube import Schema
 from hushcube.api import plan_cube
 from hushcube.bundle.cube import CubeRelease
 from hushcube.bundle.release import Release
-from hushcube.files import read_schema
 from hushcube.planning.plan import COUNT
 from hushcube.private.engines import open_source
 from hushcube.private.measure import draw
@@ -39,7 +39,7 @@ LAWS = [
 
 @cache
 def hospital():
-    return read_schema(str(ROOT / "examples" / "hospital" / "schema.yaml"))
+    return Schema.read(str(ROOT / "examples" / "hospital" / "schema.yaml"))
 
 
 @cache

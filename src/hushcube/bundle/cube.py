@@ -8,27 +8,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from hushcube.bundle.published_table import Table, Where
 from hushcube.bundle.ratio import ratio_interval
-from hushcube.bundle.release import Release, Where
+from hushcube.bundle.release import Release
 from hushcube.bundle.stamp import mark
 from hushcube.model.measure import Measure
 from hushcube.model.schema import Schema
-from hushcube.model.table import NoisyTable
 from hushcube.planning.plan import Asked, Plan
 
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
-class AverageTable:
-    """Averages of the cells of a marginal with 95% intervals; NaN where the count is no more than noise."""
-
-    schema: Schema
-    attributes: tuple[str, ...]
-    labels: tuple[Sequence[str], ...]
-    values: Floats
-    low: Floats
-    high: Floats
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -54,9 +42,7 @@ class CubeRelease:
         """Whether all noise was real."""
         return all(part.private for part in (self.count, *self.sums.values()))
 
-    def table(
-        self, marginal: str | Sequence[str], what: str = "count", where: Where | None = None
-    ) -> NoisyTable | AverageTable:
+    def table(self, marginal: str | Sequence[str], what: str = "count", where: Where | None = None) -> Table:
         """The cells of a marginal: how many people, or the sum or the average of a measure."""
         asked = Asked.parse(what, self.schema)
         if asked.kind == "count":
@@ -66,8 +52,10 @@ class CubeRelease:
         return _summed(measure, counts, sums) if asked.kind == "sum" else _averaged(measure, counts, sums)
 
 
-def _averaged(measure: Measure, counts: NoisyTable, sums: NoisyTable) -> AverageTable:
-    """The ratio of two tables; means lie within the bounds, so that intervals end there too.
+def _averaged(measure: Measure, counts: Table, sums: Table) -> Table:
+    """The ratio of two tables, NaN where the count is no more than noise.
+
+    Means lie within the bounds, so that intervals end there too.
 
     An estimate beyond a bound is moved to it before its interval is taken: that brings S - t C nearer to zero for all t
     within the bounds, so that no interval covers less often, and none shrinks to the bound alone.
@@ -78,12 +66,15 @@ def _averaged(measure: Measure, counts: NoisyTable, sums: NoisyTable) -> Average
     possible = np.clip(sums.values, (least - center) / step * people, (most - center) / step * people)
     found = ratio_interval(possible, counts.values, sums.margins, counts.margins)
     value, bottom, top = (np.clip(center + step * t, least, most) for t in found)
-    return AverageTable(counts.schema, counts.attributes, counts.labels, value, bottom, top)
+    unknown = np.full_like(value, np.nan)
+    told = f"avg({measure.name})"
+    return replace(sums, values=value, std_errors=unknown, margins=unknown, ends=(bottom, top), what=told)
 
 
-def _summed(measure: Measure, counts: NoisyTable, sums: NoisyTable) -> NoisyTable:
+def _summed(measure: Measure, counts: Table, sums: Table) -> Table:
     """Sums in the measure's own unit: what was taken off each value is added again, with the count's error."""
     step, center = float(measure.resolution), float(measure.center)
     errors = np.hypot(step * sums.std_errors, center * counts.std_errors)
     margins = np.hypot(step * sums.margins, center * counts.margins)
-    return replace(sums, values=step * sums.values + center * counts.values, std_errors=errors, margins=margins)
+    values = step * sums.values + center * counts.values
+    return replace(sums, values=values, std_errors=errors, margins=margins, what=f"sum({measure.name})")

@@ -20,9 +20,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hushcube.bundle.cube import AverageTable, CubeRelease
+from hushcube.bundle.cube import CubeRelease
 from hushcube.bundle.folder import fill, open_bundle
 from hushcube.bundle.manifest import FORMAT, MANIFEST, check_files, checksums, read_manifest, seal
+from hushcube.bundle.published_table import Table
 from hushcube.bundle.reading import damaged, folder_inside, read_text
 from hushcube.bundle.stamp import file_stamp, stamp
 from hushcube.bundle.statement import cube_statement
@@ -30,7 +31,6 @@ from hushcube.durable import check_output, new_folder
 from hushcube.errors import BadInput
 from hushcube.model.marginal import Marginal
 from hushcube.model.schema import COUNT
-from hushcube.model.table import NoisyTable
 from hushcube.planning.plan import Asked, Plan
 from hushcube.progress import Progress
 
@@ -98,8 +98,8 @@ def cube_table(release: CubeRelease, marginal: Marginal) -> pa.Table:
     return pa.table(columns)
 
 
-def _numbers(asked: Asked, table: NoisyTable | AverageTable) -> dict[str, Any]:
-    if isinstance(table, NoisyTable):
+def _numbers(asked: Asked, table: Table) -> dict[str, Any]:
+    if not table.is_average:
         numbers: Sequence[Any] = [table.values.reshape(-1), table.std_errors.reshape(-1)]
     else:
         ends = (table.values, table.low, table.high)

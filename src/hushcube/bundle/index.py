@@ -23,13 +23,13 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from hushcube.bundle.manifest import MANIFEST, STATEMENT, file_sizes, read_manifest, steadily
+from hushcube.bundle.published_table import Table
 from hushcube.bundle.reading import check_file, damaged, parquet, read_text
 from hushcube.bundle.statement import is_stamped
 from hushcube.bundle.tables import read_numbers
 from hushcube.errors import BadInput, BundleError
 from hushcube.faces.value import UNBIASED
 from hushcube.model.schema import Schema
-from hushcube.model.table import NoisyTable
 
 Entry = dict[str, Any]
 Floats = NDArray[np.float64]
@@ -44,7 +44,7 @@ class Found:
 
     name: str
     private: bool
-    table: NoisyTable
+    table: Table
 
 
 def find_table(folder: Path, words: str, *, face: str = UNBIASED, verify: bool = True) -> Found | None:
@@ -76,10 +76,10 @@ def _listed(manifest: Entry) -> list[Entry]:
 def _find(folder: Path, manifest: Entry, words: str, face: str, verify: bool) -> Found | None:
     packs = [entry for entry in _listed(manifest) if "index" in entry]
     schema = Schema.from_dict(manifest["schema"])
-    names = [] if words.strip() == "total" and "total" not in schema.names else [n.strip() for n in words.split("*")]
-    if len(set(names)) < len(names) or not set(names) <= set(schema.names):
+    asked = [] if words.strip() == "total" and "total" not in schema.names else [n.strip() for n in words.split("*")]
+    if len(set(asked)) < len(asked) or not set(asked) <= set(schema.names):
         return None
-    names.sort(key=schema.position)
+    names = sorted(asked, key=schema.position)
     pack = next((entry for entry in packs if entry["face"] == face and entry["pack"] == len(names)), None)
     if pack is None:
         return None
@@ -96,9 +96,11 @@ def _find(folder: Path, manifest: Entry, words: str, face: str, verify: bool) ->
     if is_stamped(read_text(folder, STATEMENT)) is not (manifest["private"] is False):
         raise damaged(STATEMENT, "does not say of the noise what the manifest says")
     shape = schema.shape(marginal)
-    margins = np.broadcast_to(np.float64(margin), shape)
-    table = NoisyTable(schema, marginal, np.asarray(values, np.float64).reshape(shape), errors.reshape(shape), margins)
-    return Found(manifest["name"], manifest["private"], table)
+    found = np.asarray(values, np.float64).reshape(shape)
+    table = Table.of(
+        schema, marginal, found, errors.reshape(shape), np.asarray(margin), face=face, private=manifest["private"]
+    )
+    return Found(manifest["name"], manifest["private"], table.ordered(asked))
 
 
 def _place(folder: Path, pack: Entry, names: list[str]) -> tuple[int, float] | None:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.bundle.published_face import FormsFromCells, PublishedFace
+from hushcube.bundle.published_table import Table, Where, positions
 from hushcube.bundle.roll_up import attributes_of, moved, rolled_up
 from hushcube.bundle.stamp import mark
 from hushcube.bundle.tables import Values
@@ -26,10 +27,8 @@ from hushcube.model.form import Form
 from hushcube.model.marginal import Marginal
 from hushcube.model.measurement import Measurement
 from hushcube.model.schema import Schema
-from hushcube.model.table import NoisyTable, positions
 
 Floats = NDArray[np.float64]
-Where = Mapping[str, str | Sequence[str]]
 
 
 class Tables(Values, Protocol):
@@ -129,35 +128,36 @@ class Release:
         workload = self.plan.workload
         return sum(map(self.schema.cells, workload.published)) + sum(form.cells for form in workload.forms)
 
-    def table(self, marginal: str | Sequence[str], where: Where | None = None, *, face: str = UNBIASED) -> NoisyTable:
+    def table(self, marginal: str | Sequence[str], where: Where | None = None, *, face: str = UNBIASED) -> Table:
         """A published marginal, or the roll-up of one, or the slice of either that `where` keeps.
 
         `marginal` is a word such as `age*sex`, or a sequence of names; `total`, or an empty sequence, is the total.
-        A form that was asked for is named by its word, such as `prefix(age)*sex`. The standard errors and margins are
-        those of the unbiased estimates, also beside the values of another face.
+        A form that was asked for is named by its word, such as `prefix(age)*sex`. Attributes come in the order asked.
+        The standard errors and margins are those of the unbiased estimates, also beside the values of another face.
         """
         source = self.source if face == UNBIASED else self.face(face).source
         form = self.plan.workload.form(marginal) if isinstance(marginal, str) else None
         if form is not None:
-            table = self._form_table(form, source)
-            return table if where is None else table.slice(where)
+            table, asked = self._form_table(form, source), _in_order(form.axes, str(marginal))
+        else:
+            table = self._cells(marginal, source)
+            asked = tuple(attribute.name for attribute in attributes_of(self.schema, self._names(marginal)))
+        told = replace(table, face=face, private=self.private).ordered(asked)
+        return told if where is None else told.slice(where)
+
+    def __getitem__(self, marginal: str | Sequence[str]) -> Table:
+        return self.table(marginal)
+
+    def _cells(self, marginal: str | Sequence[str], source: Values) -> Table:
         wanted = self._marginal(marginal)
         if wanted is None or not self._contains(wanted):
-            table = self._rolled_up(marginal, source)
-            return table if where is None else table.slice(where)
+            return self._rolled_up(marginal, source)
         published = self._published(wanted)
         values = self._values(published, source)
         if published != wanted:
             values = values.sum(axis=tuple(axis for axis, i in enumerate(published) if i not in wanted))
         variances, widths = self._errors(wanted, published)
-        table = NoisyTable(
-            self.schema,
-            wanted,
-            values,
-            np.broadcast_to(np.sqrt(variances), values.shape),
-            np.broadcast_to(widths, values.shape),
-        )
-        return table if where is None else table.slice(where)
+        return Table.of(self.schema, wanted, values, np.sqrt(variances), widths)
 
     def estimate(self, marginal: str | Sequence[str], where: Where | None = None) -> Estimate:
         """The sum of the cells that `where` keeps (all of them by default), with its exact standard error."""
@@ -180,27 +180,25 @@ class Release:
             margins.sum_margin(self.plan, published, weights),
         )
 
-    def roll_up(self, marginal: str | Sequence[str], attribute: str) -> NoisyTable:
+    def roll_up(self, marginal: str | Sequence[str], attribute: str) -> Table:
         """A table with one attribute a level coarser; above its coarsest level it is summed out."""
         return self.table(moved(self.schema, self._names(marginal), attribute, 1))
 
-    def drill_down(self, marginal: str | Sequence[str], attribute: str) -> NoisyTable:
+    def drill_down(self, marginal: str | Sequence[str], attribute: str) -> Table:
         """A table with one attribute a level finer, as far as that is published."""
         return self.table(moved(self.schema, self._names(marginal), attribute, -1))
 
-    def _rolled_up(self, marginal: str | Sequence[str], source: Values) -> NoisyTable:
+    def _rolled_up(self, marginal: str | Sequence[str], source: Values) -> Table:
         """Sums over groups of the cells of a published table, with their exact errors."""
         form = rolled_up(self.schema, attributes_of(self.schema, self._names(marginal)), self.plan.workload.published)
         deviations = np.sqrt(error.form_variances(self.plan, form, exact=True))
         values = form.evaluate(self._values(form.marginal, source))
-        return NoisyTable(
-            self.schema, form.marginal, values, deviations, margins.any_margin(self.plan, deviations), form=form
-        )
+        return Table.of(self.schema, form, values, deviations, margins.any_margin(self.plan, deviations))
 
-    def _form_table(self, form: Form, source: Values) -> NoisyTable:
+    def _form_table(self, form: Form, source: Values) -> Table:
         deviations = np.sqrt(error.form_variances(self.plan, form, exact=True))
         widths = margins.any_margin(self.plan, deviations)
-        return NoisyTable(self.schema, form.marginal, source.form(form), deviations, widths, form=form)
+        return Table.of(self.schema, form, source.form(form), deviations, widths)
 
     def _values(self, published: Marginal, source: Values) -> Floats:
         rows = np.array([published], dtype=np.int32).reshape(1, len(published))
@@ -249,3 +247,10 @@ class Release:
             return wanted
         containing = (m for m in published if set(wanted) <= set(m))
         return min(containing, key=lambda m: (self.schema.cells(m), m))
+
+
+def _in_order(axes: Sequence[str], word: str) -> tuple[str, ...]:
+    """The axes of a form in the order in which a word names them; a matrix of queries names none."""
+    parts = ["".join(part.split()) for part in word.split("*")]
+    places = {axis: "".join(axis.split()) for axis in axes}
+    return tuple(sorted(axes, key=lambda axis: parts.index(places[axis]) if places[axis] in parts else 0))

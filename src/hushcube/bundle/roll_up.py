@@ -15,15 +15,14 @@ from hushcube.model.schema import Schema
 
 
 def attributes_of(schema: Schema, names: Sequence[str]) -> tuple[Attribute, ...]:
-    """What a reader asks for: attributes, each once and at any of its levels, in schema order."""
+    """What a reader asks for: attributes, each once and at any of its levels, in the order asked."""
     try:
         found = [schema.seen(name) for name in names]
     except WorkloadError as problem:
         raise QueryError("marginal", problem.problem, problem.fix) from None
-    order = [schema.declared.position(base_of(attribute).name) for attribute in found]
-    if len(set(order)) != len(order):
+    if len({base_of(attribute).name for attribute in found}) != len(found):
         raise QueryError("marginal", f"{'*'.join(names)} names an attribute twice", "name each attribute once")
-    return tuple(attribute for _, attribute in sorted(zip(order, found, strict=True), key=lambda pair: pair[0]))
+    return tuple(found)
 
 
 def rolled_up(schema: Schema, wanted: Sequence[Attribute], published: Iterable[Marginal]) -> GroupTable:
@@ -58,7 +57,11 @@ def moved(schema: Schema, names: Sequence[str], name: str, step: int) -> list[st
     if not 0 <= depth <= top:
         problem = "is at its finest level already" if step < 0 else "is summed out already"
         raise QueryError("attribute", f"{declared.name!r} {problem}", "ask for another attribute")
-    others = [a.name for a in attributes if a is not present]
     if depth == top:
-        return others
-    return [*others, declared.name if depth == 0 else f"{declared.name}@{declared.grouped[depth - 1].name}"]
+        return [a.name for a in attributes if a is not present]
+    changed = declared.name if depth == 0 else f"{declared.name}@{declared.grouped[depth - 1].name}"
+    if present is None:  # it comes back where the schema has it
+        later = schema.declared.names[schema.declared.position(declared.name) + 1 :]
+        place = next((at for at, a in enumerate(attributes) if base_of(a).name in later), len(attributes))
+        return [a.name for a in attributes[:place]] + [changed] + [a.name for a in attributes[place:]]
+    return [changed if a is present else a.name for a in attributes]

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from hushcube.bundle.published_table import beside
 from hushcube.bundle.reading import parquet, row_groups
 from hushcube.bundle.stamp import file_stamp
 from hushcube.designs import LatticeDesign
@@ -23,7 +24,6 @@ from hushcube.lattice.family import Family
 from hushcube.model.form import Form
 from hushcube.model.marginal import Marginal
 from hushcube.model.schema import Schema
-from hushcube.model.table import beside
 from hushcube.progress import Progress
 
 Floats = NDArray[np.float64]

@@ -126,10 +126,8 @@ def _show_cells(
 
 
 def _number(table: Any, at: int) -> dict[str, float | None]:
-    from hushcube.model.table import NoisyTable
-
     value = float(table.values.reshape(-1)[at])
-    if isinstance(table, NoisyTable):
+    if not table.is_average:
         margin = float(table.margins.reshape(-1)[at])
         return {"value": value, "low_95": value - margin, "high_95": value + margin}
     low, high = float(table.low.reshape(-1)[at]), float(table.high.reshape(-1)[at])

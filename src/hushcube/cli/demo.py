@@ -11,7 +11,7 @@ import click
 from hushcube.cli.output import progress_bar
 
 if TYPE_CHECKING:
-    from hushcube.model.table import NoisyTable
+    from hushcube.bundle.published_table import Table
 
 
 @click.command("demo")
@@ -26,8 +26,8 @@ def command(out: str | None) -> None:
     The truth is shown beside the noisy tables because these people's data is public.
     """
     from hushcube.api import compare, release
+    from hushcube.cli.output import print_page
     from hushcube.cli.plan import show_comparison, show_marginals
-    from hushcube.cli.show import show_table
     from hushcube.durable import check_output
     from hushcube.samples import TITANIC, titanic
 
@@ -44,12 +44,12 @@ def command(out: str | None) -> None:
     click.echo("3. Show: every cell with its error bar, every table adding up.\n")
     for name in ("class*survived", "class"):
         table = published.table(name)
-        show_table(table, "titanic", 60, truth(table))
+        print_page(table.page(truth=truth(table)))
     click.echo(f"next: hushcube show {folder} sex*survived --where sex=female")
     click.echo(f"      hushcube recover {folder}  (whole numbers, no negative cells, at no cost)")
 
 
-def truth(table: NoisyTable) -> Any:
+def truth(table: Table) -> Any:
     """The exact counts of a table of the Titanic, which anyone may know."""
     from hushcube.samples import titanic
 

@@ -154,11 +154,11 @@ def _classified(
 ) -> tuple[Classified, ...]:
     from hushcube.experiments.classify import cross_validate
     from hushcube.experiments.rows import coded_rows
-    from hushcube.files import read_schema
+    from hushcube.model.schema import Schema
 
     if options["schema"] is None:
         raise BadInput("--schema", "is not given", "name a schema file; `hushcube schema draft` drafts one")
-    schema = read_schema(options["schema"])
+    schema = Schema.read(options["schema"])
     if classify not in schema.names:
         known = ", ".join(schema.names[:20]) + (", ..." if len(schema) > 20 else "")
         raise BadInput("--classify", f"{classify!r} is not in the schema", f"use one of: {known}")

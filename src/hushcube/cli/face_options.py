@@ -71,8 +71,8 @@ def refuse_without_face(given: dict[str, Any]) -> None:
 def read_face(given: dict[str, Any], schema: Schema, **fixed: Any) -> FaceValue:
     """The face that the options ask for."""
     from hushcube.faces.value import FaceValue
-    from hushcube.files import read_text
     from hushcube.model.facts import Facts
+    from hushcube.model.files import read_text
 
     knobs = {k.removeprefix("barak_"): v for k, v in given.items() if k not in ("facts", "time_limit")}
     if "facts" in given:

@@ -148,13 +148,13 @@ def _share(text: str) -> tuple[str, str]:
 
 def asked(options: dict[str, Any]) -> dict[str, Any]:
     """What the shared options say besides the budget, as the functions of `hushcube.api` take it."""
-    from hushcube.files import read_schema
+    from hushcube.model.schema import Schema
 
     if options["schema"] is None:
         raise BadInput("--schema", "is not given", "name a schema file; `hushcube schema draft` drafts one")
     if not options["workload"] and options["queries"] is None:
         raise BadInput("--workload", "is not given", "name the tables to publish, for example `--workload 2-way`")
-    schema = read_schema(options["schema"])
+    schema = Schema.read(options["schema"])
     return {
         "schema": schema,
         "workload": options["workload"],

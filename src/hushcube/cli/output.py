@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, TextIO
+from typing import Any
 
 import click
 
 from hushcube import interrupts
 from hushcube.progress import Progress
+from hushcube.shown import Grid, Page, Remark, console, is_terminal, number
 from hushcube.text import json_text, visible
+
+__all__ = ["console", "note", "number", "print_about", "print_json", "print_page", "progress_bar"]
 
 
 def print_json(document: Any) -> None:
@@ -37,7 +39,7 @@ def print_about(
     from hushcube.bundle.stamp import NOT_PRIVATE, stamp
 
     if private is False:
-        if as_json or not _is_terminal(sys.stdout):
+        if as_json or not is_terminal(sys.stdout):
             note(NOT_PRIVATE)
         if not as_json:
             click.echo(NOT_PRIVATE)
@@ -49,23 +51,22 @@ def print_about(
             click.echo(visible(caveat))
 
 
-def _is_terminal(stream: TextIO | None) -> bool:
-    """Whether somebody watches; a stream that was closed before the program began is None."""
-    return stream is not None and stream.isatty()
-
-
 def note(text: str) -> None:
     """A remark on standard error."""
     click.echo(visible(text), err=True)
 
 
-def console(**options: Any) -> Any:
-    """A terminal for tables; wide enough not to fold when the output is not a terminal. Labels are not markup."""
-    from rich.console import Console
-
-    if not _is_terminal(sys.stdout):
-        options.setdefault("width", 120)
-    return Console(highlight=False, markup=False, emoji=False, **options)
+def print_page(page: Page, *, to: Any = None) -> None:
+    """A page on standard output, or another console; its remarks on standard error."""
+    for part in page.parts:
+        if isinstance(part, Remark):
+            note(part)
+        elif isinstance(part, Grid):
+            (to or console()).print(part.rich())
+        elif to is None:
+            click.echo(visible(part))
+        else:
+            to.print(visible(part))
 
 
 @contextmanager
@@ -74,7 +75,7 @@ def progress_bar() -> Iterator[Progress]:
 
     Wherever work reports its progress, a request to stop that got lost is honoured.
     """
-    if not _is_terminal(sys.stderr):
+    if not is_terminal(sys.stderr):
         yield lambda _stage, _share: interrupts.check()
         return
     from rich.console import Console
@@ -89,16 +90,3 @@ def progress_bar() -> Iterator[Progress]:
             bar.update(task, description=stage, completed=share)
 
         yield report
-
-
-def number(value: float) -> str:
-    """A number as people write it: about four significant digits, thousands separated.
-
-    >>> number(1336772.26), number(0.01234), number(24.0)
-    ('1,336,772', '0.01234', '24')
-    """
-    if abs(value) > 1e300:  # a Python integer, too large for a float
-        return f"about 10^{math.floor(math.log10(value))}"
-    if value == 0 or abs(value) >= 1000:
-        return f"{value:,.0f}" if abs(value) < 1e12 else f"{value:.4g}"
-    return f"{value:.4g}"

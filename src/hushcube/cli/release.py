@@ -70,7 +70,7 @@ def command(
     """
     from hushcube.api import release, release_cube, spent
     from hushcube.durable import check_output
-    from hushcube.files import read_text
+    from hushcube.model.files import read_text
     from hushcube.planning.plan import Plan, is_cube_plan
 
     if data is None and query is None:

@@ -35,9 +35,9 @@ def check(schema_file: str, data: str | None, query: str | None, as_json: bool) 
 
     from rich.table import Table
 
-    from hushcube.files import read_schema
+    from hushcube.model.schema import Schema
 
-    schema = read_schema(schema_file)
+    schema = Schema.read(schema_file)
     findings, bounds = [], []
     if data is not None or query is not None:
         from hushcube.private.contributions import compare_bounds

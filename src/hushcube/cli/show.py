@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,15 +9,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hushcube.cli.options import as_json
-from hushcube.cli.output import console, note, number, print_about
+from hushcube.cli.output import console, note, number, print_about, print_page
 from hushcube.errors import QueryError
 from hushcube.text import visible
 
 if TYPE_CHECKING:
+    from hushcube.bundle.published_table import Table
     from hushcube.bundle.release import Release
-    from hushcube.model.table import NoisyTable
 
 UNBIASED = "unbiased"  # as in faces/value.py, which is too heavy to import for --help
+MORE = "--rows shows more, --json all"
 
 
 @click.command("show")
@@ -91,7 +91,7 @@ def command(
             "face": shown,
             "cells": list(_cells(table, intervals=shown == UNBIASED)),
         },
-        text=lambda: show_table(table, found.name, rows, face=shown),
+        text=lambda: print_page(table.page(rows, more=MORE)),
         caveat=table.schema.caveat,
     )
 
@@ -106,9 +106,9 @@ def _conditions(where: tuple[str, ...]) -> dict[str, list[str]]:
     return conditions
 
 
-def _cells(table: NoisyTable, *, intervals: bool) -> Any:
+def _cells(table: Table, *, intervals: bool) -> Any:
     """One document a cell; intervals are those of the unbiased estimates, and stand only beside these."""
-    from hushcube.model.table import beside
+    from hushcube.bundle.published_table import beside
 
     own = beside(table.attributes, "value", "std_error", *(["low_95", "high_95"] if intervals else []))
     numbers = zip(
@@ -120,41 +120,6 @@ def _cells(table: NoisyTable, *, intervals: bool) -> Any:
     for labels, (value, std_error, margin) in zip(product(*table.labels), numbers, strict=True):
         found = (value, std_error, value - margin, value + margin)[: len(own)]
         yield dict(zip((*table.attributes, *own), (*labels, *found), strict=True))
-
-
-def show_table(
-    table: NoisyTable, name: str, rows: int, truth: Any = None, *, face: str = UNBIASED, to: Any = None
-) -> None:
-    """Cells with their error bars, drawn to scale; beside them the truth, where it is public."""
-    from rich.table import Table
-
-    words = visible("*".join(table.attributes)) or "total"
-    told = ", with 95% margins" if face == UNBIASED else ""
-    grid = Table(title=f"{visible(name)}: {words}, {face}{told}", title_justify="left")
-    for attribute in table.attributes:
-        grid.add_column(visible(attribute))
-    grid.add_column("value", justify="right")
-    grid.add_column("margin" if face == UNBIASED else "unbiased margin", justify="right")
-    grid.add_column("")
-    if truth is not None:
-        grid.add_column("truth", justify="right")
-    values, margins = table.values.ravel(), table.margins.ravel()
-    largest = max(float((values + margins).max(initial=0)), 1e-9)
-    for at, labels in zip(range(rows), product(*table.labels), strict=False):
-        bar = _bar(values[at], margins[at], largest)
-        known = [] if truth is None else [number(float(truth[at]))]
-        grid.add_row(*map(visible, labels), number(round(values[at], 9)), f"± {number(margins[at])}", bar, *known)
-    (to or console()).print(grid)
-    if values.size > rows:
-        note(f"... and {values.size - rows:,} more cells: --rows shows more, --json all")
-
-
-def _bar(value: float, margin: float, largest: float, width: int = 30) -> str:
-    """Blocks up to the interval's lower end, shade up to its upper end."""
-    low, high = (min(max(x / largest, 0.0), 1.0) * width for x in (value - margin, value + margin))
-    if not margin:
-        return "█" * round(low)
-    return "█" * math.floor(low) + "▒" * (math.ceil(high) - math.floor(low))
 
 
 def _show_sum(release: Release, marginal: str, conditions: dict[str, list[str]], *, as_json: bool) -> None:
@@ -211,7 +176,7 @@ def _show_contents(release: Release, rows: int, face: str | None, *, as_json: bo
             grid.add_row(visible(entry["table"]), *shown, f"{entry['cells']:,}", number(entry["std_error"]))
         console().print(grid)
         if len(listed) > rows:
-            note(f"... and {len(listed) - rows:,} more tables: --rows shows more, --json all")
+            note(f"... and {len(listed) - rows:,} more tables: {MORE}")
 
     print_about(
         release.private,

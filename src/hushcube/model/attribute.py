@@ -14,8 +14,9 @@ and any number of levels above them [model/level.py]; dates have those of the ca
 from __future__ import annotations
 
 import re
+import reprlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, Final, Literal
@@ -33,6 +34,9 @@ KINDS: Final[tuple[Kind, ...]] = ("values", "range", "bins", "size", "dates")
 ERROR: Final = "error"
 """The policy word: refuse the data instead of folding the value into a category."""
 
+_few: Final = reprlib.Repr()
+_few.maxstring = 40
+
 ReadFile = Callable[[str], str]
 """Reads a mapping file that a schema names."""
 _KEYS: Final = frozenset(
@@ -41,25 +45,29 @@ _KEYS: Final = frozenset(
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, repr=False)
 class Attribute:
     """A named dimension with finitely many public values.
 
-    >>> sex = Attribute(name="sex", values=("Female", "Male"), missing="unknown")
+    >>> sex = Attribute("sex", values=["Female", "Male"], missing="unknown")
     >>> sex.labels, sex.size
     (('Female', 'Male', 'unknown'), 3)
-    >>> Attribute(name="income", bins=(0, 10, 50)).labels
+    >>> Attribute("income", bins=[0, 10, 50]).labels
     ('[0, 10)', '[10, 50]')
-    >>> Attribute(name="age", range=(0, 99)).position("42")
+    >>> Attribute("age", range=[0, 99]).position("42")
     42
+    >>> sex
+    Attribute('sex', values=['Female', 'Male'], missing='unknown')
     """
 
     name: str
-    values: tuple[str, ...] | None = None
-    range: tuple[int, int] | None = None
-    bins: tuple[float, ...] | None = None
+    _: KW_ONLY
+    values: Sequence[str | int] | None = None
+    """Labels; whole numbers stand for their digits."""
+    range: Sequence[int] | None = None
+    bins: Sequence[float] | None = None
     codes: int | None = None
-    dates: tuple[str, str] | None = None
+    dates: Sequence[str] | None = None
     by: Step = "day"
     """The step of dates."""
     ordered: bool | None = None
@@ -78,6 +86,7 @@ class Attribute:
     def __post_init__(self) -> None:
         self._check_name()
         where = f"attribute {self.name!r}"
+        self._freeze(where)
         given = (self.values, self.range, self.bins, self.codes, self.dates)
         declared = {kind: value for kind, value in zip(KINDS, given, strict=True) if value is not None}
         if len(declared) != 1:
@@ -101,6 +110,28 @@ class Attribute:
 
     def _check_name(self) -> None:
         check_name(self.name, "attribute")
+
+    def _freeze(self, where: str) -> None:
+        """Lists become tuples, and numbers among the values their texts."""
+        for key in ("range", "bins"):
+            if (given := getattr(self, key)) is not None:
+                object.__setattr__(self, key, _sequence(where, key, given))
+        if self.values is not None:
+            object.__setattr__(self, "values", _labels(where, self.values))
+        for policy in ("missing", "other"):
+            if isinstance(label := getattr(self, policy), int):
+                object.__setattr__(self, policy, label_of(where, label))
+
+    def __repr__(self) -> str:
+        key = "codes" if self.kind == "size" else self.kind
+        declared = getattr(self, key)
+        few = _few.repr
+        parts = [few(self.name), f"{key}={few(list(declared) if isinstance(declared, tuple) else declared)}"]
+        policies = {"missing": self.missing, "other": self.other}
+        parts += [f"{policy}={few(label)}" for policy, label in policies.items() if label != ERROR]
+        if self.grouped:
+            parts.append(f"levels={few([level.name for level in self.grouped])}")
+        return f"{type(self).__name__}({', '.join(parts)})"
 
     def _check_dates(self, where: str) -> None:
         if self.dates is not None:
@@ -143,7 +174,7 @@ class Attribute:
     def domain(self) -> tuple[str, ...]:
         """The labels of the declared values, without the categories for missing and other."""
         if self.values is not None:
-            return self.values
+            return tuple(map(str, self.values))
         if self.range is not None:
             low, high = self.range
             return tuple(map(str, range(low, high + 1)))
@@ -166,13 +197,14 @@ class Attribute:
     @property
     def ground(self) -> Level:
         """The values themselves as the finest level; with numbers where they begin, if they are such."""
-        starts: tuple[float, ...] | None = None
+        starts: Sequence[float] | None = None
         if self.kind in ("range", "size"):
             low = self.range[0] if self.range is not None else 0
             starts = tuple(range(low, low + self.domain_size))
         elif self.bins is not None:
             starts = self.bins[:-1]
-        return Level(self.name, self.domain, tuple(range(self.domain_size)), starts)
+        ends = None if starts is None else tuple(starts)
+        return Level(self.name, self.domain, tuple(range(self.domain_size)), ends)
 
     def _number_label(self, low: float, beyond: float | None) -> str:
         """The numbers from one up to before another, or up to the end: `[0, 10)` of bins, `0-17` of integers."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date, timedelta
 from typing import Any, Final, Literal, get_args
 
@@ -30,14 +31,14 @@ def read_dates(where: str, raw: Any) -> tuple[str, str]:
     return first.isoformat(), last.isoformat()
 
 
-def day_numbers(ends: tuple[str, str]) -> tuple[int, int]:
+def day_numbers(ends: Sequence[str]) -> tuple[int, int]:
     """Days since 1970-01-01 of both ends."""
     epoch = date(1970, 1, 1)
     first, last = ((date.fromisoformat(end) - epoch).days for end in ends)
     return first, last
 
 
-def day_groups(ends: tuple[str, str], step: Step) -> tuple[tuple[str, ...], tuple[int, ...]]:
+def day_groups(ends: Sequence[str], step: Step) -> tuple[tuple[str, ...], tuple[int, ...]]:
     """The labels of the steps between two dates, and the step of each day.
 
     >>> day_groups(("2023-12-30", "2024-01-02"), "quarter")
@@ -50,7 +51,7 @@ def day_groups(ends: tuple[str, str], step: Step) -> tuple[tuple[str, ...], tupl
     return tuple(places), tuple(places[name] for name in names)
 
 
-def calendar_levels(ends: tuple[str, str], by: Step) -> tuple[Level, ...]:
+def calendar_levels(ends: Sequence[str], by: Step) -> tuple[Level, ...]:
     """The levels above a step.
 
     >>> [level.name for level in calendar_levels(("2023-01-01", "2023-12-31"), "month")]

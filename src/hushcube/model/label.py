@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import re
 import reprlib
+from numbers import Integral
 from typing import Any, Final
 
-from hushcube.errors import SchemaError
+from hushcube.errors import BadInput, SchemaError
 
 MAX_LABEL: Final = 10_000
 MAX_NAME: Final = 200
@@ -36,15 +37,17 @@ def check_column(where: str, column: Any) -> None:
         raise SchemaError(f"{where}, column", "must be a column name", "write the name of the data's column")
 
 
-def label_of(field: str, raw: Any) -> str:
-    """Labels are texts; a number or a truth value in YAML stands for its usual text."""
+def label_of(field: str, raw: Any, kind: type[BadInput] = SchemaError) -> str:
+    """Labels are texts; a number or a truth value, in YAML or in Python, stands for its usual text."""
     if isinstance(raw, bool):
         return str(raw).lower()
     if isinstance(raw, str):
         return raw
-    if isinstance(raw, int) or (isinstance(raw, float) and math.isfinite(raw)):
+    if isinstance(raw, Integral):
+        return str(int(raw))
+    if isinstance(raw, float) and math.isfinite(raw):
         return number_text(raw)
-    raise SchemaError(field, f"{short(raw)} is not a label", "use texts or numbers (null is declared by `missing:`)")
+    raise kind(field, f"{short(raw)} is not a label", "use texts or numbers (null is declared by `missing:`)")
 
 
 def is_label(raw: Any) -> bool:

@@ -6,14 +6,17 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Final
 
 import yaml
 
+from hushcube.durable import new_file
 from hushcube.errors import PrivacyError, SchemaError, WorkloadError
 from hushcube.model.arrays import Ints
 from hushcube.model.at_level import MARK, at_level, base_of, coarsening
 from hushcube.model.attribute import Attribute, ReadFile
+from hushcube.model.files import mapping_reader, read_text
 from hushcube.model.label import MAX_NAME, is_label
 from hushcube.model.marginal import Marginal
 from hushcube.model.measure import Measure
@@ -25,11 +28,16 @@ COUNT: Final = "count"
 """What the number of people is called beside the measures."""
 MAX_ATTRIBUTES = 2_000
 MAX_LABELS = 5_000_000
+_SHOWN: Final = 12
+"""Attributes in a line."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Schema:
     """Attributes in a fixed order; every marginal lists its attributes in this order.
+
+    >>> Schema([Attribute("sex", values=["F", "M"]), Attribute("age", range=[0, 99])], name="people")
+    Schema('people': sex 2, age 100)
 
     >>> schema = Schema.from_yaml('''
     ... name: people
@@ -43,16 +51,18 @@ class Schema:
     (0, 1)
     """
 
-    attributes: tuple[Attribute, ...]
+    attributes: Sequence[Attribute]
     name: str = "data"
     unit: Unit | None = None
     """Whose rows belong together; without it, a row is a person, or a person has no more rows than promised."""
-    measures: tuple[Measure, ...] = ()
+    measures: Sequence[Measure] = ()
     """Numbers that rows carry, to be summed and averaged."""
-    whole: Schema | None = field(default=None, repr=False)
+    whole: Schema | None = field(default=None)
     """The declared schema, where this one is how a workload sees it: at some levels.  [`at_levels`]"""
 
     def __post_init__(self) -> None:
+        self._freeze("attributes", Attribute)
+        self._freeze("measures", Measure)
         if not self.attributes:
             raise SchemaError("attributes", "there are none", "declare at least one attribute")
         if len(self.attributes) > MAX_ATTRIBUTES:
@@ -72,6 +82,39 @@ class Schema:
         if any(measure.name == COUNT for measure in self.measures):
             fix = "rename it, and give `column:`"
             raise SchemaError(f"measure {COUNT!r}", "its name is that of the number of people", fix)
+
+    def _freeze(self, key: str, kind: type) -> None:
+        """Lists become tuples."""
+        given = getattr(self, key)
+        if not isinstance(given, list | tuple) or not all(isinstance(one, kind) for one in given):
+            raise SchemaError(key, f"must be a list of {kind.__name__}", f"write `[{kind.__name__}(...), ...]`")
+        object.__setattr__(self, key, tuple(given))
+
+    def __repr__(self) -> str:
+        shown = [f"{visible(a.name)} {a.size:,}" for a in self.attributes[:_SHOWN]]
+        more = [f"and {len(self) - _SHOWN:,} more"] if len(self) > _SHOWN else []
+        told = f"Schema({visible(self.name)!r}: {', '.join(shown + more)}"
+        if self.measures:
+            told += f"; measures {', '.join(visible(measure.name) for measure in self.measures[:_SHOWN])}"
+        if self.unit is not None:
+            told += f"; at most {self.unit.max_rows:,} rows of each {visible(self.unit.column)}"
+        return f"{told})"
+
+    @classmethod
+    def read(cls, path: str | Path) -> Schema:
+        """The schema in a file; mapping files are found in its folder, and nowhere else: what they hold is published.
+
+        A schema is given back as it is, so that functions can take either.
+        """
+        if isinstance(path, Schema):
+            return path
+        text = read_text(path, SchemaError, "schema")
+        return cls.from_yaml(text, mapping_reader(Path(path).absolute().parent))
+
+    def save(self, path: str | Path) -> None:
+        """Write the schema as a new YAML file."""
+        with new_file(Path(path), "path") as file:
+            file.write_text(self.to_yaml(), encoding="utf-8")
 
     @property
     def caveat(self) -> str | None:
@@ -113,9 +156,7 @@ class Schema:
             seen.extend(at_level(attribute, level.name) for level in attribute.grouped[::-1] if level.name in wanted)
             seen.extend([attribute] if None in wanted else [])
         return (
-            declared
-            if tuple(seen) == declared.attributes
-            else replace(declared, attributes=tuple(seen), whole=declared)
+            declared if seen == list(declared.attributes) else replace(declared, attributes=tuple(seen), whole=declared)
         )
 
     @cached_property

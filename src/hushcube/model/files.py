@@ -1,20 +1,19 @@
-"""Reading what people write: a schema file with the mapping files that it names, and other texts."""
+"""Reading texts that people write: schemas, the mapping files that they name, plans."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 from hushcube.errors import BadInput, SchemaError
-from hushcube.model.schema import Schema
 
 LARGEST_MAPPING: Final = 2**26
 
 
-def read_schema(path: str | Path) -> Schema:
-    """The schema in a file; mapping files are found in its folder, and nowhere else: what they hold is published."""
-    folder = Path(path).absolute().parent
-    return Schema.from_yaml(read_text(path, SchemaError, "schema"), lambda name: _read_mapping(folder, name))
+def mapping_reader(folder: Path) -> Callable[[str], str]:
+    """Reads the mapping files that a schema in a folder names."""
+    return lambda name: _read_mapping(folder, name)
 
 
 def _read_mapping(folder: Path, name: str) -> str:
@@ -42,7 +41,7 @@ def _read_mapping(folder: Path, name: str) -> str:
 
 
 def read_text(path: str | Path, kind: type[BadInput], field: str) -> str:
-    """A file's text; a missing, unreadable or non-UTF-8 file is the caller's to mend."""
+    """A file's text; a missing, unreadable or non-UTF-8 file is the caller's to fix."""
     try:
         return Path(path).read_text(encoding="utf-8")
     except UnicodeDecodeError:

@@ -1,0 +1,269 @@
+"""Numbers on the cells of a table that may be published: estimates with their errors. Exact tables stay private."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from hushcube.bundle.stamp import mark, stamped
+from hushcube.errors import MissingDependency, QueryError
+from hushcube.model.arrays import Floats
+from hushcube.model.form import Form
+from hushcube.model.label import label_of
+from hushcube.model.marginal import Marginal
+from hushcube.model.schema import COUNT, Schema
+from hushcube.shown import Bar, Cell, Column, Grid, Page, Remark, number
+from hushcube.text import visible
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+Label = str | int
+Where = Mapping[str, Label | Sequence[Label]]
+"""The labels to keep of some attributes: one, or several of them."""
+UNBIASED: Final = "unbiased"
+"""The face that every release has."""
+_MORE: Final = "`to_pandas()` has all of them"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Table:
+    """Estimates for every combination of some attributes' labels, each with its standard error and 95% interval.
+
+    `values`, `std_errors`, `low` and `high` are arrays with one axis for each of the `attributes`, in the order in
+    which the table was asked for; `labels` has the labels along each axis.
+
+    >>> from hushcube.model.attribute import Attribute
+    >>> schema = Schema([Attribute("sex", values=["F", "M"]), Attribute("age", codes=3)])
+    >>> table = Table.of(schema, (0, 1), np.arange(6.0).reshape(2, 3), np.ones((2, 3)), np.full((2, 3), 2.0))
+    >>> table.slice({"sex": "M", "age": [0, 2]}).values.tolist()
+    [[3.0, 5.0]]
+    >>> table.ordered(["age", "sex"]).values.tolist()
+    [[0.0, 3.0], [1.0, 4.0], [2.0, 5.0]]
+    """
+
+    schema: Schema
+    attributes: tuple[str, ...]
+    """The names of the axes."""
+    labels: tuple[Sequence[str], ...]
+    """The labels along each axis."""
+    values: Floats
+    std_errors: Floats
+    """NaN for averages, whose intervals say all that is known of their errors."""
+    margins: Floats
+    """Half-widths of the cells' 95% intervals; NaN for averages, whose intervals are not symmetric."""
+    ends: tuple[Floats, Floats] | None = None
+    """Both ends of the intervals, where these are not symmetric."""
+    what: str = COUNT
+    """What the numbers are: `count`, or a word such as `avg(days)`."""
+    face: str = UNBIASED
+    """The face of the release that the values are from; errors are those of the unbiased one."""
+    private: bool = True
+    """False where the noise came from a seed."""
+
+    @classmethod
+    def of(
+        cls,
+        schema: Schema,
+        axes: Marginal | Form,
+        values: Floats,
+        std_errors: Floats,
+        margins: Floats,
+        *,
+        face: str = UNBIASED,
+        private: bool = True,
+    ) -> Table:
+        """A table on a marginal or a form; errors of shape () are those of all cells."""
+        if isinstance(axes, Form):
+            names, labels = axes.axes, tuple(axes.labels)
+        else:
+            names = tuple(schema.names[i] for i in axes)
+            labels = tuple(schema.attributes[i].labels for i in axes)
+        errors, widths = (np.broadcast_to(numbers, values.shape) for numbers in (std_errors, margins))
+        return cls(schema, names, labels, values, errors, widths, face=face, private=private)
+
+    @property
+    def low(self) -> Floats:
+        """The lower ends of the cells' 95% intervals."""
+        return self.values - self.margins if self.ends is None else self.ends[0]
+
+    @property
+    def high(self) -> Floats:
+        """The upper ends of the cells' 95% intervals."""
+        return self.values + self.margins if self.ends is None else self.ends[1]
+
+    @property
+    def word(self) -> str:
+        """What names the table: `age*sex`, or `total`."""
+        return "*".join(self.attributes) or "total"
+
+    @property
+    def is_average(self) -> bool:
+        """Whether the numbers are averages: ratios of two estimates."""
+        return self.ends is not None
+
+    def __repr__(self) -> str:
+        shape = " x ".join(f"{len(labels):,}" for labels in self.labels) or "1"
+        face = "" if self.face == UNBIASED else f", {self.face}"
+        return f"Table({visible(self.word)!r}: {visible(self.what)}, {shape} cells{face}{mark(self.private)})"
+
+    def __str__(self) -> str:
+        return str(self._stamped())
+
+    def _repr_html_(self) -> str:
+        return self._stamped().html()
+
+    def _stamped(self) -> Page:
+        return stamped(self.page(), private=self.private, caveat=self.schema.caveat)
+
+    def page(self, rows: int = 60, truth: Sequence[float] | None = None, more: str = _MORE) -> Page:
+        """The first cells with their error bars, drawn to scale; beside them the truth, where it is public.
+
+        What is said about a whole release is left out; `more` says where the other cells are.
+        """
+        is_own = self.face == UNBIASED
+        told = f"{self.face}, with 95% {'intervals' if self.is_average else 'margins'}" if is_own else self.face
+        columns = [
+            *map(Column, self.attributes),
+            Column("value" if self.what == COUNT else self.what, right=True),
+            Column("95% interval" if self.is_average else "margin" if is_own else "unbiased margin", right=True),
+            Column(""),
+            *([] if truth is None else [Column("truth", right=True)]),
+        ]
+        low, values, high = self.low.ravel(), self.values.ravel(), self.high.ravel()
+        margins = self.margins.ravel()
+        least, most = min(float(np.nanmin(low, initial=0.0)), 0.0), max(float(np.nanmax(high, initial=0.0)), 1e-9)
+        cells: list[list[Cell]] = []
+        for at, labels in zip(range(rows), self.rows(), strict=False):
+            if self.is_average:
+                known = bool(np.isfinite(values[at]))
+                numbers = [number(values[at]), f"{number(low[at])} to {number(high[at])}"] if known else ["unknown", ""]
+            else:
+                numbers = [number(round(values[at], 9)), f"± {number(margins[at])}"]
+            bar = Bar(float(values[at]), float(low[at]), float(high[at]), least, most)
+            cells.append([*labels, *numbers, bar, *([] if truth is None else [number(float(truth[at]))])])
+        grid = Grid(f"{self.schema.name}: {self.word}, {told}", columns, cells)
+        rest = values.size - rows
+        return Page((grid, Remark(f"... and {rest:,} more cells: {more}")) if rest > 0 else (grid,))
+
+    def slice(self, where: Where) -> Table:
+        """The part of the table with the given labels, one or several for each axis."""
+        chosen = positions(self.attributes, self.labels, where)
+        index = np.ix_(*chosen) if chosen else ()
+        labels = tuple(tuple(own[at] for at in kept) for own, kept in zip(self.labels, chosen, strict=True))
+        return self._changed(lambda numbers: numbers[index], labels=labels)
+
+    def ordered(self, attributes: Sequence[str]) -> Table:
+        """The same table with its axes in another order."""
+        axes = [self.attributes.index(name) for name in attributes]
+        labels = tuple(self.labels[axis] for axis in axes)
+        return self._changed(lambda numbers: numbers.transpose(axes), attributes=tuple(attributes), labels=labels)
+
+    def _changed(self, change: Any, **fields: Any) -> Table:
+        numbers = {name: change(getattr(self, name)) for name in ("values", "std_errors", "margins")}
+        ends = None if self.ends is None else (change(self.ends[0]), change(self.ends[1]))
+        return replace(self, **fields, **numbers, ends=ends)
+
+    def rows(self) -> Iterable[tuple[str, ...]]:
+        """The labels of each cell, in the order of the flattened arrays."""
+        return product(*self.labels)
+
+    def columns(self) -> dict[str, Any]:
+        """One column for each attribute, and beside them `value`, `std_error`, `low` and `high`; a row is a cell.
+
+        Averages have no `std_error`. A name that an attribute has gets an underscore: `value_`.
+        """
+        grid = np.indices(self.values.shape).reshape(len(self.attributes), self.values.size)
+        found: dict[str, Any] = {
+            name: np.array(labels, dtype=object)[at]
+            for name, labels, at in zip(self.attributes, self.labels, grid, strict=True)
+        }
+        numbers = {"value": self.values, "std_error": self.std_errors, "low": self.low, "high": self.high}
+        if self.is_average:
+            del numbers["std_error"]
+        names = beside(self.attributes, *numbers)
+        return found | {name: each.ravel() for name, each in zip(names, numbers.values(), strict=True)}
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A pandas frame with one row a cell."""
+        try:
+            import pandas as pd
+        except ImportError:
+            raise MissingDependency("pandas", "to_pandas", "frames") from None
+        return pd.DataFrame(self.columns())
+
+    def to_polars(self) -> pl.DataFrame:
+        """A polars frame with one row a cell."""
+        try:
+            import polars as pl
+        except ImportError:
+            raise MissingDependency("polars", "to_polars", "frames") from None
+        names = set(self.attributes)
+        return pl.DataFrame(
+            {
+                name: pl.Series(name, column.tolist(), dtype=pl.String) if name in names else column
+                for name, column in self.columns().items()
+            }
+        )
+
+    def to_arrow(self) -> pa.Table:
+        """An Arrow table with one row a cell."""
+        import pyarrow as pa
+
+        names = set(self.attributes)
+        return pa.table(
+            {
+                name: pa.array(column, pa.string()) if name in names else pa.array(column)
+                for name, column in self.columns().items()
+            }
+        )
+
+
+def positions(names: Sequence[str], labels: Sequence[Sequence[str]], where: Where) -> list[list[int]]:
+    """The positions along each axis that a condition keeps; every name and label is checked."""
+    for name in where:
+        if name not in names:
+            raise QueryError(
+                "where",
+                f"{name!r} is not an attribute of this table",
+                f"use one of: {', '.join(names) or 'none'}",
+            )
+    chosen = []
+    for name, known in zip(names, labels, strict=True):
+        if name not in where:
+            chosen.append(list(range(len(known))))
+            continue
+        wanted = where[name]
+        index = {label: at for at, label in enumerate(known)}
+        found = []
+        for raw in [wanted] if isinstance(wanted, str) or not isinstance(wanted, Iterable) else wanted:
+            label = label_of(f"where, {name}", raw, QueryError)
+            if label not in index:
+                shown = ", ".join(known[:12]) + (", ..." if len(known) > 12 else "")
+                raise QueryError(f"where, {name}", f"{label!r} is not one of its labels", f"use one of: {shown}")
+            found.append(index[label])
+        if len(set(found)) != len(found) or not found:
+            raise QueryError(f"where, {name}", "names no label, or one twice", "name each label once")
+        chosen.append(found)
+    return chosen
+
+
+def beside(taken: Iterable[str], *names: str) -> list[str]:
+    """Names of numbers beside attributes: an underscore steps aside for an attribute of the same name, in any case.
+
+    >>> beside(["sex", "Value"], "value", "std_error")
+    ['value_', 'std_error']
+    """
+    used = {name.casefold() for name in taken}
+    found = []
+    for name in names:
+        while name in used:
+            name += "_"
+        found.append(name)
+    return found
