@@ -85,7 +85,7 @@ def test_the_gradient_is_that_of_the_objective():
     sets = [(0, 1), (0, 2), (1, 2), (0, 1, 2)]
     seen = []
 
-    def spy(objective, start, *, steps):
+    def spy(objective, start, *, steps, narrowed=None):
         base, gradient = objective(start)
         for v in range(start.shape[1]):
             moved = start.copy()

@@ -11,6 +11,7 @@ with f = F / (2 (sum e)²) and w_A ∝ F_A^p of sum 1. This only finds promising
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import combinations
 from typing import Final
 
@@ -81,7 +82,8 @@ class _Largest:
         for i, support in enumerate(supports):
             M[i, : len(support)] = self._matrix(support)
             t[i, : len(support)] = 0.0
-        t, values = minimise(lambda t: self._objective(t, M), t, steps=_STEPS)
+        objective = partial(self._objective, M)
+        t, values = minimise(objective, t, steps=_STEPS, narrowed=lambda rows: partial(self._objective, M[rows]))
         answers = []
         for i, support in enumerate(supports):
             e = np.exp(t[i, : len(support)] - t[i].max())
@@ -91,7 +93,7 @@ class _Largest:
             answers.append((float(values[i]), tuple(support[j] for j in keep.tolist()), e[keep]))
         return answers
 
-    def _objective(self, t: Floats, M: Floats) -> tuple[Floats, Floats]:
+    def _objective(self, M: Floats, t: Floats) -> tuple[Floats, Floats]:
         P = self._P
         e = np.exp(t - t.max(axis=1, keepdims=True))
         total = e.sum(axis=1, keepdims=True)

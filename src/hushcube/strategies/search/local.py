@@ -5,9 +5,10 @@ Repeatable: the seed is public, and effort counts rounds, not seconds.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, combinations
+from itertools import accumulate, combinations, islice
 from typing import Final
 
 import numpy as np
@@ -45,6 +46,7 @@ _MOST_CHANGED: Final = 2**16
 """Tables times spaces of a support beyond which it is only descended on: small changes no longer pay."""
 _ROUND_NUMBERS: Final = 2**20
 """Numbers descended on in one round: large problems try fewer variants of each support."""
+_STAGES: Final = ((15, 1 / 4), (60, 1))
 _BATCH: Final = 256
 _MOST_NUMBERS: Final = 2**24
 """Numbers in one batch of matrices M: 128 MB."""
@@ -95,9 +97,10 @@ def _next(problem: SupportProblem, pool: list[Support], level: _Effort, random: 
     numbers = sum(len(s.sets) for s in pool) * len(problem.k)  # of one variant of each
     count = min(level.variants, max(1, _ROUND_NUMBERS // numbers))
     variants = [v for s in pool for v in _variants(s, problem, count, random)]
-    promising = _best(_in_batches(problem, variants, steps=15), len(variants) // 4)
-    finished = _in_batches(problem, [(s.sets, np.log(s.budgets)) for s in promising], steps=60)
-    return _best([*pool, *finished], level.kept)
+    for steps, share in _STAGES:
+        descended = _in_batches(problem, variants, steps=steps)
+        variants = [(s.sets, np.log(s.budgets)) for s in _best(descended, int(len(variants) * share))]
+    return _best([*pool, *descended], level.kept)
 
 
 def _first(problem: SupportProblem, request: Request, level: _Effort, random: np.random.Generator) -> list[Support]:
@@ -145,26 +148,26 @@ def _variants(
     support: Support, problem: SupportProblem, count: int, random: np.random.Generator
 ) -> Iterator[tuple[tuple[Marginal, ...], np.ndarray]]:
     """Small changes of a support: a table more, an attribute added or dropped, two tables merged."""
-    d = len(problem.sizes)
-    for _ in range(count):
-        tables = {s: float(b) for s, b in zip(support.sets, np.log(support.budgets), strict=True)}
-        level = float(np.median(list(tables.values())))
-        for _change in range(int(random.integers(1, 4))):
-            victim = support.sets[int(random.integers(len(support.sets)))]
-            other = support.sets[int(random.integers(len(support.sets)))]
-            attribute = int(random.integers(d))
-            toggled = tuple(sorted(set(victim) ^ {attribute}))
-            kind = int(random.integers(4))
+    d, n = len(problem.sizes), len(support.sets)
+    sizes = problem.sizes.tolist()
+    logs = np.log(support.budgets)
+    start, level = dict(zip(support.sets, logs.tolist(), strict=True)), float(np.median(logs))
+    changes = random.integers(1, 4, count).tolist()
+    dice = iter(random.integers(0, (4, n, n, d), (sum(changes), 4)).tolist())
+    for many in changes:
+        tables = start.copy()
+        for kind, first, second, attribute in islice(dice, many):
+            victim, other = support.sets[first], support.sets[second]
             if kind == 0:
                 new = tuple(sorted(random.permutation(d)[: int(random.integers(1, min(d, 6) + 1))].tolist()))
             elif kind == 1:
-                new = tuple(sorted(set(victim) | set(other)))
+                new = tuple(sorted({*victim, *other}))
                 tables.pop(other, None)
             else:
-                new = toggled
+                new = tuple(sorted({*victim} ^ {attribute}))
             if kind in (1, 2):
                 tables.pop(victim, None)
-            if new and np.prod(problem.sizes[list(new)]) <= MAX_TABLE_CELLS:
+            if new and math.prod(sizes[i] for i in new) <= MAX_TABLE_CELLS:
                 tables.setdefault(new, level)
         yield tuple(tables), np.fromiter(tables.values(), float, len(tables))
 

@@ -19,12 +19,18 @@ from hushcube.designs.budgets import closed_form
 from hushcube.designs.request import Request
 from hushcube.model.arrays import Floats
 from hushcube.model.marginal import Marginal
-from hushcube.strategies.search.descent import minimise
+from hushcube.strategies.search.descent import Objective, minimise
 
 _ABSENT = -80.0
 """The log-budget of a padding table."""
 UNSEEN = 1e-120
 """K of a space that no table sees: far below any other, and so that k / K² fits a float for all weights and queries."""
+
+
+_NEGLIGIBLE = 2e-3
+"""Tables with a smaller budget, in units of the largest, are left out."""
+_MOST_REMEMBERED = 2**23
+"""Numbers in the remembered rows of tables: 64 MB."""
 
 
 @dataclass(frozen=True)
@@ -45,12 +51,14 @@ class SupportProblem:
         self.k = request.space_weights
         self._members = _membership(list(spaces), len(self.sizes))
         self._orders = self._members.sum(axis=1)
+        self._row_of: dict[Marginal, int] = {}
+        self._rows = np.zeros((1, len(self.k)))
 
     def matrix(self, sets: Sequence[Marginal]) -> Floats:
         """M_AB for some tables."""
         rows = _membership(sets, len(self.sizes))
         inside = rows @ self._members.T == self._orders
-        cells = np.array([np.prod(self.sizes[list(s)]) for s in sets])
+        cells = np.where(rows > 0, self.sizes, 1.0).prod(axis=1)
         return np.asarray(inside / cells[:, None])
 
     def optimise(
@@ -58,44 +66,67 @@ class SupportProblem:
     ) -> list[Support]:
         """Descend from equal budgets (or given log-budgets) on each support."""
         width = max(map(len, supports))
-        M = np.zeros((len(supports), width, len(self.k)))
         t = np.full((len(supports), width), _ABSENT)
         for i, support in enumerate(supports):
-            M[i, : len(support)] = self.matrix(support)
             t[i, : len(support)] = 0.0 if starts is None else starts[i]
-        t, _ = self.descend(M, t, steps)
-        return [self._support(s, M[i, : len(s)], t[i, : len(s)]) for i, s in enumerate(supports)]
+        M = self._matrices(supports, width)
+        return self._supports(supports, M, self.descend(M, t, steps)[0])
 
     def optimise_shared(self, sets: Sequence[Marginal], starts: Floats, *, steps: int) -> list[Support]:
         """Descend from several starts on one support."""
         M = self.matrix(sets)
-        return [self._support(sets, M, row) for row in self.descend(M, starts, steps)[0]]
+        return self._supports([sets] * len(starts), M, self.descend(M, starts, steps)[0])
+
+    def _matrices(self, supports: Sequence[Sequence[Marginal]], width: int) -> Floats:
+        """M of each support, padded with zeros; the rows of tables are remembered, for they come again and again."""
+        if self._rows.size > _MOST_REMEMBERED:
+            self._row_of, self._rows = {}, self._rows[:1]
+        new = list(dict.fromkeys(s for support in supports for s in support if s not in self._row_of))
+        if new:
+            self._row_of.update(zip(new, range(len(self._rows), len(self._rows) + len(new)), strict=True))
+            self._rows = np.concatenate([self._rows, self.matrix(new)])
+        at = np.zeros((len(supports), width), np.int64)
+        for i, support in enumerate(supports):
+            at[i, : len(support)] = [self._row_of[s] for s in support]
+        return self._rows[at]
 
     def descend(self, M: Floats, t: Floats, steps: int) -> tuple[Floats, Floats]:
         """Minimise log F from each row of t; M is (tables, spaces), or one such matrix for each row."""
+
+        def narrowed(rows: NDArray[np.int64]) -> Objective:
+            return self._objective(M if M.ndim == 2 else M[rows])
+
+        return minimise(self._objective(M), t, steps=steps, narrowed=narrowed)
+
+    def _objective(self, M: Floats) -> Objective:
         k, Mt = self.k, np.swapaxes(M, -1, -2)
 
         def objective(t: Floats) -> tuple[Floats, Floats]:
             e = np.exp(t - t.max(axis=1, keepdims=True))  # F does not depend on the scale
             q = e**2
             total = e.sum(axis=1)
-            K = np.maximum((q[:, None, :] @ M)[:, 0], UNSEEN)
-            E = (k / K).sum(axis=1)
-            pull = ((k / K**2)[:, None, :] @ Mt)[:, 0]
+            K = np.maximum(_times(q, M), UNSEEN)
+            shares = k / K
+            E = shares.sum(axis=1)
+            pull = _times(shares / K, Mt)
             value = np.log(2 * total**2 * E)
             return value, 2 * e / total[:, None] - 2 * q * pull / E[:, None]
 
-        return minimise(objective, t, steps=steps)
+        return objective
 
-    def _support(self, sets: Sequence[Marginal], M: Floats, t: Floats) -> Support:
+    def _supports(self, supports: Sequence[Sequence[Marginal]], M: Floats, t: Floats) -> list[Support]:
         """The tables that still matter, their budgets, and what they really achieve."""
-        e = np.exp(t - t.max())
-        keep = np.flatnonzero(e > 2e-3 * e.max())
-        budgets = e[keep] / e[keep].sum()
-        K = budgets**2 @ M[keep]
+        e = np.exp(t - t.max(axis=1, keepdims=True))
+        e[e <= _NEGLIGIBLE] = 0.0
+        e /= e.sum(axis=1, keepdims=True)
         needed = self.k > 0
-        error = float(2 * (self.k[needed] / K[needed]).sum()) if (K[needed] > 0).all() else np.inf
-        return Support(tuple(sets[i] for i in keep.tolist()), budgets, error)
+        K = _times(e**2, M)[:, needed]
+        with np.errstate(divide="ignore"):
+            errors = 2 * (self.k[needed] / K).sum(axis=1)
+        return [
+            Support(tuple(s for s, b in zip(sets, row, strict=False) if b > 0), row[row > 0], error)
+            for sets, row, error in zip(supports, e, errors.tolist(), strict=True)
+        ]
 
 
 def optimise_own_tables(request: Request, *, steps: int) -> Support:
@@ -115,6 +146,11 @@ def optimise_own_tables(request: Request, *, steps: int) -> Support:
     t, value = minimise(objective, start[None], steps=steps)
     e = np.exp(t[0] - t.max())
     return Support(tuple(marginals), e / e.sum(), float(np.exp(value[0])))
+
+
+def _times(x: Floats, M: Floats) -> Floats:
+    """Each row of x times M, or times a matrix of its own."""
+    return x @ M if M.ndim == 2 else (x[:, None, :] @ M)[:, 0]
 
 
 def _membership(sets: Sequence[Marginal], d: int) -> Floats:
