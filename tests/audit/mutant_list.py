@@ -331,7 +331,7 @@ MUTANTS = [
     Mutant(
         "ireduct stops one step too late",
         "the budget of a run",
-        "private/adaptive/walk.py",
+        "private/adaptive/ireduct.py",
         "    return low\n",
         "    return min(low + 1, order.size)\n",
         exact("adaptive methods"),

@@ -17,8 +17,8 @@ from scipy import stats
 from scipy.optimize import brentq
 
 from hushcube.model.noise import laplace_variance
-from hushcube.private.adaptive.noise_down import exact_coin, noise_down, pmf, posterior, stay, step_pmf
 from hushcube.private.noise import SeededEntropy
+from noise_down import exact_coin, noise_down, pmf, posterior, stay, step_pmf
 
 HALF, THIRD = Fraction(1, 2), Fraction(1, 3)
 PAIRS = [

@@ -17,11 +17,11 @@ from hushcube.designs.adaptive.rule import Rule
 from hushcube.designs.options import Options
 from hushcube.errors import BadInput
 from hushcube.model.noise import laplace_variance
-from hushcube.private.adaptive.noise_down import pmf
 from hushcube.private.adaptive.run import prepared
 from hushcube.private.adaptive.twophase import rescale, second_rates
 from hushcube.private.measure import draw
 from hushcube.private.noise import SeededEntropy, discrete_laplace
+from noise_down import pmf
 
 
 def decided(sizes, words, strategy, *, epsilon, neighbours="add-remove", **rule):

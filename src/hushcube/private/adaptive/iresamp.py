@@ -15,8 +15,7 @@ from hushcube.designs.repeated import rounded_up
 from hushcube.model.arrays import Floats, Ints
 from hushcube.model.noise import laplace_variance
 from hushcube.private.adaptive.pick import is_met
-from hushcube.private.adaptive.refined import Refined
-from hushcube.private.adaptive.subject import Subject
+from hushcube.private.adaptive.subject import Refined, Subject
 from hushcube.private.noise import Entropy, discrete_laplace
 from hushcube.progress import Progress
 

@@ -1,7 +1,7 @@
 """The noise of many cells at every rate of a grid, exactly: finest first, each coarser one by adding more.
 
     X_{k-1} = X_k + Z_k,    Z_k = 0 with probability c_k = S(r_{k-1}) / S(r_k), else discrete Laplace of rate r_{k-1}
-    S(r) = cosh r - 1                                              [noise_down.py; rates r_0 < r_1 < ... < r_top]
+    S(r) = cosh r - 1                                          [docs/maths.md, section 3; rates r_0 < r_1 < ... < r_top]
 
 has X_k discrete Laplace of rate r_k for every k, and (X_0, ..., X_k) given the truth costs what X_k costs: coarser
 values are made from finer ones without looking at the truth. So the answers may be revealed from coarse to fine.

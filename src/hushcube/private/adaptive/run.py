@@ -21,8 +21,7 @@ from hushcube.errors import BadInput
 from hushcube.model.measurement import Measurement
 from hushcube.private.adaptive.ireduct import ireduct
 from hushcube.private.adaptive.iresamp import iresamp
-from hushcube.private.adaptive.refined import Refined
-from hushcube.private.adaptive.subject import Subject, assembled, exact_answers
+from hushcube.private.adaptive.subject import Refined, Subject, assembled, exact_answers
 from hushcube.private.adaptive.twophase import twophase
 from hushcube.private.engines import ExactCounts
 from hushcube.private.noise import Entropy, discrete_laplace

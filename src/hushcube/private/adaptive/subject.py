@@ -7,9 +7,10 @@ noise added; every decision is made from noisy answers.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, singledispatch
+from typing import Any
 
 import numpy as np
 
@@ -114,3 +115,12 @@ def _(design: LatticeDesign, groups: Sequence[Ints]) -> tuple[Ints, ...]:
 @assembled.register
 def _(design: MatrixDesign, groups: Sequence[Ints]) -> tuple[Ints, ...]:  # noqa: ARG001 - one number a row
     return (np.concatenate([group.reshape(-1) for group in groups]),)
+
+
+@dataclass(frozen=True, eq=False)
+class Refined:
+    """For each group the rates of its samples, and the samples themselves, (samples, cells)."""
+
+    rates: Sequence[tuple[float, ...]]
+    values: Sequence[Ints]
+    report: dict[str, Any] = field(default_factory=dict)

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from hushcube.designs.adaptive.grid import BELOW, mean_size
 from hushcube.designs.adaptive.rule import Pick
 from hushcube.model.arrays import Floats, Ints
-from hushcube.private.adaptive.refined import Refined
-from hushcube.private.adaptive.subject import Subject
+from hushcube.private.adaptive.subject import Refined, Subject
 from hushcube.private.noise import Entropy, discrete_laplace
 from hushcube.progress import Progress
 

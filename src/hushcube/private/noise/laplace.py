@@ -24,9 +24,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hushcube.model.arrays import Bools, Floats, Ints
 from hushcube.private.noise.entropy import Entropy
-from hushcube.private.noise.exact import Bounds, LazyUniform, exp_bounds, exp_threshold, largest_below
-from hushcube.private.noise.parameters import blocks, distinct
+from hushcube.private.noise.exact import Bounds, LazyUniform, blocks, distinct, exp_bounds, exp_threshold, largest_below
 
 MAX_SCALE = 1 << 52  # beyond, int64 would no longer hold every draw that can be met in practice
 SPLIT_SCALE = 1 << 22
@@ -99,7 +99,7 @@ class Law:
                 return low
 
 
-def splits(rates: NDArray[np.float64]) -> NDArray[np.int64]:
+def splits(rates: Floats) -> Ints:
     """Return `split` of each rate, for floats: exact, since comparing floats and taking them apart is.
 
     >>> rates = np.array([2.0**-22, 2.0**-23, 0.75 * 2.0**-30])
@@ -113,9 +113,7 @@ def splits(rates: NDArray[np.float64]) -> NDArray[np.int64]:
     return np.where(rates * SPLIT_SCALE >= 1, 0, lengths - _COARSE_LOG2).astype(np.int64)
 
 
-def constants(
-    near: NDArray[np.float64], low_bits: NDArray[np.int64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def constants(near: Floats, low_bits: Ints) -> tuple[Floats, Floats]:
     """Return the scale of what is inverted, and ln of the factor of p**k in its tail: 0 for a split law."""
     # A rate above 2**10 makes the floor 0 as soon as U has a digit; the estimate says so for 2**10 as well.
     near = np.minimum(near, 1024.0)
@@ -123,15 +121,13 @@ def constants(
     return scale, np.where(low_bits, 0.0, -np.log1p(np.expm1(-near) / 2))
 
 
-def nearest(rates: list[Fraction]) -> NDArray[np.float64]:
+def nearest(rates: list[Fraction]) -> Floats:
     """Return the rates as floats, at most 2**10; from integers, as Fractions would cost more than a short row."""
     pairs = ((rate.numerator, rate.denominator) for rate in rates)
     return np.array([n / d if n < d << 10 else 1024.0 for n, d in pairs], np.float64)
 
 
-def estimate(
-    digits: NDArray[Any], bits: int, scale: NDArray[np.float64], log_top: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+def estimate(digits: NDArray[Any], bits: int, scale: Floats, log_top: Floats) -> tuple[Floats, Bools]:
     """Return floor((log_top - ln U) * scale) for U with these first digits, and where that is certain."""
     v = digits + 0.5
     value = np.log(v)
@@ -160,7 +156,7 @@ def accepted_at_once() -> int:
 class Laws:
     """Laws of several rates, with the filter's constants as arrays; made exact only where that is needed."""
 
-    def __init__(self, rates: list[Fraction] | NDArray[np.float64]) -> None:
+    def __init__(self, rates: list[Fraction] | Floats) -> None:
         """Floats stand for themselves: a hundred thousand of them cost little, if few are ever needed exactly."""
         self._rates = rates
         if isinstance(rates, np.ndarray):
@@ -173,7 +169,7 @@ class Laws:
         """Return one of them, exactly."""
         return Law.of(Fraction(self._rates[which]))
 
-    def draw(self, index: NDArray[np.intp], columns: int, entropy: Entropy) -> NDArray[np.int64]:
+    def draw(self, index: NDArray[np.intp], columns: int, entropy: Entropy) -> Ints:
         """Return one block of noise; row r has law index[r]."""
         words = entropy.half_words(index.size * columns).reshape(index.size, columns)
         noise = self._magnitudes(index, words, entropy).astype(np.int64)
@@ -188,14 +184,14 @@ class Laws:
         noise *= sign
         return noise
 
-    def each(self, which: NDArray[np.intp], entropy: Entropy) -> NDArray[np.int64]:
+    def each(self, which: NDArray[np.intp], entropy: Entropy) -> Ints:
         """Return one draw for each entry; entry i has law which[i]."""
         noise = np.empty(which.size, np.int64)
         for part, _ in blocks(which.size, 1):
             noise[part] = self.draw(which[part], 1, entropy)[:, 0]
         return noise
 
-    def _magnitudes(self, index: NDArray[np.intp], words: NDArray[np.uint32], entropy: Entropy) -> NDArray[np.float64]:
+    def _magnitudes(self, index: NDArray[np.intp], words: NDArray[np.uint32], entropy: Entropy) -> Floats:
         """Return |X|, or H of a split law, from the digits above the lowest bit of each word."""
         scale, log_top = self.scale[index], self.log_top[index]
         digits = words >> np.uint32(1)
@@ -211,9 +207,7 @@ class Laws:
             k.ravel()[open_] = finer
         return k
 
-    def _append_low_digits(
-        self, index: NDArray[np.intp], high: NDArray[np.int64], entropy: Entropy
-    ) -> NDArray[np.int64]:
+    def _append_low_digits(self, index: NDArray[np.intp], high: Ints, entropy: Entropy) -> Ints:
         """Return 2**m H + L for rows of split laws."""
         words = entropy.words(high.size).reshape(high.shape)
         low_bits = self.low_bits[index][:, None]
@@ -227,7 +221,7 @@ class Laws:
         return np.asarray(high << low_bits | low)
 
 
-def discrete_laplace(rates: Sequence[Fraction], columns: int, entropy: Entropy) -> NDArray[np.int64]:
+def discrete_laplace(rates: Sequence[Fraction], columns: int, entropy: Entropy) -> Ints:
     """Return len(rates) rows of independent draws; in row r, P(k) is proportional to exp(-rates[r] * |k|).
 
     >>> from hushcube.private.noise import SystemEntropy

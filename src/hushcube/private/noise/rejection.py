@@ -21,12 +21,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hushcube.model.arrays import Bools, Floats
 from hushcube.private.noise.entropy import Entropy
 from hushcube.private.noise.exact import LazyUniform
 from hushcube.private.noise.ziggurat import AREA, BOTTOM, BOXES, HEIGHT, REJECTED, UNIT, ZERO, Hat
 
-_Floats = NDArray[np.float64]
-_Flags = NDArray[np.bool_]
 _FLAG_BITS = 9  # of a word: box and sign
 SHORT_BITS, LONG_BITS = 32 - _FLAG_BITS, 64 - _FLAG_BITS  # digits of U in a word of 32 or 64 bits
 TEST_BITS = 32  # digits of V
@@ -47,14 +46,14 @@ _UNDER = np.array(
 _STRETCH = AREA / UNIT * (1 + 2.0**-40)
 
 
-def stretched(sigma: _Floats) -> _Floats:
+def stretched(sigma: Floats) -> Floats:
     """Return G."""
     area = sigma * _STRETCH
     area += _ZERO
     return area
 
 
-def cells(digits: NDArray[Any], bits: int, box: NDArray[np.intp], area: _Floats) -> tuple[_Floats, _Flags]:
+def cells(digits: NDArray[Any], bits: int, box: NDArray[np.intp], area: Floats) -> tuple[Floats, Bools]:
     """Return the cell k for U with these first digits, and where that is certain.
 
     z = (U G - 1/512) / height is computed from the middle of the interval that the digits leave, half of
@@ -79,12 +78,12 @@ def cells(digits: NDArray[Any], bits: int, box: NDArray[np.intp], area: _Floats)
     return k, z < 0.5
 
 
-def under(k: _Floats, box: NDArray[np.intp], sigma: _Floats) -> _Flags:
+def under(k: Floats, box: NDArray[np.intp], sigma: Floats) -> Bools:
     """Return where the box is certainly under the curve at k, over all its height."""
     return np.asarray(k <= sigma * _UNDER[box])
 
 
-def verdicts(v: NDArray[np.uint32], k: _Floats, box: NDArray[np.intp], sigma: _Floats) -> tuple[_Flags, _Flags]:
+def verdicts(v: NDArray[np.uint32], k: Floats, box: NDArray[np.intp], sigma: Floats) -> tuple[Bools, Bools]:
     """Return where V with these 32 first digits is certainly under the curve at k, and certainly above.
 
     The exponent x is within 2**-49 x (sigma, the quotient, its square), which moves exp(-x) by at most
@@ -101,12 +100,12 @@ def verdicts(v: NDArray[np.uint32], k: _Floats, box: NDArray[np.intp], sigma: _F
     return margin > 0.6, margin < -0.6
 
 
-def may_be_tail(k: _Floats, box: NDArray[np.intp], area: _Floats) -> _Flags:
+def may_be_tail(k: Floats, box: NDArray[np.intp], area: Floats) -> Bools:
     """Return where k may be beyond the complete cells of box 0: c / 2**40 is far below 2**-9 of its width."""
     return np.asarray((box == 0) & (k > (area - _ZERO) * (1 - 2.0**-9) * _INVERSE[0]))
 
 
-def _propose(sigma: _Floats, variance: Callable[[int], Fraction], entropy: Entropy) -> tuple[_Floats, NDArray[np.intp]]:
+def _propose(sigma: Floats, variance: Callable[[int], Fraction], entropy: Entropy) -> tuple[Floats, NDArray[np.intp]]:
     """Return one signed proposal for each entry, and which of them are rejected."""
     long = bool(sigma.max() > _LONG_SIGMA)
     words: NDArray[Any] = entropy.words(sigma.size) if long else entropy.half_words(sigma.size)
@@ -150,7 +149,7 @@ def _at(variance: Callable[[int], Fraction], entries: NDArray[np.intp], i: int) 
     return variance(int(entries[i]))
 
 
-def draw_large(sigma: _Floats, variance: Callable[[int], Fraction], entropy: Entropy) -> _Floats:
+def draw_large(sigma: Floats, variance: Callable[[int], Fraction], entropy: Entropy) -> Floats:
     """Return one draw for each entry: entry i of variance(i), whose root is nearly sigma[i] >= 1."""
     noise, pending = _propose(sigma, variance, entropy)
     while pending.size:

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from hushcube.designs.adaptive.grid import Grid
-from hushcube.private.adaptive.noise_down import posterior
 from hushcube.private.adaptive.paths import NoisePaths, stay_bounds
 from hushcube.private.noise import SeededEntropy
 from hushcube.private.noise.exact import LazyUniform
+from noise_down import posterior
 
 RATES = np.array([0.01, 0.011, 0.2, 0.2000001, 1.5, 30.0])
 FALSE_ALARM = 1e-6

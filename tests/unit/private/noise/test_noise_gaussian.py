@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scripted import DigitsReadError, ScriptedEntropy, SilentEntropy, close, exp_fraction, sharp
 
-from hushcube.private.noise import SeededEntropy, discrete_gaussian, gaussian, inversion, rejection
+from hushcube.private.noise import SeededEntropy, discrete_gaussian, gaussian, rejection
 from hushcube.private.noise.exact import LazyUniform, largest_below
-from hushcube.private.noise.inversion import BITS, draw_small, tail, thresholds
+from hushcube.private.noise.gaussian import BITS, draw_small, tail, thresholds
 from hushcube.private.noise.rejection import LONG_BITS, SHORT_BITS, TEST_BITS
 from hushcube.private.noise.ziggurat import HEIGHT, REJECTED, UNIT, ZERO, Hat
 
@@ -199,7 +199,7 @@ def test_the_slow_path_of_small_variances_gives_the_same_draws(variance, monkeyp
     words = SeededEntropy(31).half_words(150)
     table, law = thresholds(np.array([float(variance)])), np.zeros(150, np.intp)
     fast = draw_small(table, law, lambda i: variance, ScriptedEntropy(words))
-    monkeypatch.setattr(inversion, "_DOUBT", math.inf)
+    monkeypatch.setattr(gaussian, "_DOUBT", math.inf)
     slow = draw_small(table, law, lambda i: variance, ScriptedEntropy(words))
     assert (fast == slow).all()
 

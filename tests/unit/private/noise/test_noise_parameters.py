@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from hushcube.private.noise import SeededEntropy, discrete_gaussian, discrete_laplace
-from hushcube.private.noise.parameters import BLOCK, blocks, distinct
+from hushcube.private.noise.exact import BLOCK, blocks, distinct
 
 ONE = np.ones(1, np.int64)
 ENTROPY = SeededEntropy(1)
