@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hushcube.model.arrays import Floats
 
