@@ -11,11 +11,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hushcube.model.arrays import Floats
+from hushcube.model.arrays import Floats, Ints
 
 Objective = Callable[[Floats], tuple[Floats, Floats]]
 """Points (starts, variables) to values (starts,) and gradients (starts, variables)."""
-Narrowed = Callable[[NDArray[np.int64]], Objective]
+Narrowed = Callable[[Ints], Objective]
 """The objective of some of the starts, given by their numbers."""
 _PATIENCE: Final = 5
 """Steps without progress after which a start has arrived."""

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from hushcube.designs.budgets import closed_form
 from hushcube.designs.request import Request
-from hushcube.model.arrays import Floats
+from hushcube.model.arrays import Floats, Ints
 from hushcube.model.marginal import Marginal
 from hushcube.strategies.search.descent import Objective, minimise
 
@@ -94,7 +94,7 @@ class SupportProblem:
     def descend(self, M: Floats, t: Floats, steps: int) -> tuple[Floats, Floats]:
         """Minimise log F from each row of t; M is (tables, spaces), or one such matrix for each row."""
 
-        def narrowed(rows: NDArray[np.int64]) -> Objective:
+        def narrowed(rows: Ints) -> Objective:
             return self._objective(M if M.ndim == 2 else M[rows])
 
         return minimise(self._objective(M), t, steps=steps, narrowed=narrowed)
