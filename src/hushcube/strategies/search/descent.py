@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushcube.model.arrays import Floats, Ints
 
