@@ -8,9 +8,10 @@ the schema alone, before anything is read.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import get_args
+from importlib import import_module
+from typing import Final, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,11 +21,21 @@ from hushcube.model.at_level import AtLevel, at_level, base_of
 from hushcube.model.attribute import ERROR, Attribute
 from hushcube.model.measure import Measure
 from hushcube.model.schema import Schema
-from hushcube.private.boundary import guarded, normal, shown
+from hushcube.private.boundary import guarded, shown
 from hushcube.private.engines.contract import BadRows, Engine, ExactCounts, ReadShare
 from hushcube.temporary import remove_leftovers
 
-__all__ = ["BadRows", "Engine", "ExactCounts", "ReadShare", "open_source"]
+__all__ = ["REMOTE", "BadRows", "Engine", "ExactCounts", "ReadShare", "open_source"]
+
+Recognise = Callable[[object, str | None], Engine | None]
+"""The engine for a source, if it is one of its own; the second is the engine that was asked for, if any."""
+REMOTE: Final[dict[str, str]] = {
+    "postgres": "hushcube.private.engines.postgres.engine:recognise_postgres",
+    "spark": "hushcube.private.engines.spark.engine:recognise_spark",
+    "ibis": "hushcube.private.engines.ibis:recognise_ibis",
+}
+"""The engines other than DuckDB: where to find what recognises their sources. A new engine is added here; drivers are
+imported only where they are needed."""
 
 
 @guarded
@@ -46,28 +57,29 @@ def open_source(
 
 
 def _opened(source: object, query: str | None, engine: str | None, *, tolerant: bool) -> Engine:
-    if engine not in (None, "duckdb", "spark"):
-        raise DataError("engine", f"{shown(str(engine))} is unknown", "choose duckdb or spark")
+    names = ("duckdb", *REMOTE)
+    if engine is not None and engine not in names:
+        fix = f"choose {', '.join(names[:-1])} or {names[-1]}"
+        raise DataError("engine", f"{shown(str(engine))} is unknown", fix)
     if engine != "duckdb" and (remote := _remote(source, engine)) is not None:
         if query is not None:
             raise DataError("query", "is run by DuckDB, not by a remote engine", "name a table or view instead")
         return remote
-    if engine == "spark":
-        raise DataError("engine", "Spark reads Parquet files and tables of its own", "leave the engine out")
+    if engine not in (None, "duckdb"):
+        raise DataError("engine", f"{engine} does not read this source", "leave the engine out")
     from hushcube.private.engines.duckdb import DuckDBEngine, recognise
 
     return DuckDBEngine(recognise(source, query=query, tolerant=tolerant))
 
 
 def _remote(source: object, engine: str | None) -> Engine | None:
-    """The engine of a source that is not DuckDB's; drivers are imported only where they are needed."""
-    from hushcube.private.engines.ibis import recognise_ibis
-    from hushcube.private.engines.postgres.engine import recognise_postgres
-    from hushcube.private.engines.spark.engine import recognise_spark
-
-    if isinstance(source, str) and (found := recognise_postgres(normal(source))) is not None:
-        return found
-    return recognise_spark(source, engine) or recognise_ibis(source)
+    """The engine of a source that is not DuckDB's, or the one that is named, if it reads the source."""
+    for name in REMOTE if engine is None else (engine,):
+        module, _, function = REMOTE[name].partition(":")
+        recognise = cast("Recognise", getattr(import_module(module), function))
+        if (found := recognise(source, engine)) is not None:
+            return found
+    return None
 
 
 @dataclass(frozen=True)

@@ -200,7 +200,7 @@ class IbisTable(Warehouse):
         yield IbisRows(self.table)
 
 
-def recognise_ibis(source: object) -> GroupedEngine | None:
+def recognise_ibis(source: object, engine: str | None = None) -> GroupedEngine | None:  # noqa: ARG001 - as all do
     """The engine for an Ibis table expression; None for anything else."""
     if type(source).__module__.partition(".")[0] != "ibis":
         return None

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from hushcube.errors import DataError, MissingDependency, ResourceError
-from hushcube.private.boundary import shown
+from hushcube.private.boundary import normal, shown
 from hushcube.private.engines.grouped.engine import GroupedEngine
 from hushcube.private.engines.grouped.warehouse import Opened, Warehouse
 from hushcube.private.engines.postgres.table import PostgresRows
@@ -54,8 +54,9 @@ _SESSION: Final = {
 }
 
 
-def recognise_postgres(text: str) -> GroupedEngine | None:
-    """The engine of `postgres://...#table`; None where the text is something else. Nothing is connected yet."""
+def recognise_postgres(source: object, engine: str | None = None) -> GroupedEngine | None:  # noqa: ARG001 - as all do
+    """The engine of `postgres://...#table`; None where the source is something else. Nothing is connected yet."""
+    text = normal(source) if isinstance(source, str) else ""
     if not text.startswith(_SCHEMES):
         return None
     address, _, table = text.partition("#")
