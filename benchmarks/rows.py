@@ -18,8 +18,8 @@ from hushcube.model.unit import Unit
 SIZES = (10,) * 10
 NAMES = tuple(f"a{i}" for i in range(len(SIZES)))
 MEASURES = (
-    Measure.of(name="wage", bounds=(0, 200_000), resolution=100),
-    Measure.of(name="nights", bounds=(0, 30)),
+    Measure(name="wage", bounds=(0, 200_000), resolution=100),
+    Measure(name="nights", bounds=(0, 30)),
 )
 MOST = 4
 """Rows of a person that count, where people are bounded: a quarter of them have more."""

@@ -122,14 +122,14 @@ DOUBLES = [
 ]
 LONGS = [0, 1, -1, 7, None, 2**63 - 1, -(2**63), 2**53 + 1, 14, 15, -3, 100]
 MEASURES = (
-    Measure.of(name="text", bounds=(-10, 2_000), resolution="0.5", missing=3),
-    Measure.of(name="fine", column="text", bounds=(0, "0.5"), resolution="1e-9", center="middle", missing="0.1"),
-    Measure.of(name="double", bounds=(-10, 100), resolution="0.01", center="0.005", missing=-3),
-    Measure.of(name="coarse", column="double", bounds=(0, "1e20"), resolution="1e19", missing=0),
-    Measure.of(name="halves", column="double", bounds=(-2, 2), missing=1),
-    Measure.of(name="long", bounds=("-2147483648", "2147483648"), center=0, missing=-1),
-    Measure.of(name="single", bounds=(-1, 1), resolution="0.001", missing="0.5"),
-    Measure.of(name="flag", bounds=(0, 1), missing=1),
+    Measure(name="text", bounds=(-10, 2_000), resolution="0.5", missing=3),
+    Measure(name="fine", column="text", bounds=(0, "0.5"), resolution="1e-9", center="middle", missing="0.1"),
+    Measure(name="double", bounds=(-10, 100), resolution="0.01", center="0.005", missing=-3),
+    Measure(name="coarse", column="double", bounds=(0, "1e20"), resolution="1e19", missing=0),
+    Measure(name="halves", column="double", bounds=(-2, 2), missing=1),
+    Measure(name="long", bounds=("-2147483648", "2147483648"), center=0, missing=-1),
+    Measure(name="single", bounds=(-1, 1), resolution="0.001", missing="0.5"),
+    Measure(name="flag", bounds=(0, 1), missing=1),
 )
 MEASURED = Schema((Attribute(name="a", codes=CELLS), Attribute(name="b", values=("x", "y'; --"), missing="none")))
 
@@ -173,7 +173,7 @@ def test_sums_over_no_rows_and_over_the_total_alone(make):
 
 def test_missing_measures_are_refused_after_attributes_and_by_name(make):
     table = pa.table({"a": [0, 1], "b": ["x", "?"], "m": ["1", "secret"], "w": pa.array([1.0, None])})
-    strict = [Measure.of(name="w", bounds=(0, 1)), Measure.of(name="money", column="m", bounds=(0, 9))]
+    strict = [Measure(name="w", bounds=(0, 1)), Measure(name="money", column="m", bounds=(0, 9))]
     engine, judge = make(table), open_source(table)
     fits = Schema((Attribute(name="a", codes=2), Attribute(name="b", values=("x",), other="rest")))
     assert "measure 'w', column 'w'" in same_as(judge, engine, fits, (1,), strict)
@@ -186,7 +186,7 @@ def test_missing_measures_are_refused_after_attributes_and_by_name(make):
 def test_a_missing_column_of_a_measure_or_unit_is_named(make):
     table = pa.table({"a": [0, 1]})
     schema = Schema((Attribute(name="a", codes=2),))
-    same_as(open_source(table), make(table), schema, (1,), [Measure.of(name="m", bounds=(0, 1))])
+    same_as(open_source(table), make(table), schema, (1,), [Measure(name="m", bounds=(0, 1))])
     told = same_as(open_source(table), make(table), Schema(schema.attributes, unit=Unit("A", 1)), (1,))
     assert "unit 'A'" in told
 
@@ -197,9 +197,9 @@ def test_sums_that_might_overflow_are_refused(make, monkeypatch):
     monkeypatch.setattr(measuring, "MOST", 20)
     table = pa.table({"a": [0, 1, 1]})
     schema = Schema((Attribute(name="a", codes=2),))
-    told = same_as(open_source(table), make(table), schema, (1,), [Measure.of(name="a", bounds=(0, 7))])
+    told = same_as(open_source(table), make(table), schema, (1,), [Measure(name="a", bounds=(0, 7))])
     assert "64-bit" in told
-    assert same_as(open_source(table), make(table), schema, (1,), [Measure.of(name="a", bounds=(0, 6))])[0] == 3
+    assert same_as(open_source(table), make(table), schema, (1,), [Measure(name="a", bounds=(0, 6))])[0] == 3
 
 
 # ----------------------------------------------------------------------------------------- people with many rows
@@ -228,7 +228,7 @@ def test_a_person_of_a_thousand_rows_moves_every_table_by_the_bound(make):
     """Everybody else has one row, which always counts; the measure is 1 for everybody, so that sums are counts."""
     small = visits([f"p{i}" for i in range(60)])
     both = pa.concat_tables([small, visits(["x'; DROP TABLE t; --"] * 1_000, seed=2)])
-    one = Measure.of(name="m", bounds=(-1, 1), missing=1, column="a1")
+    one = Measure(name="m", bounds=(-1, 1), missing=1, column="a1")
     small, both = (table.append_column("a1", pa.array([1] * table.num_rows)) for table in (small, both))
     wanted = marginals(2, (0, 1, 2))
     engine = make(both)
@@ -396,7 +396,7 @@ def test_remote_sums_by_hand(make):
     """What an adapter answers, against plain Python."""
     numbers = [0.25, 0.5, 1.5, 99.0, -4.0, None, math.nan, math.inf]
     table = pa.table({"k": pa.array([0, 0, 0, 1, 1, 1, 1, 2], pa.int64()), "x": pa.array(numbers, pa.float64())})
-    strict, kind = Measure.of(name="x", bounds=(0, 10)), Measure.of(name="y", column="x", bounds=(0, 10), missing=4)
+    strict, kind = Measure(name="x", bounds=(0, 10)), Measure(name="y", column="x", bounds=(0, 10), missing=4)
     with make(table).warehouse.open() as data:
         found = data.grouped([Column("k")], [Summed(strict), Summed(kind)])
         total = data.grouped([], [Summed(strict)])
@@ -427,14 +427,14 @@ ACS_SCHEMA = Schema(
     Unit("HH", 20),
 )
 ACS_MEASURES = (
-    Measure.of(name="income", column="PINCP", bounds=(-10_000, 200_000), resolution=100, center="middle", missing=0),
-    Measure.of(name="hours", column="WKHP", bounds=(0, 60), missing=0),
+    Measure(name="income", column="PINCP", bounds=(-10_000, 200_000), resolution=100, center="middle", missing=0),
+    Measure(name="hours", column="WKHP", bounds=(0, 60), missing=0),
 )
 HOSPITAL = ("patient_nbr", "race", "age", "diag_1", "readmitted", "time_in_hospital", "num_medications")
 HOSPITAL_MEASURES = (
-    Measure.of(name="days", column="time_in_hospital", bounds=(1, 14)),
-    Measure.of(name="drugs", column="num_medications", bounds=(0, 40)),
-    Measure.of(name="diagnosis", column="diag_1", bounds=(1, 1000), resolution="0.01", missing=500),
+    Measure(name="days", column="time_in_hospital", bounds=(1, 14)),
+    Measure(name="drugs", column="num_medications", bounds=(0, 40)),
+    Measure(name="diagnosis", column="diag_1", bounds=(1, 1000), resolution="0.01", missing=500),
 )
 
 

@@ -81,6 +81,8 @@ class Grid:
     rows: Sequence[Sequence[Cell]]
     chosen: frozenset[int] = frozenset()
     """Rows that stand out."""
+    is_remark: bool = False
+    """Whether the command line prints it on standard error."""
 
     def rich(self) -> Any:
         """What rich prints."""

@@ -180,7 +180,7 @@ def _cubes(privacy, scale):
     values = (-9e9, 2.6, 9e9, None)
     bounds = [{"bounds": (0, 3)}, {"bounds": (-2, 2), "resolution": "1/2"}]
     for given in bounds[:1] if scale == "short" else bounds:
-        schema = Schema((Attribute(name="a", codes=2),), "sums", measures=(Measure.of(name="v", missing=1, **given),))
+        schema = Schema((Attribute(name="a", codes=2),), "sums", measures=(Measure(name="v", missing=1, **given),))
         cube = plan_cube(schema, "cube", "avg(v)", strategy="workload", **privacy)
 
         def frame(people):

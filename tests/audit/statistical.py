@@ -101,7 +101,7 @@ def gaussian_rho(high, low):
 def cases():
     """Each guarantee and each way to count, with the event that shows the loss best."""
     schema = Schema((Attribute(name="a", codes=CELLS),), "cells")
-    sums = Schema(schema.attributes, "sums", measures=(Measure.of(name="v", bounds=(0, 3)),))
+    sums = Schema(schema.attributes, "sums", measures=(Measure(name="v", bounds=(0, 3)),))
     identity = {"neighbours": "add-remove", "strategy": "identity"}
 
     def count(decided, repeated):

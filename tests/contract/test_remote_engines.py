@@ -702,7 +702,7 @@ def test_several_group_bys_of_chosen_rows_are_one_statement(server, monkeypatch)
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_texts_are_numbers_where_duckdb_says_so(texts, server):
     table = pa.table({"a": pa.array([0] * len(texts), pa.int16()), "t": pa.array(texts, pa.string())})
-    measure = Measure.of(name="t", bounds=(-1000, 1000), resolution="0.001", missing=7)
+    measure = Measure(name="t", bounds=(-1000, 1000), resolution="0.001", missing=7)
     engine = recognise_postgres(server.address(load(server, "texts", table)))
     same_as(open_source(table), engine, Schema((Attribute(name="a", codes=1),)), (1,), [measure])
 
@@ -724,7 +724,7 @@ def test_measures_of_every_type(server, kind):
     rows = ", ".join(f"({i}, {value}::{kind})" for i, value in enumerate((*values, "NULL")))
     execute(server, "DROP TABLE IF EXISTS typed", f"CREATE TABLE typed AS SELECT * FROM (VALUES {rows}) AS t (a, m)")
     schema = Schema((Attribute(name="a", codes=len(values) + 1),))
-    measure = Measure.of(name="m", bounds=(0, 9), missing=5)
+    measure = Measure(name="m", bounds=(0, 9), missing=5)
     counts = recognise_postgres(server.address("typed")).count(schema, marginals(1, (1,)), measures=[measure])
     assert counts.sums["m"].tables(np.array([[0]], np.int32))[0].tolist() == [*expected, 5]
 

@@ -12,7 +12,7 @@ import pytest
 
 from datasets import shared
 from hushcube import errors
-from hushcube.cli.verbs import cli
+from hushcube.cli.group import cli
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").glob("*.md"))]

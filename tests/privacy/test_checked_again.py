@@ -22,7 +22,7 @@ from hushcube.planning.loading import read_design
 from hushcube.planning.plan import Plan
 
 SCHEMA = Schema((Attribute(name="x", values=("a", "b")), Attribute(name="y", codes=4, ordered=True)))
-MEASURED = dataclasses.replace(SCHEMA, measures=(Measure.of(name="w", bounds=(0, 3)),))
+MEASURED = dataclasses.replace(SCHEMA, measures=(Measure(name="w", bounds=(0, 3)),))
 PEOPLE = pa.table({"x": ["a", "b"] * 30, "y": [0, 1, 2] * 20, "w": [1, 2] * 30})
 STRATEGIES = ["workload", "fourier", "covering", "residual", "hierarchy", "wavelet", "matrix", "sketch", "levels"]
 STRATEGIES += ["twophase", "iresamp", "ireduct"]
@@ -206,7 +206,7 @@ def test_details_are_json_before_anything_is_measured(details):
     ],
 )
 def test_a_cube_plan_without_one_of_its_parts_is_refused(change):
-    measures = (*MEASURED.measures, Measure.of(name="v", bounds=(0, 3)))
+    measures = (*MEASURED.measures, Measure(name="v", bounds=(0, 3)))
     schema = dataclasses.replace(MEASURED, measures=measures)
     cube = plan_cube(schema, "1-way", "avg(w)", epsilon=1, neighbours="add-remove")
     raw = json.loads(cube.to_json())

@@ -85,7 +85,7 @@ def test_nobody_costs_more_than_the_guarantee(sizes, rows, given, privacy, neigh
     schema = Schema(
         tuple(Attribute(name=f"a{i}", codes=n) for i, n in enumerate(sizes)),
         "x",
-        measures=(Measure.of(name="v", **given),),
+        measures=(Measure(name="v", **given),),
     )
     measure = schema.measures[0]
     for strategy in ("workload", "identity"):
@@ -115,6 +115,6 @@ def test_nobody_costs_more_than_the_guarantee(sizes, rows, given, privacy, neigh
 
 
 def test_the_sum_of_values_between_100_and_200_needs_200_and_centred_50():
-    assert Measure.of(name="v", bounds=(100, 200)).largest == 200
-    assert Measure.of(name="v", bounds=(100, 200), center="middle").largest == 50
-    assert Fraction(Measure.of(name="v", bounds=(0, 1), resolution="0.01").largest) == 100
+    assert Measure(name="v", bounds=(100, 200)).largest == 200
+    assert Measure(name="v", bounds=(100, 200), center="middle").largest == 50
+    assert Fraction(Measure(name="v", bounds=(0, 1), resolution="0.01").largest) == 100

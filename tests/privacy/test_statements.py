@@ -186,7 +186,7 @@ def test_names_and_labels_cannot_write_the_statement(tmp_path):
 def test_names_cannot_write_the_statement_of_a_cube_or_a_matrix(tmp_path):
     from dataclasses import replace
 
-    measures = (Measure.of(name="w`[a](b)<b>", bounds=(0, 3)),)
+    measures = (Measure(name="w`[a](b)<b>", bounds=(0, 3)),)
     cube = plan_cube(replace(hostile(), measures=measures), "x", "sum(w`[a](b)<b>)", epsilon=1, neighbours="add-remove")
     data = {"x": ["a`"] * 9, "<i>_y_": [0, 1, 2] * 3, EVIL: list(range(9)), "w`[a](b)<b>": [1] * 9}
     release_cube(cube, pa.table(data), out=tmp_path / "cube")

@@ -13,8 +13,8 @@ SCHEMA = Schema(
     (Attribute(name="ward", codes=3), Attribute(name="sex", codes=2)),
     "stays",
     measures=(
-        Measure.of(name="days", bounds=(1, 14), center="middle", resolution="0.5"),
-        Measure.of(name="cost", bounds=(0, 1000), resolution=10),
+        Measure(name="days", bounds=(1, 14), center="middle", resolution="0.5"),
+        Measure(name="cost", bounds=(0, 1000), resolution=10),
     ),
 )
 

@@ -62,7 +62,7 @@ def print_page(page: Page, *, to: Any = None) -> None:
         if isinstance(part, Remark):
             note(part)
         elif isinstance(part, Grid):
-            (to or console()).print(part.rich())
+            (to or console(stderr=part.is_remark)).print(part.rich())
         elif to is None:
             click.echo(visible(part))
         else:

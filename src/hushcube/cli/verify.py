@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from hushcube.cli.options import as_json
-from hushcube.cli.output import print_about, progress_bar
-from hushcube.text import visible
-
-if TYPE_CHECKING:
-    from hushcube.bundle.verify import Check, Verdict
+from hushcube.cli.output import print_about, print_page, progress_bar
 
 
 @click.command("verify")
@@ -35,36 +30,8 @@ def command(folder: str, allow_seeded: bool, as_json: bool) -> None:
     print_about(
         verdict.private,
         as_json=as_json,
-        document=lambda: {
-            "holds": verdict.holds,
-            "checks": [
-                {
-                    "name": c.name,
-                    "what": c.what,
-                    "holds": c.holds,
-                    "checked": c.checked,
-                    "problems": list(c.problems),
-                    "remarks": list(c.remarks),
-                }
-                for c in verdict.checks
-            ],
-        },
-        text=lambda: _print(verdict),
+        document=verdict.to_dict,
+        text=lambda: print_page(verdict.page()),
     )
     if not verdict.holds:
         raise click.exceptions.Exit(1)
-
-
-def _print(verdict: Verdict) -> None:
-    for check in verdict.checks:
-        click.echo(visible(_line(check)))
-    for check in verdict.checks:
-        for line in (*check.problems, *check.remarks):
-            click.echo(visible(f"{check.name}: {line}"))
-    but = "" if verdict.private else ", but it is NOT PRIVATE"
-    click.echo(f"All of it holds{but}." if verdict.holds else "The release does not hold what it promises.")
-
-
-def _line(check: Check) -> str:
-    mark = "✗" if not check.holds else "✓" if check.checked else "–"
-    return f"{mark} {check.name}: {check.what} ({check.checked:,} checked)"

@@ -28,7 +28,7 @@ _LITTLE: Final = 1e-9
 """Of the weight of a form: what the cells that it is summed from weigh at least, all of them."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Request:
     """A workload (with its schema) under a guarantee."""
 
@@ -36,6 +36,9 @@ class Request:
     privacy: Privacy
     options: Options = field(default=Options(), compare=False)
     """The planner's knobs; the decision does not remember them."""
+
+    def __repr__(self) -> str:
+        return f"Request({self.workload!r}, {self.privacy!r})"
 
     def __post_init__(self) -> None:
         # floats are exact below 2^53, far above the limits; what is refused is counted in Python integers

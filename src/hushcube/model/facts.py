@@ -60,7 +60,7 @@ class Known:
     counts: Ints
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Facts:
     """Distinct facts, the zeros first, each kind ordered by marginal and cell; equal facts are merged.
 
@@ -90,6 +90,10 @@ class Facts:
                 raise FactsError(f"facts[{number}]", "another fact says another count of the cell", "keep one of them")
         ordered = sorted(known.items(), key=lambda item: (item[1] > 0, len(item[0][0]), item[0]))
         object.__setattr__(self, "facts", tuple(Fact(*where, count) for where, count in ordered))
+
+    def __repr__(self) -> str:
+        shown = " ".join(self.describe()[:3])
+        return f"Facts({len(self.facts):,}: {shown[:300]}{' ...' if len(self.facts) > 3 else ''})"
 
     def __bool__(self) -> bool:
         return bool(self.facts)

@@ -208,13 +208,17 @@ class RangeTable(Form):
         return tuple((ends - starts).astype(np.float64) for starts, ends in self.intervals)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class QueryTable(Form):
     """The rows of a sparse matrix over the cells of a marginal."""
 
     marginal: Marginal
     attributes: tuple[Attribute, ...]
     rows: SparseRows
+
+    def __repr__(self) -> str:
+        names = "*".join(attribute.name for attribute in self.attributes)
+        return f"QueryTable({names[:200]!r}: {len(self.rows):,} rows over {self.rows.width:,} cells)"
 
     def __post_init__(self) -> None:
         cells = math.prod(self.carrier_shape)

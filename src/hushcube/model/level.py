@@ -21,6 +21,7 @@ from typing import Any, Final
 
 from hushcube.errors import SchemaError
 from hushcube.model.label import is_label, label_of, short
+from hushcube.text import visible
 
 LEVEL_NAME: Final = re.compile(r"\w([\w -]{0,198}\w)?")
 LARGEST_MAPPING: Final = 1_000_000
@@ -29,7 +30,7 @@ NumberLabel = Callable[[float, float | None], str]
 """Names the numbers from one up to before another, or up to the end."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Level:
     """One way to group the values of an attribute.
 
@@ -44,6 +45,10 @@ class Level:
     """For each value of the domain, its group."""
     starts: tuple[float, ...] | None = None
     """Where the groups begin, if they were declared so."""
+
+    def __repr__(self) -> str:
+        shown = ", ".join(map(visible, self.labels[:6])) + (", ..." if len(self.labels) > 6 else "")
+        return f"Level({self.name!r}: {len(self.labels):,} groups of {len(self.places):,} values: {shown[:200]})"
 
     def groups(self, below: Level) -> dict[str, list[str]]:
         """The labels of a finer level in each group."""

@@ -9,7 +9,7 @@ in [100, 200] need 200, not their range of 100 [Ding et al. 2011, section 7.3, m
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -17,58 +17,66 @@ from typing import Any, Final
 
 from hushcube.errors import PrivacyError, SchemaError
 from hushcube.model.label import check_column, check_name, short
-from hushcube.model.privacy import exact_number
+from hushcube.model.privacy import Number, exact_number
 
 LARGEST: Final = 2**31
 """Of q: with 2^22 rows of a person, and 2^34 rows in all, no sum overflows 64 bits by more than can be checked."""
 _KEYS: Final = frozenset({"name", "column", "bounds", "resolution", "center", "missing"})
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, init=False, repr=False)
 class Measure:
     """A bounded number; values beyond the bounds are clipped, a missing value counts as `missing` if that is given.
 
-    >>> days = Measure.of(name="days", bounds=(1, 14))
+    >>> days = Measure("days", bounds=[1, 14])
     >>> days.low, days.high, days.largest
     (1, 14, 14)
-    >>> wage = Measure.of(name="wage", bounds=(0, 200_000), resolution=100, center=100_000)
+    >>> wage = Measure("wage", bounds=[0, 200_000], resolution=100, center="middle")
     >>> wage.low, wage.high, wage.largest
     (-1000, 1000, 1000)
+    >>> wage
+    Measure('wage', bounds=[0, 200000], resolution=100, center=100000)
     """
 
     name: str
     bounds: tuple[Fraction, Fraction]
-    resolution: Fraction = Fraction(1)
-    center: Fraction = Fraction(0)
-    missing: Fraction | None = None
-    column: str | None = None
+    resolution: Fraction
+    center: Fraction
+    missing: Fraction | None
+    column: str | None
 
-    @classmethod
-    def of(
-        cls,
-        *,
+    def __init__(
+        self,
         name: str,
-        bounds: Any,
-        resolution: Any = 1,
-        center: Any = 0,
-        missing: Any = None,
+        *,
+        bounds: Sequence[Number],
+        resolution: Number = 1,
+        center: Number = 0,
+        missing: Number | None = None,
         column: str | None = None,
-    ) -> Measure:
-        """Read numbers with the meaning their decimal digits have."""
+    ) -> None:
+        """Numbers have the meaning of their decimal digits; the center `middle` is that of the bounds."""
         where = f"measure {short(name)}"
         if not isinstance(bounds, list | tuple) or len(bounds) != 2:
             raise SchemaError(f"{where}, bounds", "must be two numbers", "write for example `bounds: [0, 100]`")
         low, high = (_number(f"{where}, bounds", bound) for bound in bounds)
-        return cls(
-            name=name,
-            bounds=(low, high),
-            resolution=_number(f"{where}, resolution", resolution),
-            center=(low + high) / 2 if center == "middle" else _number(f"{where}, center", center),
-            missing=None if missing is None else _number(f"{where}, missing", missing),
-            column=column,
-        )
+        fields = {
+            "name": name,
+            "bounds": (low, high),
+            "resolution": _number(f"{where}, resolution", resolution),
+            "center": (low + high) / 2 if center == "middle" else _number(f"{where}, center", center),
+            "missing": None if missing is None else _number(f"{where}, missing", missing),
+            "column": column,
+        }
+        for key, value in fields.items():
+            object.__setattr__(self, key, value)
+        self._check()
 
-    def __post_init__(self) -> None:
+    def __repr__(self) -> str:
+        name, *rest = (f"{key}={short(value)}" for key, value in self.to_dict().items())
+        return f"Measure({', '.join([name.removeprefix('name='), *rest])})"
+
+    def _check(self) -> None:
         check_name(self.name, "measure")
         where = f"measure {self.name!r}"
         low, high = self.bounds
@@ -132,7 +140,7 @@ class Measure:
         for key, example in (("name", "name: wage"), ("bounds", "bounds: [0, 200000]")):
             if key not in raw:
                 raise SchemaError(where, f"has no {key}", f"add it, for example `{example}`")
-        return cls.of(**raw)
+        return cls(**raw)
 
 
 def _number(field: str, raw: Any) -> Fraction:

@@ -33,7 +33,7 @@ _RATIO: Final = re.compile(r"\d{1,2000}/0*[1-9]\d{0,1999}")
 """As long as the exact form of any decimal in range, and of a part of it; plan files hold budgets in that form."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Privacy:
     """What is promised to one person; exactly one of epsilon, rho, (epsilon, delta).
 
@@ -105,6 +105,9 @@ class Privacy:
         if self.neighbours == "replace-one" and self.rows_per_person > 1:
             return "add-remove", "replace-one"
         return (self.neighbours,)
+
+    def __repr__(self) -> str:
+        return f"Privacy({self})"
 
     def __str__(self) -> str:
         unit = "one row per person" if self.rows_per_person == 1 else f"at most {self.rows_per_person} rows per person"

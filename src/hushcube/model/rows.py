@@ -15,7 +15,7 @@ from hushcube.model.frozen import frozen
 from hushcube.model.label import is_label
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SparseRows:
     """Rows of finite numbers in compressed form: row r has `values[starts[r]:starts[r+1]]` at `columns[...]`.
 
@@ -29,6 +29,9 @@ class SparseRows:
     columns: tuple[int, ...]
     values: tuple[float, ...]
     names: tuple[str, ...] | None = field(default=None)
+
+    def __repr__(self) -> str:
+        return f"SparseRows({len(self):,} rows over {self.width:,} cells, {len(self.values):,} numbers)"
 
     def __post_init__(self) -> None:
         starts, columns, values = np.array(self.starts), np.array(self.columns), np.array(self.values, np.float64)

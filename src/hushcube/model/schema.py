@@ -102,12 +102,7 @@ class Schema:
 
     @classmethod
     def read(cls, path: str | Path) -> Schema:
-        """The schema in a file; mapping files are found in its folder, and nowhere else: what they hold is published.
-
-        A schema is given back as it is, so that functions can take either.
-        """
-        if isinstance(path, Schema):
-            return path
+        """The schema in a file. What mapping files hold is published: they are found in its folder alone."""
         text = read_text(path, SchemaError, "schema")
         return cls.from_yaml(text, mapping_reader(Path(path).absolute().parent))
 

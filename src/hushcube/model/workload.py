@@ -24,11 +24,12 @@ from functools import cached_property
 from itertools import chain, combinations, islice
 from typing import Final
 
-from hushcube.errors import WorkloadError
+from hushcube.errors import WorkloadError, readable
 from hushcube.model.at_level import MARK
 from hushcube.model.form import Form, Kind, QueryTable, RangeTable
 from hushcube.model.marginal import Marginal
 from hushcube.model.schema import Schema
+from hushcube.text import visible
 
 MAX_MARGINALS: Final = 1_000_000
 MOST_WEIGHT: Final = 1e9
@@ -42,7 +43,7 @@ _RANGE: Final = re.compile(r"(?P<kind>prefix|ranges)\((?P<name>.+)\)")
 _ANCHORED: Final = re.compile(r"anchored:(?P<k>\d{1,4}):(?P<name>.+)")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Workload:
     """Marginals and forms of a schema in the order asked for, with positive weights.
 
@@ -91,6 +92,9 @@ class Workload:
         if not weights and not forms:
             raise WorkloadError("workload", "it asks for no marginal", _EXAMPLE)
         return cls(schema, tuple(printed), tuple(weights), tuple(weights.values()), tuple(forms), tuple(forms.values()))
+
+    def __repr__(self) -> str:
+        return f"Workload({visible(str(self))[:200]!r}: {len(self):,} tables, {readable(self.cells)} cells)"
 
     def __str__(self) -> str:
         return ",".join(self.words)

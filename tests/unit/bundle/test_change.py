@@ -320,7 +320,7 @@ def test_faces_added_at_once_are_all_there(folder):
 
 @pytest.fixture
 def cube(tmp_path):
-    schema = Schema((Attribute(name="sex", values=("F", "M")),), measures=(Measure.of(name="pay", bounds=(0, 10)),))
+    schema = Schema((Attribute(name="sex", values=("F", "M")),), measures=(Measure(name="pay", bounds=(0, 10)),))
     asked = plan_cube(schema, "1-way", "sum(pay)", epsilon=1, neighbours="add-remove")
     release_cube(asked, pa.table({"sex": ["F", "M", "M"], "pay": [1, 2, 3]}), out=tmp_path / "cube")
     return tmp_path / "cube"

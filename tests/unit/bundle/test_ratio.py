@@ -12,7 +12,7 @@ from hushcube.model.measure import Measure
 from hushcube.model.measurement import Measurement
 from hushcube.planning.plan import COUNT
 
-WAGE = Measure.of(name="wage", bounds=(0, 100), center="middle")
+WAGE = Measure(name="wage", bounds=(0, 100), center="middle")
 
 
 def test_both_ends_solve_the_equation():

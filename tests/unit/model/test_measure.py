@@ -56,5 +56,5 @@ def test_a_measure_that_is_not_declared_is_refused():
 
 
 def test_one_row_moves_a_sum_by_its_value_and_not_by_the_range():
-    assert Measure.of(name="v", bounds=(100, 200)).largest == 200
-    assert Measure.of(name="v", bounds=(100, 200), center=150).largest == 50
+    assert Measure(name="v", bounds=(100, 200)).largest == 200
+    assert Measure(name="v", bounds=(100, 200), center=150).largest == 50

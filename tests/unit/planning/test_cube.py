@@ -14,7 +14,7 @@ from hushcube.planning.plan import COUNT, Plan
 SCHEMA = Schema(
     (Attribute(name="a", codes=2), Attribute(name="b", codes=3)),
     "x",
-    measures=(Measure.of(name="v", bounds=(0, 10)), Measure.of(name="w", bounds=(-5, 5))),
+    measures=(Measure(name="v", bounds=(0, 10)), Measure(name="w", bounds=(-5, 5))),
 )
 
 
@@ -73,7 +73,7 @@ def test_values_are_clipped_rounded_and_summed_exactly():
 def test_missing_values_are_refused_or_count_as_declared(values):
     with pytest.raises(DataError, match="measure 'v'"):
         release_cube(cube(), table(values), seed=1)
-    kind = Measure.of(name="v", bounds=(0, 10), missing=4)
+    kind = Measure(name="v", bounds=(0, 10), missing=4)
     schema = Schema(SCHEMA.attributes, "x", measures=(kind,))
     made = plan_cube(schema, "1-way", "sum(v)", epsilon=500, neighbours="add-remove")
     assert release_cube(made, table(values), seed=1).table("total", "sum(v)").values == pytest.approx(5)
@@ -83,7 +83,7 @@ def test_sums_that_might_not_fit_64_bits_are_refused():
     schema = Schema(
         (Attribute(name="a", codes=1_000), Attribute(name="b", codes=1_000)),
         "x",
-        measures=(Measure.of(name="v", bounds=(0, 2**31)),),
+        measures=(Measure(name="v", bounds=(0, 2**31)),),
     )
     made = plan_cube(schema, "2-way", "sum(v)", epsilon=1, neighbours="add-remove", strategy="workload")
     few = pa.table({"a": [0] * 4_000, "b": [0] * 4_000, "v": [1] * 4_000})
@@ -93,7 +93,7 @@ def test_sums_that_might_not_fit_64_bits_are_refused():
 
 
 def test_sums_are_of_the_rows_that_count():
-    schema = Schema(SCHEMA.attributes, "x", Unit("id", 3), (Measure.of(name="v", bounds=(0, 10)),))
+    schema = Schema(SCHEMA.attributes, "x", Unit("id", 3), (Measure(name="v", bounds=(0, 10)),))
     made = plan_cube(schema, "1-way", "avg(v)", epsilon=500, neighbours="add-remove")
     data = table([7] * 1_000).append_column("id", pa.array(["one"] * 1_000))
     heard = []

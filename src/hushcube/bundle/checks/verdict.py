@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
+
+from hushcube.bundle.stamp import stamped
+from hushcube.shown import Page
 
 MOST: Final = 20
 """How many problems of one check are written out."""
@@ -25,8 +28,14 @@ class Check:
         """Whether nothing is wrong."""
         return not self.problems
 
+    @property
+    def line(self) -> str:
+        """What was checked, and whether it holds."""
+        mark = "✗" if not self.holds else "✓" if self.checked else "–"
+        return f"{mark} {self.name}: {self.what} ({self.checked:,} checked)"
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Verdict:
     """All checks of one release."""
 
@@ -38,6 +47,40 @@ class Verdict:
     def holds(self) -> bool:
         """Whether nothing is wrong anywhere."""
         return all(check.holds for check in self.checks)
+
+    def page(self) -> Page:
+        """A line for each check, then every problem and remark."""
+        lines = [check.line for check in self.checks]
+        lines += [f"{check.name}: {line}" for check in self.checks for line in (*check.problems, *check.remarks)]
+        but = "" if self.private else ", but it is NOT PRIVATE"
+        lines.append(f"All of it holds{but}." if self.holds else "The release does not hold what it promises.")
+        return Page(tuple(lines))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON document of `hushcube verify`."""
+        checks = [
+            {
+                "name": check.name,
+                "what": check.what,
+                "holds": check.holds,
+                "checked": check.checked,
+                "problems": list(check.problems),
+                "remarks": list(check.remarks),
+            }
+            for check in self.checks
+        ]
+        return {"holds": self.holds, "checks": checks}
+
+    def __repr__(self) -> str:
+        wrong = [check.name for check in self.checks if not check.holds]
+        told = f"does not hold: {', '.join(wrong)[:200]}" if wrong else "holds"
+        return f"Verdict({len(self.checks):,} checks, {told})"
+
+    def __str__(self) -> str:
+        return str(stamped(self.page(), private=self.private))
+
+    def _repr_html_(self) -> str:
+        return stamped(self.page(), private=self.private).html()
 
 
 class _Lines:

@@ -251,7 +251,7 @@ def test_progress_ends_at_one(monkeypatch):
 def test_people_keep_so_many_rows_and_measures_are_summed_over_those():
     table = pa.table({"a": [1, 1, 1, 2, 0], "p": ["x", "x", "x", "y", None], "m": [3.0, None, 9.0, 1.0, 2.0]})
     rows = Rows(table)
-    measure = Measure.of(name="w", column="m", bounds=(0, 5), missing=4)
+    measure = Measure(name="w", column="m", bounds=(0, 5), missing=4)
     schema = Schema((Attribute(name="a", codes=3),), unit=Unit("p", 2, "own"))
     counts = GroupedEngine(rows).count(schema, marginals(1, (0, 1)), measures=[measure])
     assert (counts.rows, counts.dropped) == (4, 1)
@@ -296,7 +296,7 @@ def test_groups_in_many_parts_are_counted_as_they_arrive(monkeypatch):
     rng = np.random.default_rng(3)
     table = pa.table({**{name: rng.integers(0, 9, 2_000) for name in "abcd"}, "m": rng.integers(-5, 6, 2_000)})
     schema = Schema(tuple(Attribute(name=name, codes=9) for name in "abcd"))
-    measure = Measure.of(name="m", bounds=(-5, 5))
+    measure = Measure(name="m", bounds=(-5, 5))
     wanted = marginals(4, (0, 1, 2))
     expected = open_source(table).count(schema, wanted, measures=[measure])
     for kept in (1 << 25, 1_000):

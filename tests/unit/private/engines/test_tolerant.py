@@ -217,7 +217,7 @@ def test_levels_measures_units_and_the_total(tmp_path):
     unit = Unit("id", 2, "own")
     workload = Workload.parse("b@half", Schema(SCHEMA.attributes, unit=unit))
     engine = open_source(tmp_path / "x.csv", bad_rows="missing")
-    measure = Measure.of(name="m", bounds=(0, 9), missing=5)
+    measure = Measure(name="m", bounds=(0, 9), missing=5)
     counts = engine.count(workload.schema, [np.array(workload.marginals, np.int32)], measures=[measure])
     place = np.array(workload.marginals, np.int32)
     assert (counts.rows, counts.dropped, counts.bad) == (4, 1, 1)
@@ -225,7 +225,7 @@ def test_levels_measures_units_and_the_total(tmp_path):
     assert counts.sums["m"].tables(place)[0, 2] == 7
     total = engine.count(Schema(SCHEMA.attributes, unit=unit), [np.zeros((1, 0), np.int32)])
     assert (total.rows, total.bad) == (4, 1)
-    strict = Measure.of(name="m", bounds=(0, 9))
+    strict = Measure(name="m", bounds=(0, 9))
     with pytest.raises(SchemaError, match="measure 'm': says nothing of missing values"):
         engine.count(workload.schema, [place], measures=[strict])
 
@@ -258,6 +258,6 @@ def test_python_has_the_same_word():
     assert found.table("a").values.round().tolist() == [1, 0, 0, 1]
     with pytest.raises(DataError, match="bad_rows"):
         release(decided, data, seed=1, bad_rows="ignore")
-    measured = Schema(SCHEMA.attributes, "s", None, (Measure.of(name="m", column="b", bounds=(0, 5), missing=0),))
+    measured = Schema(SCHEMA.attributes, "s", None, (Measure(name="m", column="b", bounds=(0, 5), missing=0),))
     cube = plan_cube(measured, "1-way", "sum(m)", epsilon=100, neighbours="add-remove")
     assert round(float(release_cube(cube, data, seed=1, bad_rows="missing").table("total").values)) == 2

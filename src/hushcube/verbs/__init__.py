@@ -1,0 +1,1 @@
+"""The verbs: what `import hushcube as hc` and the command line do, in the same words."""

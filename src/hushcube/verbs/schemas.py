@@ -1,0 +1,198 @@
+"""The verbs about schemas, for the owner of the data: draft one from data, and check one against data. NOT private."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from hushcube.durable import check_file, new_file
+from hushcube.model.schema import Schema
+from hushcube.shown import Column, Grid, Page, Part, Remark, number
+
+if TYPE_CHECKING:
+    from hushcube.private.contributions import Bound
+    from hushcube.private.draft import Finding
+
+_HEADING: Final = "# A draft made from the data. Review every value before use: a schema is public.\n"
+_LARGEST_JSON: Final = 10**300
+"""Readers of JSON hold numbers in floats; a full table beyond that is null."""
+
+
+@dataclass(frozen=True)
+class SchemaDraft:
+    """A schema that was read from data, and what its owner has to look at before it is used."""
+
+    schema: Schema
+    remarks: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """The schema file, under a line that says where it comes from."""
+        return _HEADING + self.schema.to_yaml()
+
+    def save(self, path: str | Path) -> None:
+        """Write the schema as a new file."""
+        with new_file(Path(path)) as file:
+            file.write_text(self.text, encoding="utf-8")
+
+    def page(self) -> Page:
+        """The schema's attributes, and the remarks."""
+        return schema_page(self.schema) + Page(tuple(Remark(remark) for remark in self.remarks))
+
+    def __repr__(self) -> str:
+        return f"SchemaDraft({self.schema!r}, {len(self.remarks):,} remarks)"
+
+    def __str__(self) -> str:
+        return self.text + "".join(f"# {remark}\n" for remark in self.remarks)
+
+    def _repr_html_(self) -> str:
+        return self.page().html()
+
+
+def draft_schema(
+    data: object = None,
+    *,
+    query: str | None = None,
+    name: str = "data",
+    max_values: int = 100,
+    out: str | Path | None = None,
+) -> SchemaDraft:
+    """Read data and draft a schema for it, which somebody who knows the subject has to review: a schema is public.
+
+    `data` is a path, a frame or a database's table as in `release`; columns with more than `max_values` values are
+    left out, or binned. With `out` the draft is written as a new file.
+
+    >>> import pyarrow as pa
+    >>> draft_schema(pa.table({"sex": ["F", "M", "F"], "age": [30, 31, 70]})).schema
+    Schema('data': sex 2, age 3)
+    """
+    from hushcube.private.draft import draft_schema as draft
+
+    if out is not None:
+        check_file(Path(out))
+    schema, remarks = draft(data, query=query, name=name, max_values=max_values)
+    made = SchemaDraft(schema, tuple(remarks))
+    if out is not None:
+        made.save(out)
+    return made
+
+
+@dataclass(frozen=True)
+class SchemaCheck:
+    """What a schema declares, and how data fits it: exact numbers and labels of the data, for its owner only."""
+
+    schema: Schema
+    findings: tuple[Finding, ...] = ()
+    """What would make a release of the data fail."""
+    bounds: tuple[Bound, ...] = ()
+    """How many rows count under several bounds on the rows of a person, where a unit is declared."""
+
+    @property
+    def fits(self) -> bool:
+        """Whether nothing was found that would make a release fail."""
+        return not self.findings
+
+    def page(self) -> Page:
+        """The attributes, the bounds and the findings."""
+        parts: list[Part] = [*schema_page(self.schema).parts]
+        if self.bounds:
+            parts += [Remark("Rows that count under several bounds (exact, for the owner of the data only):")]
+            parts += [self._bounds()]
+        for finding in self.findings:
+            examples = f" ({', '.join(finding.examples)})" if finding.examples else ""
+            parts.append(Remark(f"{finding.message}{examples}. Fix: {finding.fix}."))
+        return Page(tuple(parts))
+
+    def _bounds(self) -> Grid:
+        declared = None if self.schema.unit is None else self.schema.unit.max_rows
+        rows = [
+            [
+                f"{bound.max_rows:,}{' (declared)' if bound.max_rows == declared else ''}",
+                f"{bound.counted:,}",
+                f"{bound.left_out:,}",
+                bound.share,
+            ]
+            for bound in self.bounds
+        ]
+        headings = ("max_rows", "counted", "left out", "share")
+        return Grid("", [Column(heading, right=True) for heading in headings], rows, is_remark=True)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON document of `hushcube schema check`."""
+        from dataclasses import asdict
+
+        cells = math.prod(self.schema.sizes)
+        attributes = [
+            {
+                "name": a.name,
+                "size": a.size,
+                "kind": a.kind,
+                "ordered": a.is_ordered,
+                "levels": {level.name: len(level.labels) for level in a.grouped},
+                "missing": a.missing,
+                "other": a.other,
+            }
+            for a in self.schema.attributes
+        ]
+        return {
+            "name": self.schema.name,
+            "attributes": attributes,
+            "cells": cells if cells < _LARGEST_JSON else None,
+            "findings": [asdict(finding) for finding in self.findings],
+            **({"bounds": [asdict(bound) for bound in self.bounds]} if self.bounds else {}),
+        }
+
+    def __repr__(self) -> str:
+        return f"SchemaCheck({self.schema!r}, {len(self.findings):,} findings)"
+
+    def __str__(self) -> str:
+        return str(self.page())
+
+    def _repr_html_(self) -> str:
+        return self.page().html()
+
+
+def check_schema(schema: Schema | str | Path, data: object = None, *, query: str | None = None) -> SchemaCheck:
+    """Read a schema, or the file of one, and say what it declares; with data, whether that fits.
+
+    >>> import pyarrow as pa
+    >>> from hushcube.model.attribute import Attribute
+    >>> sexes = Schema([Attribute("sex", values=["F", "M"])])
+    >>> check_schema(sexes, pa.table({"sex": ["F", "x"]})).fits
+    False
+    """
+    declared = schema_of(schema)
+    if data is None and query is None:
+        return SchemaCheck(declared)
+    from hushcube.private.contributions import compare_bounds
+    from hushcube.private.draft import check_data
+
+    findings = check_data(declared, data, query=query)
+    return SchemaCheck(declared, tuple(findings), tuple(compare_bounds(declared, data, query=query)))
+
+
+def schema_of(given: Schema | str | Path) -> Schema:
+    """A schema, or that of a file."""
+    return given if isinstance(given, Schema) else Schema.read(given)
+
+
+def schema_page(schema: Schema) -> Page:
+    """What a schema declares: a line for each attribute."""
+    headings = ("attribute", "size", "values", "levels", "ordered", "missing", "other")
+    columns = [Column(heading, right=heading == "size") for heading in headings]
+    rows = [
+        [
+            a.name,
+            f"{a.size:,}",
+            ", ".join(a.labels[:4]) + (", ..." if a.size > 4 else ""),
+            ", ".join(f"{level.name} ({len(level.labels):,})" for level in a.grouped),
+            "yes" if a.is_ordered else "no",
+            a.missing,
+            a.other,
+        ]
+        for a in schema.attributes
+    ]
+    title = f"{schema.name}: {len(schema)} attributes, {number(math.prod(schema.sizes))} cells in the full table"
+    return Page((Grid(title, columns, rows),))
