@@ -96,7 +96,7 @@ def figures(scale):
             folder = Path(place, kind)
             make(folder, kind)
             changes[f"changes to a release: {kind}"], missed_here = missed(folder, scale)
-            unnoticed += missed_here
+            unnoticed += [f"{kind}: {told}" for told in missed_here]
             shutil.rmtree(folder)
     return {
         "title": "Raw damage",
@@ -105,4 +105,5 @@ def figures(scale):
         "put in the place of others. Each change must be found, and `verify` may not end in anything but a verdict.",
         "figures": changes,
         "violations": len(unnoticed),
+        "broken": unnoticed,
     }
