@@ -1,4 +1,4 @@
-"""Synthetic people, their residuals in every table, and the moves that change both together.        [moves.py]"""
+"""Synthetic people, their residuals in every table, and the moves that change both together."""
 
 from __future__ import annotations
 

@@ -25,14 +25,13 @@ from hushcube.designs.repeated_answers import averaged
 from hushcube.errors import BadInput, FactsError, HushcubeError, NotApplicable, TooLarge
 from hushcube.faces import barak, norms
 from hushcube.faces import facts as public
-from hushcube.faces.answers import NonNegative, SummedTable
-from hushcube.faces.full_table import nonnegative_table
-from hushcube.faces.local import nonnegative_marginals
+from hushcube.faces.full_table import SummedTable, nonnegative_table
+from hushcube.faces.local import NonNegative, nonnegative_marginals
 from hushcube.faces.observed import observe, observed_tables
 from hushcube.faces.people import PeopleTables, from_table, match, require_room, within_atoms
 from hushcube.faces.programs import require_solver
+from hushcube.faces.query_rows import least_squares_table, nearest_rows
 from hushcube.faces.rounding import round_parts, round_table
-from hushcube.faces.rows import least_squares_table, nearest_rows
 from hushcube.faces.target import Target
 from hushcube.faces.value import FaceValue
 from hushcube.lattice.family import Family

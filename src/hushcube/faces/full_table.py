@@ -34,6 +34,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hushcube.designs.answering import Answers
 from hushcube.faces.lbfgs import Memory
@@ -218,3 +219,16 @@ def _vector(tables: Answers, family: Family, full: FullTable) -> Floats:
         for row, table in zip(batch.rows.tolist(), tables.tables(batch.rows, batch.shape), strict=True):
             result[full.places[tuple(row)]] = table.reshape(-1)
     return result
+
+
+class SummedTable:
+    """Tables as sums of one full table."""
+
+    def __init__(self, table: Floats) -> None:
+        self._table = table
+
+    def tables(self, rows: NDArray[np.int32], shape: tuple[int, ...]) -> Floats:
+        """The tables of marginals of one shape."""
+        axes = range(self._table.ndim)
+        summed = [self._table.sum(axis=tuple(a for a in axes if a not in row)) for row in rows.tolist()]
+        return np.stack(summed).reshape(len(rows), *shape)

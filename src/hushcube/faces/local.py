@@ -27,6 +27,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from hushcube.designs.answering import Answers
 from hushcube.errors import FactsError
 from hushcube.faces.target import Target
 from hushcube.lattice import helmert
@@ -234,3 +235,14 @@ class _Solver:
                 )
             values.append(tables)
         return self.to.nearest(self.to.join(values))
+
+
+class NonNegative:
+    """Tables whose rounding errors below zero are cut."""
+
+    def __init__(self, tables: Answers) -> None:
+        self._tables = tables
+
+    def tables(self, rows: NDArray[np.int32], shape: tuple[int, ...]) -> Floats:
+        """The tables of marginals of one shape."""
+        return np.maximum(self._tables.tables(rows, shape), 0.0)

@@ -7,9 +7,8 @@ from scipy.optimize import linprog
 from helpers import Dense, MemoryEngine, hand_plan, make_plan, make_request, marginal_rows, random_codes
 from hushcube.errors import BadInput, HushcubeError, TimeLimitReached, TooLarge
 from hushcube.faces.barak import nonnegative_table
-from hushcube.faces.barak import program as barak_program
 from hushcube.faces.barak import table as barak
-from hushcube.faces.barak.rows import coefficient_rows, measured_rows, workload_rows
+from hushcube.faces.barak.fitted import coefficient_rows, measured_rows, workload_rows
 from hushcube.lattice.basis import MARGINAL
 from hushcube.private.measure import measure
 from hushcube.private.noise import SeededEntropy
@@ -127,8 +126,8 @@ def test_the_optimum_is_scipys(sizes, words, neighbours, strategy, objective, we
 @pytest.mark.parametrize("objective", OBJECTIVES["fourier"])
 def test_columns_come_as_they_are_needed(monkeypatch, objective):
     """From few cells on, over more than one round, the optimum is still the full program's."""
-    monkeypatch.setattr(barak_program, "_FIRST", 1)
-    monkeypatch.setattr(barak_program, "_STEP", 1)
+    monkeypatch.setattr(barak, "_FIRST", 1)
+    monkeypatch.setattr(barak, "_STEP", 1)
     sizes = (2,) * 8
     plan, found = measured(sizes, "2-way", "fourier", rows=3000, epsilon=1, budgets="uniform")
     seen = []
@@ -151,15 +150,15 @@ def test_without_noise_the_true_coefficients_are_met():
 def test_halves_go_up(monkeypatch):
     plan, found = measured((2, 2), "cube", "fourier", epsilon=1)
     point = np.array([0.5, 1.5, 2.49, 0.0])
-    monkeypatch.setattr(barak, "nearest", lambda *_given, **_named: barak_program.Nearest(point, 0.0, 4))
+    monkeypatch.setattr(barak, "nearest", lambda *_given, **_named: barak.Nearest(point, 0.0, 4))
     table = nonnegative_table(plan, found, "max-coefficient", Clock())
     assert table.rounded.tolist() == [[1, 2], [2, 0]]
 
 
 def test_an_interior_point_is_refused(monkeypatch):
     plan, found = measured((2,) * 6, "2-way", "fourier", **PURE)
-    inner = barak_program.solve
-    monkeypatch.setattr(barak_program, "solve", lambda *given, vertex=False: inner(*given))
+    inner = barak.solve
+    monkeypatch.setattr(barak, "solve", lambda *given, vertex=False: inner(*given))
     with pytest.raises(HushcubeError, match="no basic solution"):
         nonnegative_table(plan, found, "max-coefficient", Clock())
 

@@ -13,7 +13,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from helpers import make_schema
 from hushcube.errors import FactsError, TimeLimitReached
 from hushcube.faces.facts import atoms, check, feasibility, fixed_cells, rake, raking, whole_totals
-from hushcube.faces.facts.system import System
+from hushcube.faces.facts.atoms import System
 from hushcube.lattice.family import Family
 from hushcube.model.attribute import Attribute
 from hushcube.model.facts import Fact, Facts

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hushcube.errors import BadInput, TimeLimitReached
 from hushcube.faces import crowd
 from hushcube.faces.crowd import Targets
-from hushcube.faces.moves import distance, improve
+from hushcube.faces.people import distance, improve
 from hushcube.lattice.family import Family
 from hushcube.progress import Clock
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from hushcube.errors import BadInput, TimeLimitReached
-from hushcube.faces.rank import decompose, nearest_answers
+from hushcube.faces.query_rows import decompose, nearest_answers
 from hushcube.model.rows import SparseRows
 from hushcube.progress import Clock
 

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.errors import FactsError, TimeLimitReached
-from hushcube.faces.facts.atoms import Atoms, atoms
-from hushcube.faces.facts.system import STAGE, System
+from hushcube.faces.facts.atoms import STAGE, Atoms, System, atoms
 from hushcube.faces.programs import Infeasible
 from hushcube.model.arrays import Bools, Floats, Ints
 from hushcube.model.facts import Facts

@@ -11,8 +11,7 @@ from typing import Final
 import numpy as np
 
 from hushcube.errors import FactsError
-from hushcube.faces.facts.atoms import atoms
-from hushcube.faces.facts.system import STAGE, System, add
+from hushcube.faces.facts.atoms import STAGE, System, add, atoms
 from hushcube.faces.programs import Infeasible, Program, solve
 from hushcube.model.arrays import Floats
 from hushcube.model.facts import Facts

@@ -1,4 +1,4 @@
-"""The consistent answers nearest to given ones, for any matrix of queries.
+"""The consistent answers nearest to noisy ones, for any matrix of queries: a face of plans that measure its rows.
 
 Q has q rows of rank q' <= q. With Q' = q' independent rows of Q and Q = C Q', every y' is an answer to Q', so that the
 consistent answers are C y', and the nearest have q' variables, never one for each cell:
@@ -18,8 +18,13 @@ from typing import Final, Literal
 
 import numpy as np
 
+from hushcube.designs import MatrixDesign
+from hushcube.designs.matrix.answers import LeastSquaresTable
+from hushcube.designs.matrix.errors import row_variances
 from hushcube.faces.norms import Ties, deviations, distance, require_positive
+from hushcube.faces.value import Norm, Weights
 from hushcube.model.arrays import Floats, Ints
+from hushcube.model.measurement import Measurement
 from hushcube.model.rows import SparseRows
 from hushcube.progress import Clock
 
@@ -128,3 +133,22 @@ def _outside(rows: Floats, basis: Floats) -> Floats:
     """Rows less their part in the span of the basis."""
     result: Floats = rows - (rows @ basis.T) @ basis
     return result
+
+
+def least_squares_table(design: MatrixDesign, measurement: Measurement) -> LeastSquaresTable:
+    """The table that the rows give, whatever recovery the plan has for its published answers."""
+    return LeastSquaresTable(design, measurement.values[0].astype(np.float64))
+
+
+def nearest_rows(
+    design: MatrixDesign, measurement: Measurement, norm: Norm, weights: Weights, clock: Clock
+) -> tuple[LeastSquaresTable, float]:
+    """The table behind the nearest consistent answers of the rows, and their distance from the noisy ones."""
+    noisy = measurement.values[0].astype(np.float64)
+    own = np.ones(len(noisy))
+    if weights == "deviation":
+        deviations = np.sqrt(row_variances(design, exact=True))
+        own = 1 / np.where(design.public, 1.0, np.maximum(deviations, 1e-9))
+    own[design.public] = 1e6 * own.max()  # known exactly
+    answers, distance = nearest_answers(design.rows.dense(), noisy, own, norm, clock)
+    return LeastSquaresTable(design, answers), distance
