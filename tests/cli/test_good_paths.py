@@ -9,7 +9,18 @@ import pytest
 from cli.desk import ASKED, BUDGET, SOURCES, listing
 from hushcube.cli import run
 
-PLAN_KEYS = {"schema", "privacy", "workload", "plans", "skipped", "lower_bound", "optimal", "chosen", "marginals"}
+PLAN_KEYS = {
+    "schema",
+    "privacy",
+    "workload",
+    "plans",
+    "skipped",
+    "lower_bound",
+    "lower_bound_of_tables",
+    "optimal",
+    "chosen",
+    "marginals",
+}
 PLAN_KEYS |= {"public_files"}
 CANDIDATE_KEYS = {
     "strategy",

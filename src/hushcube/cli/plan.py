@@ -153,6 +153,7 @@ def document(comparison: Comparison) -> dict[str, Any]:
         "plans": [_summary(candidate) for candidate in comparison.candidates],
         "skipped": [{"strategy": name, "reason": reason} for name, reason in comparison.skipped.items()],
         "lower_bound": comparison.least,
+        "lower_bound_of_tables": comparison.least_of_tables,
         "optimal": comparison.is_optimal,
         "chosen": {**_key(chosen), "digest": chosen.digest, "details": _details(chosen)},
         "marginals": [
@@ -282,7 +283,13 @@ def _distance(comparison: Comparison) -> str:
     if comparison.is_optimal:
         return "optimal: no plan of this kind can have less total variance"
     least, reached = comparison.least or 0.0, objective_value(comparison.chosen)
-    return f"total variance at most {number(reached / least)} times the best possible" if least else ""
+    if not least:
+        return ""
+    of_all = f"{number(reached / least)} times the best possible"
+    if (of_tables := comparison.least_of_tables) is None:
+        return f"total variance at most {of_all}"
+    near = number(reached / of_tables)
+    return f"total variance at most {near} times that of the best plan of tables of counts, and {of_all}"
 
 
 def show_marginals(plan: Design) -> None:

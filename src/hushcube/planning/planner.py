@@ -8,13 +8,14 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 from hushcube.designs.design import BUDGETS, RECOVERIES, Budgets, Design, Recovery
 from hushcube.designs.request import Request
 from hushcube.errors import BadInput, NotApplicable, TooLarge
 from hushcube.planning import memory
-from hushcube.planning.lower_bound import least_total
+from hushcube.planning.lower_bound import least_total, least_total_of_tables
 from hushcube.progress import Progress
 from hushcube.strategies import ALL, REGISTRY
 from hushcube.strategies.adaptive import ADAPTIVE, NOT_PRIVATE, STOPPING
@@ -48,6 +49,11 @@ class Comparison:
     def is_optimal(self) -> bool:
         """Whether the chosen plan is proven to be the best."""
         return _is_best(self.chosen, self.least)
+
+    @cached_property
+    def least_of_tables(self) -> float | None:
+        """No plan that measures tables of counts has a smaller objective; None where no such bound is known."""
+        return least_total_of_tables(self.chosen.request)
 
 
 def compare(
