@@ -22,6 +22,7 @@ from hushcube.model.noise import gaussian_variance, laplace_variance
 from hushcube.model.privacy import Privacy
 from hushcube.model.schema import Schema
 from hushcube.model.workload import Workload
+from hushcube.private.blocks import Noise
 from hushcube.strategies import REGISTRY
 
 settings.register_profile("hushcube", deadline=None, max_examples=60)
@@ -296,18 +297,17 @@ def below(values, total):
     return floats
 
 
-def record_draws(monkeypatch):
-    """Draw zeros for noise; returns the parameter of each drawn number, in the order of the drawing."""
-    parameters = []
+class Silence(Noise):
+    """Zeros for noise; keeps the parameter of each drawn number, in the order of the drawing."""
 
-    def laplace(rates, numbers, entropy):
-        parameters.extend(rate for rate in rates for _ in range(numbers))
+    def __init__(self):
+        self.parameters = []
+        super().__init__(self._laplace, self._gaussian)
+
+    def _laplace(self, rates, numbers, entropy):
+        self.parameters.extend(rate for rate in rates for _ in range(numbers))
         return np.zeros((len(rates), numbers), np.int64)
 
-    def gaussian(variances, multipliers, entropy):
-        parameters.extend(variance * int(m) for variance in variances for m in multipliers)
+    def _gaussian(self, variances, multipliers, entropy):
+        self.parameters.extend(variance * int(m) for variance in variances for m in multipliers)
         return np.zeros((len(variances), len(multipliers)), np.int64)
-
-    monkeypatch.setattr("hushcube.private.kinds.base.discrete_laplace", laplace)
-    monkeypatch.setattr("hushcube.private.kinds.base.discrete_gaussian", gaussian)
-    return parameters

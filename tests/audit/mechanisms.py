@@ -14,7 +14,7 @@ from unittest.mock import patch
 import numpy as np
 import pyarrow as pa
 
-from audit.tags import tagged
+from audit.tags import Tags
 from helpers import NEIGHBOURS, MemoryEngine, make_schema
 from hushcube import Attribute, Schema
 from hushcube.api import plan_cube
@@ -29,6 +29,7 @@ from hushcube.model.queries import query_table
 from hushcube.model.unit import Unit
 from hushcube.model.workload import Workload
 from hushcube.planning.plan import Plan
+from hushcube.private.blocks import Noise
 from hushcube.private.engines import bounding, open_source
 from hushcube.private.measure import carry_out_cube, measure
 from hushcube.strategies import ALL
@@ -50,6 +51,8 @@ class Mechanism:
     people: tuple
     data: Callable[[tuple], object]
     """A database as rows: an engine that counts them in memory, or an Arrow table that DuckDB reads."""
+    spoil: Callable[[Noise], Noise] = lambda noise: noise
+    """What becomes of the noise: nothing, unless it is to be seen that this would be found."""
 
     @property
     def privacy(self):
@@ -63,11 +66,13 @@ class Mechanism:
 
     def seen(self, people):
         """What a run publishes, taken apart."""
-        with tagged() as tags, fixed_keys():
+        tags = Tags()
+        noise = self.spoil(tags.noise)
+        with fixed_keys():
             if isinstance(self.plan, Plan):
-                parts = carry_out_cube(self.plan, self.engine(people))
+                parts = carry_out_cube(self.plan, self.engine(people), noise=noise)
                 return tags.read([values for _, measured in parts.values() for values in measured.values])
-            return tags.read(measure(self.plan, self.engine(people)).values)
+            return tags.read(measure(self.plan, self.engine(people), noise=noise).values)
 
 
 def fixed_keys():

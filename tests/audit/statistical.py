@@ -27,8 +27,8 @@ from hushcube.api import plan, plan_cube, release, release_cube
 from hushcube.designs.adaptive.rule import Rule
 from hushcube.designs.options import Options
 from hushcube.model.measure import Measure
+from hushcube.private import blocks
 from hushcube.private.adaptive.paths import NoisePaths
-from hushcube.private.kinds import base
 
 CELLS = 400_000
 RELEASES = {"short": 2, "long": 4}
@@ -165,11 +165,14 @@ def lower_bound(case, scale):
 @contextmanager
 def weaker_noise():
     """Noise of 5% less scale than was asked for, drawn by the same samplers."""
-    laplace, gaussian, init = base.discrete_laplace, base.discrete_gaussian, NoisePaths.__init__
+    exact, init = blocks.EXACT, NoisePaths.__init__
     share = Fraction(str(WEAKER))
+    weaker = blocks.Noise(
+        lambda rates, *rest: exact.laplace([rate / share for rate in rates], *rest),
+        lambda sizes, *rest: exact.gaussian([v * share**2 for v in sizes], *rest),
+    )
     with (
-        patch.object(base, "discrete_laplace", lambda rates, *rest: laplace([rate / share for rate in rates], *rest)),
-        patch.object(base, "discrete_gaussian", lambda sizes, *rest: gaussian([v * share**2 for v in sizes], *rest)),
+        patch.object(blocks, "EXACT", weaker),
         patch.object(NoisePaths, "__init__", lambda self, grid: init(self, SimpleNamespace(rates=grid.rates / WEAKER))),
     ):
         yield

@@ -5,15 +5,13 @@ holds, and which exact integer. So the privacy loss can be computed from what wa
 went, not from a plan that says so.
 """
 
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
-from unittest.mock import patch
 
 import numpy as np
 
-SAMPLERS = "hushcube.private.kinds.base"
-"""Where every plan that decides beforehand draws its noise; adaptive methods draw for themselves.     [tape.py]"""
+from hushcube.private.blocks import Noise
+
 _STEP = 2**24
 """Tags are multiples of it; exact integers stay below half of it."""
 
@@ -59,6 +57,11 @@ class Tags:
         laws = [Law("gaussian", variance * int(m)) for variance in variances for m in multipliers]
         return self._hand_out(laws, (len(variances), len(multipliers)))
 
+    @property
+    def noise(self):
+        """For plans that decide beforehand; adaptive methods draw for themselves.                     [tape.py]"""
+        return Noise(self.laplace, self.gaussian)
+
     def read(self, published):
         """The exact integers, and for each the number of the draw that is in it; -1 where there is none."""
         published = np.concatenate([np.asarray(values, np.int64).ravel() for values in published])
@@ -97,14 +100,3 @@ class Seen:
     def loss(self, shift):
         """The privacy loss of a shift: epsilon for Laplace noise, rho for Gaussian noise."""
         return sum((self.laws[draw].loss(by) for by, draw in shift), Fraction(0))
-
-
-@contextmanager
-def tagged():
-    """Tags for noise, wherever plans draw it."""
-    tags = Tags()
-    with (
-        patch(f"{SAMPLERS}.discrete_laplace", tags.laplace),
-        patch(f"{SAMPLERS}.discrete_gaussian", tags.gaussian),
-    ):
-        yield tags

@@ -1,5 +1,6 @@
 """The exact audit in its short form, and that it would find what it looks for."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -9,9 +10,9 @@ from audit import tags
 from audit.delta import delta
 from audit.exact import ADAPTIVE, attacks, worst
 from audit.mechanisms import FAMILIES, in_memory
-from audit.tags import Tags, Violation, tagged
+from audit.tags import Tags, Violation
 from helpers import every_plan, make_request
-from hushcube.private.kinds import base
+from hushcube.private.blocks import Noise
 
 
 @pytest.mark.parametrize("family", [*FAMILIES, ADAPTIVE])
@@ -31,11 +32,16 @@ def workload_plan(**privacy):
     return next(every_plan(make_request((2, 3), "cube", **privacy), ["workload"], ["gls"]))
 
 
-def test_a_little_too_little_noise_is_found(monkeypatch):
-    noise = base.noise
-    louder = lambda plan, budgets, *rest, **kw: noise(plan, [b * 1.001 for b in budgets], *rest, **kw)  # noqa: E731
-    monkeypatch.setattr("hushcube.private.kinds.lattice.noise", louder)
-    loss, claim, _ = worst(in_memory("", "", workload_plan(epsilon=1)), 3)
+def spoiled(spoil, **privacy):
+    """The same tables of a plan, with other noise than it asks for."""
+    return replace(in_memory("", "", workload_plan(**privacy)), spoil=spoil)
+
+
+def test_a_little_too_little_noise_is_found():
+    def fainter(noise):
+        return Noise(lambda rates, *rest: noise.laplace([r * Fraction("1.001") for r in rates], *rest))
+
+    loss, claim, _ = worst(spoiled(fainter, epsilon=1), 3)
     assert claim < loss < claim * Fraction(1002, 1000)
 
 
@@ -48,24 +54,20 @@ def test_a_little_too_little_noise_is_found(monkeypatch):
         (lambda rows: rows + np.roll(rows, 1, axis=1), "noise that is no single draw"),
     ],
 )
-def test_noise_that_is_shared_left_out_or_changed_is_found(monkeypatch, broken, found):
-    noise = base.noise
-    for kind in ("lattice", "matrix", "tree", "sketch"):
-        monkeypatch.setattr(f"hushcube.private.kinds.{kind}.noise", lambda *a, **k: broken(noise(*a, **k)))
+def test_noise_that_is_shared_left_out_or_changed_is_found(broken, found):
     with pytest.raises(Violation, match=found):
-        worst(in_memory("", "", workload_plan(epsilon=1)), 3)
+        worst(spoiled(lambda noise: Noise(lambda *asked: broken(noise.laplace(*asked))), epsilon=1), 3)
 
 
-def test_noise_that_depends_on_the_data_is_found(monkeypatch):
+def test_noise_that_depends_on_the_data_is_found():
     seen = iter(range(10**6))
-    noise = base.noise
 
-    def other(plan, budgets, *rest, **kw):
-        return noise(plan, [b * (1 + next(seen) / 10**9) for b in budgets], *rest, **kw)
+    def other(noise):
+        changed = lambda variances: [v * (1 + Fraction(next(seen), 10**9)) for v in variances]  # noqa: E731
+        return Noise(gaussian=lambda variances, *rest: noise.gaussian(changed(variances), *rest))
 
-    monkeypatch.setattr("hushcube.private.kinds.lattice.noise", other)
     with pytest.raises(Violation, match="the noise depends on the data"):
-        worst(in_memory("", "", workload_plan(rho=1)), 3)
+        worst(spoiled(other, rho=1), 3)
 
 
 def test_tags_are_told_from_exact_integers():
@@ -74,8 +76,8 @@ def test_tags_are_told_from_exact_integers():
     seen = one.read([numbers, np.array([5])])
     assert seen.exact == [-3, -2, -1, 0, 1, 2, 5] and seen.draws == [0, 1, 2, 3, 4, 5, -1]
     assert [law.parameter for law in seen.laws] == [1, 1, 1, 2, 2, 2]
-    with tagged() as other:
-        assert base.discrete_laplace([Fraction(1)], 2, None).ravel().tolist() == one.values[:2] == other.values
+    other = Tags()
+    assert other.noise.laplace([Fraction(1)], 2, None).ravel().tolist() == one.values[:2] == other.values
     assert tags.Law("gaussian", Fraction(2)).loss(3) == Fraction(9, 4)
 
 

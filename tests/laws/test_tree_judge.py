@@ -5,7 +5,7 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 
-from helpers import LAWS, NEIGHBOURS, MemoryEngine, all_subsets, all_tables, exact_table, label, random_codes
+from helpers import LAWS, NEIGHBOURS, MemoryEngine, Silence, all_subsets, all_tables, exact_table, label, random_codes
 from hushcube.bundle.release import Release
 from hushcube.designs import TreeDesign
 from hushcube.designs import errors as error
@@ -166,15 +166,10 @@ def check_cost(plan, dense):
 
 @pytest.mark.parametrize("neighbours", NEIGHBOURS)
 @pytest.mark.parametrize("name", REQUESTS)
-def test_what_is_measured_are_the_dense_rows_and_without_noise_tables_are_exact(name, neighbours, monkeypatch):
-    def no_noise(parameters, numbers, entropy):
-        return np.zeros((1, numbers if isinstance(numbers, int) else len(numbers)), np.int64)
-
-    for sampler in ("discrete_laplace", "discrete_gaussian"):
-        monkeypatch.setattr(f"hushcube.private.kinds.base.{sampler}", no_noise)
+def test_what_is_measured_are_the_dense_rows_and_without_noise_tables_are_exact(name, neighbours):
     codes = random_codes(SCHEMA.sizes, 60)
     for plan in make_plans(name, {"epsilon": 1} if neighbours == "add-remove" else {"rho": 1}, neighbours):
-        measurement = measure(plan, MemoryEngine(codes))
+        measurement = measure(plan, MemoryEngine(codes), noise=Silence())
         dense = DenseTree(plan)
         exact = dense.S @ dense.padded(exact_table(SCHEMA, codes, (0, 1, 2)))
         np.testing.assert_array_equal(np.concatenate([v.ravel() for v in measurement.values]), exact)

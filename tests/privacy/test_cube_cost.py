@@ -9,7 +9,7 @@ from itertools import combinations_with_replacement, product
 import numpy as np
 import pytest
 
-from helpers import NEIGHBOURS, record_draws
+from helpers import NEIGHBOURS, Silence
 from hushcube import Attribute, Schema
 from hushcube.api import plan_cube
 from hushcube.model.measure import Measure
@@ -46,8 +46,8 @@ class FullTable(ExactCounts):
 
 
 @pytest.fixture
-def drawn(monkeypatch):
-    return record_draws(monkeypatch)
+def drawn():
+    return Silence()
 
 
 def people(sizes, measure, most):
@@ -66,15 +66,15 @@ def people(sizes, measure, most):
 
 def numbers(cube, counts, sums, drawn):
     """The exact integers that are measured, and the weights of their changes."""
-    drawn.clear()
+    drawn.parameters.clear()
     exact = {COUNT: counts, "v": sums}
     parts = {COUNT: cube.count, **cube.sums}
     measured, noisy = [], []
     for name, part in parts.items():
-        _, measurement = draw(part, FullTable(exact[name]))
+        _, measurement = draw(part, FullTable(exact[name]), noise=drawn)
         measured += [values.ravel() for values in measurement.values]
         noisy.append(np.isfinite(part.budgets).all())
-    return np.concatenate(measured), list(drawn), all(noisy)
+    return np.concatenate(measured), list(drawn.parameters), all(noisy)
 
 
 @pytest.mark.parametrize("neighbours", NEIGHBOURS)

@@ -10,14 +10,14 @@ from itertools import combinations_with_replacement, product
 import numpy as np
 import pytest
 
-from helpers import NEIGHBOURS, MemoryEngine, every_plan, label, make_request, record_draws
+from helpers import NEIGHBOURS, MemoryEngine, Silence, every_plan, label, make_request
 from hushcube.costs import calibrate
 from hushcube.private.measure import measure
 
 
 @pytest.fixture
-def drawn(monkeypatch):
-    return record_draws(monkeypatch)
+def drawn():
+    return Silence()
 
 
 def people(sizes, most):
@@ -28,10 +28,10 @@ def people(sizes, most):
 def worst_loss(plan, drawn):
     numbers = {}
     for rows in people(plan.schema.sizes, plan.privacy.rows_per_person):
-        drawn.clear()
-        values = measure(plan, MemoryEngine(rows, len(plan.schema))).values
+        drawn.parameters.clear()
+        values = measure(plan, MemoryEngine(rows, len(plan.schema)), noise=drawn).values
         numbers[rows] = np.concatenate([v.ravel() for v in values])
-    laws = list(drawn)
+    laws = list(drawn.parameters)
     assert len(laws) == len(numbers[()]), "every number has noise: the number of rows is nobody's to know"
     others = list(numbers.values()) if plan.privacy.neighbours == "replace-one" else [numbers[()]]
     changes = {tuple(np.abs(one - other).tolist()) for one in numbers.values() for other in others}

@@ -12,7 +12,7 @@ from itertools import combinations_with_replacement, product
 import numpy as np
 import pytest
 
-from helpers import NEIGHBOURS, MemoryEngine, label, record_draws
+from helpers import NEIGHBOURS, MemoryEngine, Silence, label
 from hushcube.costs import calibrate
 from hushcube.designs import TreeDesign
 from hushcube.designs.tree import design as tree
@@ -33,8 +33,8 @@ NEARLY = 1 + Fraction(1, 2**39)
 
 
 @pytest.fixture
-def drawn(monkeypatch):
-    return record_draws(monkeypatch)
+def drawn():
+    return Silence()
 
 
 def make_plans(sizes, privacy, neighbours):
@@ -49,10 +49,10 @@ def worst_loss(plan, drawn):
     databases = [rows for k in range(3) for rows in combinations_with_replacement(cells, k)]
     numbers, laws = {}, None
     for rows in databases:
-        drawn.clear()
-        values = measure(plan, MemoryEngine(rows, len(plan.schema))).values
-        assert laws is None or laws == drawn, "the noise depends on the data"
-        laws, numbers[rows] = list(drawn), values
+        drawn.parameters.clear()
+        values = measure(plan, MemoryEngine(rows, len(plan.schema)), noise=drawn).values
+        assert laws is None or laws == drawn.parameters, "the noise depends on the data"
+        laws, numbers[rows] = list(drawn.parameters), values
     noisy = [np.isfinite(budget) for budget in plan.budgets]
     changes = set()
     for rows in databases:

@@ -13,6 +13,7 @@ from hushcube.bundle.tables import Values
 from hushcube.designs.answering import Answers, FormAnswers
 from hushcube.model.facts import Facts
 from hushcube.model.form import Form
+from hushcube.model.marginal import position_rows
 
 if TYPE_CHECKING:
     from hushcube.faces.face import Face
@@ -64,5 +65,5 @@ class FormsFromCells:
         """The values of a form, unless the answers have a way of their own."""
         if isinstance(self._answers, FormAnswers):
             return self._answers.form(form)
-        carrier = np.array([form.marginal], dtype=np.int32).reshape(1, len(form.marginal))
+        carrier = position_rows(form.marginal)
         return form.evaluate(self._answers.tables(carrier, form.carrier_shape)[0])

@@ -24,7 +24,7 @@ from hushcube.designs.recovery import recover
 from hushcube.errors import QueryError
 from hushcube.faces.value import UNBIASED
 from hushcube.model.form import Form
-from hushcube.model.marginal import Marginal
+from hushcube.model.marginal import Marginal, position_rows
 from hushcube.model.measurement import Measurement
 from hushcube.model.schema import Schema
 
@@ -201,7 +201,7 @@ class Release:
         return Table.of(self.schema, form, source.form(form), deviations, widths)
 
     def _values(self, published: Marginal, source: Values) -> Floats:
-        rows = np.array([published], dtype=np.int32).reshape(1, len(published))
+        rows = position_rows(published)
         return np.asarray(source.tables(rows, self.schema.shape(published))[0], dtype=np.float64)
 
     def _errors(self, wanted: Marginal, published: Marginal) -> tuple[Floats, Floats]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.designs import errors as error
+from hushcube.designs.block import Block
 from hushcube.designs.design import Design
 from hushcube.model.form import Form
 from hushcube.model.marginal import Marginal
@@ -53,10 +54,9 @@ class DerivedDesign(Design):
         """As many as there are budgets."""
         return len(self.budgets)
 
-    @property
-    def counted(self) -> Sequence[NDArray[np.int32]]:
-        """The marginals that are needed."""
-        return self.underlying.counted
+    def blocks(self) -> Iterator[Block]:
+        """What the underlying plan measures."""
+        return self.underlying.blocks()
 
     @property
     def counted_tables(self) -> int | None:

@@ -20,7 +20,7 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -30,8 +30,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.costs import calibrate
+from hushcube.designs.block import Block
 from hushcube.designs.request import Request
 from hushcube.errors import BudgetExceeded, NotApplicable, PlanError
+from hushcube.lattice.family import Family
 from hushcube.model.frozen import frozen
 from hushcube.model.marginal import Marginal
 from hushcube.model.noise import LARGEST_VARIANCE, SMALLEST_RATE
@@ -115,15 +117,28 @@ class Design(ABC):
         """How many tables of plain counts are measured; None where something else is."""
         return None
 
-    @property
     @abstractmethod
-    def counted(self) -> Sequence[NDArray[np.int32]]:
-        """The marginals whose exact tables are needed: rows of positions, one array for each number of attributes."""
+    def blocks(self) -> Iterator[Block]:
+        """What is measured, as data, in the order in which the noise is drawn."""
 
     @property
     @abstractmethod
     def shapes(self) -> list[tuple[int, ...]]:
         """The shapes of the arrays of noisy integers, in the order of a Measurement."""
+
+    @cached_property
+    def counted(self) -> Sequence[NDArray[np.int32]]:
+        """The marginals whose exact tables are needed: rows of positions, one array for each number of attributes."""
+        needed = {tuple(m) for block in self.blocks() for m in block.marginals.tolist()}
+        return Family.of(needed, self.schema.sizes).levels
+
+    @cached_property
+    def sets_of_arrays(self) -> list[NDArray[np.int64]]:
+        """For each array of a Measurement the sets whose numbers it holds, line by line."""
+        found: list[list[NDArray[np.int64]]] = [[] for _ in self.shapes]
+        for block in self.blocks():
+            found[block.array].append(block.sets)
+        return [np.concatenate(sets) for sets in found]
 
     @property
     @abstractmethod

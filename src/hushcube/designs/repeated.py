@@ -11,6 +11,7 @@ superadditive, b <= sum_j r_j: it never costs more than this one does.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -18,8 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hushcube.designs.block import Block
 from hushcube.designs.derived import DerivedDesign
-from hushcube.designs.lattice.design import LatticeDesign
 from hushcube.errors import PlanError
 from hushcube.model.measurement import Measurement
 from hushcube.model.noise import laplace_variance
@@ -61,6 +62,10 @@ class RepeatedDesign(DerivedDesign, kind="repeated"):
         """Those of the underlying plan, with a line for each sample: sets in their order, samples in theirs."""
         return [(len(chosen), *shape[1:]) for chosen, shape in self._lines()]
 
+    def blocks(self) -> Iterator[Block]:
+        """None: how often each set is measured was decided by a run that is over."""
+        raise PlanError("plan", "records what a run ended with, and cannot be carried out again", "plan again")
+
     def row_cost(self, budgets: Floats) -> Fraction:
         """What all samples cost together: sums of rates are rounded up, if at all."""
         totals = [Fraction(0)] * (self.sample_of[-1] + 1)
@@ -89,13 +94,8 @@ class RepeatedDesign(DerivedDesign, kind="repeated"):
     def _lines(self) -> list[tuple[Ints, tuple[int, ...]]]:
         """For each array of the underlying plan: the samples of its sets, and its shape."""
         under, owners = self.underlying, np.array(self.sample_of)
-        shapes = under.shapes
-        if not isinstance(under, LatticeDesign):
-            return [(np.arange(len(owners)), shapes[0])]
-        return [
-            (np.flatnonzero(np.isin(owners, batch.ids)), shape)
-            for batch, shape in zip(under.measured.batches, shapes, strict=True)
-        ]
+        pairs = zip(under.sets_of_arrays, under.shapes, strict=True)
+        return [(np.flatnonzero(np.isin(owners, sets)), shape) for sets, shape in pairs]
 
     def specification(self) -> dict[str, Any]:
         """The JSON form of what is measured, and how often."""

@@ -51,6 +51,12 @@ class Basis:
     """The measured integers are this many times the real rows."""
     forward: Callable[[Ints, Sequence[int]], Ints]
     """Exact tables to measured integers, along the given axes."""
+    row_norms: Callable[[Sequence[int]], Ints] | None = None
+    """The squared norms of the measured rows over a table's shape, where Gaussian noise is in proportion to them."""
+
+    def multipliers(self, shape: Sequence[int]) -> Ints | None:
+        """What multiplies the Gaussian parameter of each number of a set, in a line; None where all are alike."""
+        return None if self.row_norms is None else self.row_norms(shape).ravel()
 
     def per_axis(self, function: Callable[[int], float | Fraction], sizes: Sequence[int] | Ints) -> Floats:
         """A function of the size, for each attribute."""
@@ -98,6 +104,7 @@ HELMERT: Final = Basis(
     column_product=lambda n: Fraction(-1, n),
     stretch=lambda n: 1,
     forward=helmert.residual,
+    row_norms=helmert.residual_norms,
 )
 
 CENTRED: Final = Basis(

@@ -2,4 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
+from numpy.typing import NDArray
+
 Marginal = tuple[int, ...]
+
+
+def position_rows(marginal: Marginal) -> NDArray[np.int32]:
+    """A single marginal in the form in which many of one length are given: an array of rows of positions.
+
+    >>> position_rows((0, 2)).tolist(), position_rows(()).shape
+    ([[0, 2]], (1, 0))
+    """
+    return np.array([marginal], dtype=np.int32).reshape(1, len(marginal))

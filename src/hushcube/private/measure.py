@@ -21,10 +21,10 @@ from hushcube.model.schema import COUNT, Schema
 from hushcube.planning import memory
 from hushcube.planning.plan import Plan
 from hushcube.private.adaptive.run import run
+from hushcube.private.blocks import Noise, noisy_values
 from hushcube.private.boundary import guarded
 from hushcube.private.contributions import share
 from hushcube.private.engines import Engine, ExactCounts
-from hushcube.private.kinds import noisy_values
 from hushcube.private.noise import Entropy, SystemEntropy
 from hushcube.progress import Progress, silent
 
@@ -38,6 +38,7 @@ def carry_out(
     engine: Engine,
     *,
     entropy: Entropy | None = None,
+    noise: Noise | None = None,
     progress: Progress | None = None,
     tell_owner: Callable[[str], None] | None = None,
 ) -> tuple[Design, Measurement]:
@@ -48,14 +49,19 @@ def carry_out(
     _require_memory(plan)
     counts = count(plan, engine, progress=progress)
     _tell(plan.schema, counts, tell_owner)
-    return draw(plan, counts, entropy=entropy, progress=progress)
+    return draw(plan, counts, entropy=entropy, noise=noise, progress=progress)
 
 
 def measure(
-    plan: Design, engine: Engine, *, entropy: Entropy | None = None, progress: Progress | None = None
+    plan: Design,
+    engine: Engine,
+    *,
+    entropy: Entropy | None = None,
+    noise: Noise | None = None,
+    progress: Progress | None = None,
 ) -> Measurement:
     """The noisy answers alone, for plans that decide everything beforehand."""
-    return carry_out(plan, engine, entropy=entropy, progress=progress)[1]
+    return carry_out(plan, engine, entropy=entropy, noise=noise, progress=progress)[1]
 
 
 @guarded
@@ -64,6 +70,7 @@ def carry_out_cube(
     engine: Engine,
     *,
     entropy: Entropy | None = None,
+    noise: Noise | None = None,
     progress: Progress | None = None,
     tell_owner: Callable[[str], None] | None = None,
 ) -> dict[str, tuple[Design, Measurement]]:
@@ -83,7 +90,9 @@ def carry_out_cube(
         _check_sums(part, plan.schema.measure(name), counts.rows)
     _tell(plan.schema, counts, tell_owner)
     exact = {COUNT: counts, **counts.sums}
-    return {name: draw(part, exact[name], entropy=entropy, progress=progress) for name, part in parts.items()}
+    return {
+        name: draw(part, exact[name], entropy=entropy, noise=noise, progress=progress) for name, part in parts.items()
+    }
 
 
 def count(plan: Design, engine: Engine, *, progress: Progress | None = None) -> ExactCounts:
@@ -99,7 +108,12 @@ def count(plan: Design, engine: Engine, *, progress: Progress | None = None) -> 
 
 
 def draw(
-    plan: Design, counts: ExactCounts, *, entropy: Entropy | None = None, progress: Progress | None = None
+    plan: Design,
+    counts: ExactCounts,
+    *,
+    entropy: Entropy | None = None,
+    noise: Noise | None = None,
+    progress: Progress | None = None,
 ) -> tuple[Design, Measurement]:
     """The noisy answers of a plan from exact counts, and the plan as it was carried out."""
     interrupts.check()
@@ -108,7 +122,7 @@ def draw(
     report = progress or silent
     if isinstance(plan, AdaptiveDesign):
         return run(plan, counts, entropy, report)
-    return plan, Measurement(plan.digest, noisy_values(plan, counts, entropy, report), private=entropy.private)
+    return plan, Measurement(plan.digest, noisy_values(plan, counts, entropy, report, noise), private=entropy.private)
 
 
 def _require_memory(*plans: Design) -> None:

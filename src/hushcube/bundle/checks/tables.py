@@ -29,7 +29,7 @@ from hushcube.designs.errors import exact_cell_variances
 from hushcube.errors import BundleError
 from hushcube.lattice.family import Family
 from hushcube.model.form import Form
-from hushcube.model.marginal import Marginal
+from hushcube.model.marginal import Marginal, position_rows
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -104,7 +104,7 @@ class FaceTables:
             return None
         found = min(holding, key=lambda m: (self.schema.cells(m), m))
         shape = self.schema.shape(found)
-        rows = np.array([found], np.int32).reshape(1, len(found))
+        rows = position_rows(found)
         try:
             values = (self._packed if "offset" in self._entries[found] else self._single)(rows, shape).values[0]
         except Unfit:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from functools import cached_property
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.costs import calibrate
 from hushcube.costs import family_cost as cost
+from hushcube.designs.block import Block
 from hushcube.designs.design import Design
 from hushcube.errors import PlanError
 from hushcube.lattice.basis import BASES, Basis
@@ -22,6 +25,41 @@ from hushcube.model.privacy import Privacy
 from hushcube.model.schema import Schema
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+_CHUNK: Final = 2**18
+"""Cells handled at once: large enough to batch, small enough to stay out of the way."""
+
+
+@dataclass(frozen=True)
+class BasisRows:
+    """The rows of a basis over tables of one shape."""
+
+    basis: Basis
+
+    def apply(self, tables: Ints) -> Ints:
+        """The measured integers of each table."""
+        return self.basis.forward(tables, range(1, tables.ndim))
+
+
+def blocks_of(basis: Basis, measured: Family, budgets: Floats) -> Iterator[Block]:
+    """Sets of one shape together, as many as stay within bounded memory."""
+    transform = BasisRows(basis)
+    for number, batch in enumerate(measured.batches):
+        columns, stretch = (math.prod(map(each, batch.shape)) for each in (basis.rows, basis.stretch))
+        multipliers = basis.multipliers(batch.shape)
+        for part in batch.parts(_CHUNK):
+            sets = batch.ids[part]
+            yield Block(
+                batch.rows[part],
+                transform,
+                sets,
+                budgets[sets],
+                columns,
+                array=number,
+                lines=part,
+                stretch=stretch,
+                multipliers=multipliers,
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +84,11 @@ class LatticeDesign(Design, kind="lattice"):
         """The measured sets, where they are plain tables."""
         return counted_tables(self.basis, self.measured)
 
-    @property
+    def blocks(self) -> Iterator[Block]:
+        """Batches of sets of equal shape."""
+        return blocks_of(self.basis, self.measured, self.budgets)
+
+    @cached_property
     def counted(self) -> Sequence[NDArray[np.int32]]:
         """The measured sets."""
         return self.measured.levels

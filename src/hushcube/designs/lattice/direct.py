@@ -9,6 +9,7 @@ from hushcube.designs.lattice.design import LatticeDesign
 from hushcube.designs.lattice.errors import sources
 from hushcube.lattice import hadamard
 from hushcube.lattice.coefficients import Coefficients
+from hushcube.model.marginal import position_rows
 from hushcube.model.measurement import Measurement
 
 Floats = NDArray[np.float64]
@@ -28,7 +29,7 @@ class DirectTables:
         result = np.empty((len(rows), *shape))
         for at, (row, number) in enumerate(zip(rows.tolist(), self._family.find(rows).tolist(), strict=True)):
             source = self._sets[self._sources[number]]
-            table = self._measured.gather(np.array([source], dtype=np.int32).reshape(1, len(source)))
+            table = self._measured.gather(position_rows(source))
             if table is None:
                 raise LookupError("a source is a measured set")
             result[at] = table[0].sum(axis=tuple(axis for axis, i in enumerate(source) if i not in row))

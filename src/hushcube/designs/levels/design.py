@@ -7,7 +7,7 @@ so that recovery and errors are a kind of their own; nothing that relies on resi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.costs import family_cost as cost
+from hushcube.designs.block import Block
 from hushcube.designs.design import Design
-from hushcube.designs.lattice.design import LatticeDesign, smoothing
+from hushcube.designs.lattice.design import LatticeDesign, blocks_of, smoothing
 from hushcube.designs.levels.nesting import Frame, Nesting, nesting
 from hushcube.errors import NotApplicable
 from hushcube.lattice.basis import MARGINAL, Basis
@@ -71,7 +72,11 @@ class LevelDesign(Design, kind="levels"):
         """All that is measured."""
         return len(self.measured)
 
-    @property
+    def blocks(self) -> Iterator[Block]:
+        """Batches of tables of equal shape."""
+        return blocks_of(MARGINAL, self.measured, self.budgets)
+
+    @cached_property
     def counted(self) -> Sequence[NDArray[np.int32]]:
         """The measured tables."""
         return self.measured.levels

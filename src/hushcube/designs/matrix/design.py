@@ -6,7 +6,7 @@ they can answer in row_space.py. Without recovery a query is answered by the fir
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -16,22 +16,37 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.costs import calibrate, row_cost
+from hushcube.designs.block import Block
 from hushcube.designs.design import Design, read_marginal
 from hushcube.designs.matrix.matching import Matches, outside
 from hushcube.designs.matrix.row_space import RowSpace, row_space
 from hushcube.errors import PlanError
-from hushcube.lattice.family import Family
-from hushcube.model.marginal import Marginal
+from hushcube.model.marginal import Marginal, position_rows
 from hushcube.model.privacy import Privacy
 from hushcube.model.queries import integer_problem
 from hushcube.model.rows import SparseRows
 from hushcube.model.schema import Schema
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 MAX_CELLS: Final = 4_096
 """Dense algebra: a few matrices of this size are held."""
+
+
+@dataclass(frozen=True, eq=False)
+class RowSums:
+    """Sums of a table's cells, each times the integer that a row has there."""
+
+    rows: SparseRows
+
+    def apply(self, tables: Ints) -> Ints:
+        """One number for each row."""
+        columns, values, row_of = self.rows.arrays
+        numbers = np.zeros(len(self.rows), dtype=np.int64)
+        np.add.at(numbers, row_of, values.astype(np.int64) * tables.reshape(-1)[columns])  # at most 2^16 * 2^34 rows
+        return numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,10 +73,10 @@ class MatrixDesign(Design, kind="matrix"):
         """Sets of rows that share a budget."""
         return len(set(self.group_of))
 
-    @property
-    def counted(self) -> Sequence[NDArray[np.int32]]:
-        """The one table under the matrix."""
-        return Family.of([self.marginal], self.schema.sizes).levels
+    def blocks(self) -> Iterator[Block]:
+        """All rows together."""
+        groups = np.array(self.group_of, dtype=np.int64)
+        yield Block(position_rows(self.marginal), RowSums(self.rows), groups, self.row_budgets, columns=1)
 
     @property
     def shapes(self) -> list[tuple[int, ...]]:

@@ -16,7 +16,7 @@ the repetitions is the answer.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -27,12 +27,12 @@ from numpy.typing import NDArray
 
 from hushcube.costs import calibrate
 from hushcube.costs.family_cost import exact_sum
+from hushcube.designs.block import Block
 from hushcube.designs.design import Design, read_marginal
 from hushcube.designs.options import ESTIMATES, Estimate
 from hushcube.designs.sketch.hashing import throw
 from hushcube.errors import PlanError
-from hushcube.lattice.family import Family
-from hushcube.model.marginal import Marginal
+from hushcube.model.marginal import Marginal, position_rows
 from hushcube.model.privacy import Privacy
 from hushcube.model.schema import Schema
 
@@ -56,8 +56,25 @@ class Throws:
 
     def __iter__(self) -> Iterator[tuple[Ints, Ints]]:
         """The bucket and the sign of each cell, for one repetition after the other."""
-        for repetition in range(self.repetitions):
-            yield throw(self.seed, repetition, self.cells, self.buckets)
+        return map(self.repetition, range(self.repetitions))
+
+    def repetition(self, r: int) -> tuple[Ints, Ints]:
+        """The bucket and the sign of each cell in one repetition."""
+        return throw(self.seed, r, self.cells, self.buckets)
+
+
+@dataclass(frozen=True)
+class ThrownCells:
+    """Signed sums of a table's cells in the buckets of one repetition."""
+
+    throws: Throws
+    repetition: int
+
+    def apply(self, tables: Ints) -> Ints:
+        """One number for each bucket; floats add up fewer than 2^53 people without rounding."""
+        bucket, sign = self.throws.repetition(self.repetition)
+        sums = np.bincount(bucket, weights=sign * tables.reshape(-1), minlength=self.throws.buckets)
+        return sums.astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,10 +112,13 @@ class SketchDesign(Design, kind="sketch"):
         """The repetitions."""
         return len(self.budgets)
 
-    @property
-    def counted(self) -> Sequence[NDArray[np.int32]]:
-        """The one table that is thrown into buckets."""
-        return Family.of([self.marginal], self.schema.sizes).levels
+    def blocks(self) -> Iterator[Block]:
+        """One repetition after the other."""
+        counted = position_rows(self.marginal)
+        for r in range(self.groups):
+            lines = slice(r, r + 1)
+            thrown = ThrownCells(self.throws, r)
+            yield Block(counted, thrown, np.array([r]), self.budgets[lines], self.buckets, lines=lines)
 
     @property
     def shapes(self) -> list[tuple[int, ...]]:

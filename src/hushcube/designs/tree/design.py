@@ -13,7 +13,7 @@ of data moves one number of every set by 1: each set costs its budget, and budge
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -24,19 +24,46 @@ from numpy.typing import NDArray
 
 from hushcube.costs import calibrate
 from hushcube.costs.family_cost import ROUND_UP, exact_sum
+from hushcube.designs.block import Block
 from hushcube.designs.design import Design
 from hushcube.designs.request import MAX_TABLE_CELLS, Request
 from hushcube.lattice.trees import Tree
 from hushcube.model.frozen import frozen
-from hushcube.model.marginal import Marginal
+from hushcube.model.marginal import Marginal, position_rows
 from hushcube.model.privacy import Neighbours, Privacy
 from hushcube.model.schema import Schema
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 Levels = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 _MOST_PARTINGS: Final = 2**24
 """Partings times sets that are tried; beyond, the sum of each set's largest change bounds the cost."""
+
+
+@dataclass(frozen=True)
+class NodeSums:
+    """A table summed to the nodes of a level of each attribute's tree, as wavelets to differences of halves."""
+
+    axes: tuple[tuple[Tree, bool, int], ...]
+    """For each attribute of the table its tree, whether wavelets are measured, and the level."""
+
+    def apply(self, tables: Ints) -> Ints:
+        """The integers of one set, from the one table that carries it."""
+        table: Ints = tables[0]
+        axis = 0
+        for tree, wavelet, level in self.axes:
+            table = np.asarray(tree.pad(table, axis))
+            table = table.reshape(*table.shape[:axis], tree.nodes[level], -1, *table.shape[axis + 1 :])
+            table = table.sum(axis=axis + 1)
+            if level == 0:
+                table = np.asarray(table.sum(axis=axis), dtype=np.int64)  # one node: drops the axis
+                continue
+            if wavelet:
+                halves = table.reshape(*table.shape[:axis], -1, 2, *table.shape[axis + 1 :])
+                table = np.subtract(*np.moveaxis(halves, axis + 1, 0))
+            axis += 1
+        return table
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,12 +106,17 @@ class TreeDesign(Design, kind="tree"):
         """One for each set of levels."""
         return len(self.levels)
 
-    @property
-    def counted(self) -> Sequence[NDArray[np.int32]]:
-        """The carriers."""
-        orders = range(max(map(len, self.carriers)) + 1)
-        by_order = ([c for c in self.carriers if len(c) == k] for k in orders)
-        return [np.array(each, dtype=np.int32).reshape(len(each), k) for k, each in enumerate(by_order)]
+    def blocks(self) -> Iterator[Block]:
+        """One set after the other, those of one carrier together."""
+        left = dict(enumerate(self.levels.tolist()))
+        for carrier in self.carriers:
+            counted = position_rows(carrier)
+            for number, row in list(left.items()):
+                if {i for i, m in enumerate(row) if m} <= set(carrier):
+                    del left[number]
+                    nodes = NodeSums(tuple((self.trees[i], self.wavelet[i], row[i]) for i in carrier))
+                    columns, budgets = math.prod(self.shapes[number]), self.budgets[[number]]
+                    yield Block(counted, nodes, np.array([number]), budgets, columns, array=number)
 
     @cached_property
     def shapes(self) -> list[tuple[int, ...]]:

@@ -9,20 +9,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property, singledispatch
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from hushcube.costs import calibrate
-from hushcube.designs import LatticeDesign, MatrixDesign
 from hushcube.designs.adaptive.grid import Grid
 from hushcube.designs.adaptive.groups import make_grids, rate_limits, worth
 from hushcube.designs.adaptive.rule import Rule
 from hushcube.designs.design import Design
 from hushcube.model.arrays import Bools, Floats, Ints
+from hushcube.private.blocks import transformed
 from hushcube.private.engines import ExactCounts
-from hushcube.private.kinds import row_sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,44 +76,21 @@ class Subject:
         return rate_limits(self.start)[self.chosen]
 
 
-@singledispatch
 def exact_answers(design: Design, counts: ExactCounts) -> list[Ints]:
     """The exact answers of each group."""
-    raise NotImplementedError(type(design).__name__)
-
-
-@exact_answers.register
-def _(design: LatticeDesign, counts: ExactCounts) -> list[Ints]:
-    answers: list[Ints] = [np.zeros(0, np.int64)] * len(design.measured)
-    for batch in design.measured.batches:
-        tables = counts.tables(batch.rows).reshape(len(batch.ids), -1)
-        for at, table in zip(batch.ids.tolist(), tables, strict=True):
-            answers[at] = table
+    answers: list[Ints] = [np.zeros(0, np.int64)] * design.groups
+    for block, exact in transformed(design, counts):
+        for at, numbers in zip(block.sets.tolist(), exact, strict=True):
+            answers[at] = numbers
     return answers
 
 
-@exact_answers.register
-def _(design: MatrixDesign, counts: ExactCounts) -> list[Ints]:
-    return list(row_sums(design, counts)[:, None])
-
-
-@singledispatch
 def assembled(design: Design, groups: Sequence[Ints]) -> tuple[Ints, ...]:
     """Arrays (samples, cells) of each group as the values of a measurement: samples of one group come one by one."""
-    raise NotImplementedError(type(design).__name__)
-
-
-@assembled.register
-def _(design: LatticeDesign, groups: Sequence[Ints]) -> tuple[Ints, ...]:
     return tuple(
-        np.concatenate([groups[at] for at in batch.ids.tolist()]).reshape(-1, *batch.shape)
-        for batch in design.measured.batches
+        np.concatenate([groups[at] for at in sets.tolist()]).reshape(-1, *shape[1:])
+        for sets, shape in zip(design.sets_of_arrays, design.shapes, strict=True)
     )
-
-
-@assembled.register
-def _(design: MatrixDesign, groups: Sequence[Ints]) -> tuple[Ints, ...]:  # noqa: ARG001 - one number a row
-    return (np.concatenate([group.reshape(-1) for group in groups]),)
 
 
 @dataclass(frozen=True, eq=False)
