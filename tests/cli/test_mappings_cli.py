@@ -74,7 +74,7 @@ def test_a_mapping_stays_within_the_folder_of_the_schema(desk, command, kind):
     asked = declare(desk, name)
     for verb in (["plan", *asked, "--workload", "1-way"], ["schema", "check", "declared/s.yaml"]):
         _, err = command(*verb, code=2)
-        assert "mapping: " in err and "leads out of the folder of the schema" in err
+        assert "mapping: " in err and "is outside the folder of the schema" in err
 
 
 def test_links_and_folders_within_the_folder_are_fine(desk, command):

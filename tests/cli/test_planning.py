@@ -86,7 +86,7 @@ def test_targets_follow_the_named_strategy(document):
         (["--neighbours", "add-remove", *TARGET], ["--target: needs one budget to find", "--rho find"]),
         ([*FIND, "--rho", "1", *TARGET], ["--target: needs one budget to find"]),
         ([*FIND, "--rho", "find", *TARGET], ["--target: needs one budget to find"]),
-        (["--rho", "find", "--delta", "1e-6", "--neighbours", "add-remove", *TARGET], ["rho: stands beside"]),
+        (["--rho", "find", "--delta", "1e-6", "--neighbours", "add-remove", *TARGET], ["rho: cannot be combined with"]),
         ([*FIND, "--delta", "2", *TARGET], ["delta: must lie between 0 and 1"]),
         ([*FIND, "--delta", "find", *TARGET], ["delta: 'find' is not a finite number"]),
         (["--epsilon", "find", *TARGET], ["neighbours: is not given"]),

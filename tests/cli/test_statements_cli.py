@@ -91,7 +91,7 @@ def refused(done, desk, drawn, schema, *words):
 def test_a_measure_is_not_called_count(done, desk, drawn):
     schema = "attributes: [{name: x, values: [a, b]}]\nmeasures: [{name: count, bounds: [0, 9]}]\n"
     err = refused(done, desk, drawn, schema, "--workload", "x", "--measure", "sum(count)")
-    assert "measure 'count': its name is that of the number of people" in err and "column:" in err
+    assert "measure 'count': this name is reserved for the number of people" in err and "column:" in err
 
 
 @pytest.mark.parametrize("name", ["count", "Count", "count std_error", "sum(w)", "avg(w) low_95"])
@@ -142,7 +142,7 @@ def test_a_manifest_with_a_key_twice_is_refused(done, desk, place):
     _, err = done("show", "published", code=2)
     assert "manifest.json: the key" in err
     out, _ = done("verify", "published", code=1)
-    assert "stands twice" in out
+    assert "occurs twice" in out
 
 
 @pytest.mark.parametrize(

@@ -176,7 +176,7 @@ def test_every_field_has_its_type(strategy, change):
 def test_a_key_that_stands_twice_is_refused(place):
     text = made("workload").to_json()
     assert text.count(place) == 1
-    with pytest.raises(PlanError, match="stands twice"):
+    with pytest.raises(PlanError, match="occurs twice"):
         read_design(text.replace(place, f"{place}, {place}"))
 
 

@@ -254,7 +254,7 @@ class Design(ABC):
             fits = {"method": self.strategy, "spent": float(self.person_cost), "left": float(self.person_rest)}
             if isinstance(told, Mapping) and all(told.get(name) == value for name, value in fits.items()):
                 return
-        raise PlanError("plan, details", "tell of a run that this plan does not come from", "plan again")
+        raise PlanError("plan, details", "describe a run that this plan does not come from", "plan again")
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form, without the digest."""

@@ -114,7 +114,7 @@ def nearest(
     try:
         solved = given + deviations(cells.ties(), given, w, norm, clock, low=low, high=high)
     except Infeasible:
-        raise FactsError("facts", "no tables satisfy them all", "remove or mend one of them") from None
+        raise FactsError("facts", "no tables satisfy them all", "remove or correct one of them") from None
     coefficients = combine(tables, [solved[places] for places in at], weights, spaces)
     found = [coefficients.tables(batch.rows, batch.shape) for batch in tables.batches]
     off = np.zeros(count)

@@ -342,7 +342,7 @@ def _mapped(where: str, raw: Mapping[str, Any], read: ReadFile | None) -> dict[s
     at = f"{where}, mapping"
     for key in ("levels", "values_from", "levels_from"):
         if key in raw:
-            raise SchemaError(at, f"stands beside {key}", "declare the levels here or in the file")
+            raise SchemaError(at, f"cannot be combined with {key}", "declare the levels here or in the file")
     if not isinstance(raw["mapping"], str) or not raw["mapping"]:
         raise SchemaError(at, "must be the name of a file", "write for example `mapping: codes.csv`")
     if read is None:

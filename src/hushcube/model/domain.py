@@ -21,7 +21,7 @@ def _values(where: str, values: Any) -> None:
         if not is_label(value):
             raise SchemaError(f"{where}, values", f"{short(value)} is not a label", "use non-empty texts or numbers")
         if value in seen:
-            raise SchemaError(f"{where}, values", f"{value[:40]!r} stands there twice", "list each value once")
+            raise SchemaError(f"{where}, values", f"{value[:40]!r} is listed twice", "list each value once")
         seen.add(value)
 
 

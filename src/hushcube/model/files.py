@@ -21,12 +21,12 @@ def _read_mapping(folder: Path, name: str) -> str:
     fix = "put the file beside the schema, or into a folder below"
     pure = Path(name)
     if pure.is_absolute() or ".." in pure.parts:
-        raise SchemaError("mapping", f"{name!r} leads out of the folder of the schema", fix)
+        raise SchemaError("mapping", f"{name!r} is outside the folder of the schema", fix)
     try:
         root = folder.resolve(strict=True)
         path = (root / pure).resolve(strict=True)
         if not path.is_relative_to(root):
-            raise SchemaError("mapping", f"{name!r} is a link that leads out of the folder of the schema", fix)
+            raise SchemaError("mapping", f"{name!r} is a link to a place that is outside the folder of the schema", fix)
         if not path.is_file():
             raise SchemaError("mapping", f"{name!r} is not a regular file", fix)
         with path.open("rb") as file:

@@ -11,12 +11,12 @@ from hushcube.model.label import short
 
 
 def read_json(text: str, field: str, kind: type[BadInput], fix: str) -> Any:
-    """The content of a file; a key that stands twice or a number that is not finite is refused.
+    """The content of a file; a key that occurs twice or a number that is not finite is refused.
 
     >>> read_json('{"a": 1, "a": 2}', "plan", BadInput, "plan again")
     Traceback (most recent call last):
         ...
-    hushcube.errors.BadInput: plan: the key 'a' stands twice. Fix: plan again.
+    hushcube.errors.BadInput: plan: the key 'a' occurs twice. Fix: plan again.
     """
     try:
         return json.loads(text, object_pairs_hook=_object, parse_constant=_constant, parse_float=_float)
@@ -34,7 +34,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result = dict(pairs)
     if len(result) < len(pairs):
         keys = [key for key, _ in pairs]
-        raise _NotPlain(f"the key {short(next(key for key in keys if keys.count(key) > 1))} stands twice")
+        raise _NotPlain(f"the key {short(next(key for key in keys if keys.count(key) > 1))} occurs twice")
     return result
 
 

@@ -29,7 +29,7 @@ class LabelFile:
         is_size = type(self.size) is int and self.size >= 0
         is_sum = isinstance(self.sha256, str) and re.fullmatch("[0-9a-f]{64}", self.sha256) is not None
         if not is_label(self.name) or not is_size or not is_sum:
-            raise SchemaError("labels", "do not say well from which file they come", "leave the key out")
+            raise SchemaError("labels", "do not say correctly which file they come from", "leave the key out")
 
     @classmethod
     def of(cls, name: str, text: str) -> LabelFile:
@@ -54,5 +54,5 @@ class LabelFile:
         if raw is None:
             return None
         if not isinstance(raw, Mapping) or raw.keys() != {"file", "bytes", "sha256"}:
-            raise SchemaError("labels", "do not say well from which file they come", "leave the key out")
+            raise SchemaError("labels", "do not say correctly which file they come from", "leave the key out")
         return cls(raw["file"], raw["bytes"], raw["sha256"])

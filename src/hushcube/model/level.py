@@ -106,7 +106,7 @@ def _from_groups(where: str, name: Any, raw: Any, below: Level) -> Level:
         for member in (label_of(at, each) for each in members):
             if member not in index:
                 fix = f"use the labels of {below.name!r}, the level before"
-                raise SchemaError(at, f"{short(member)} is no label of {below.name!r}", fix)
+                raise SchemaError(at, f"{short(member)} is not a label of {below.name!r}", fix)
             if index[member] in group_of:
                 raise SchemaError(at, f"{short(member)} is named twice", "put it into one group")
             group_of[index[member]] = group
@@ -148,7 +148,7 @@ def _from_starts(where: str, name: Any, raw: Any, below: Level, number_label: Nu
 def _name(where: str, name: Any) -> str:
     if not isinstance(name, str) or not LEVEL_NAME.fullmatch(name):
         fix = "use letters, digits, blanks, - and _, for example `name: region`"
-        raise SchemaError(where, f"{short(name)} is no name for a level", fix)
+        raise SchemaError(where, f"{short(name)} is not a name for a level", fix)
     return name
 
 

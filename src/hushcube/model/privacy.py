@@ -68,7 +68,7 @@ class Privacy:
             raise PrivacyError("epsilon", "no budget is given", "give epsilon, rho, or epsilon and delta")
         if rho is not None and (epsilon is not None or delta is not None):
             raise PrivacyError(
-                "rho", "stands beside epsilon or delta", "give rho alone, or epsilon with or without delta"
+                "rho", "cannot be combined with epsilon or delta", "give rho alone, or epsilon with or without delta"
             )
         if isinstance(rows_per_person, bool) or not isinstance(rows_per_person, int) or rows_per_person < 1:
             raise PrivacyError(

@@ -45,7 +45,7 @@ class SparseRows:
         if len(np.unique(keys)) != len(keys):
             raise BadInput("matrix", "a row names a column twice", "name each column once in a row")
         if self.names is not None and not self._has_fitting_names:
-            raise BadInput("matrix", "its rows' names do not fit", "give one name of its own, a text, to each row")
+            raise BadInput("matrix", "its rows' names do not fit", "give each row a name that no other has")
 
     @classmethod
     def of(cls, matrix: Any, names: Sequence[str] | None = None) -> SparseRows:
@@ -62,7 +62,9 @@ class SparseRows:
                     raise ValueError  # a text of digits is no number
                 dense = dense.astype(np.float64)
             except (TypeError, ValueError):
-                raise BadInput("matrix", "its rows are not equally long lists of numbers", "mend them") from None
+                raise BadInput(
+                    "matrix", "its rows are not equally long lists of numbers", "give rows of equal length"
+                ) from None
             if dense.ndim != 2 or not dense.size:
                 raise BadInput("matrix", "is not a table of numbers", "give rows of equal length")
             rows, columns = np.nonzero(dense)  # NaN is not zero

@@ -81,7 +81,7 @@ class Schema:
                 seen.add(one.name)
         if any(measure.name == COUNT for measure in self.measures):
             fix = "rename it, and give `column:`"
-            raise SchemaError(f"measure {COUNT!r}", "its name is that of the number of people", fix)
+            raise SchemaError(f"measure {COUNT!r}", "this name is reserved for the number of people", fix)
 
     def _freeze(self, key: str, kind: type) -> None:
         """Lists become tuples."""

@@ -61,5 +61,5 @@ class Unit:
             return None
         for key, example in (("unit", "unit: patient_id"), ("max_rows", "max_rows: 4")):
             if key not in raw:
-                raise SchemaError(key, f"is missing beside {given[0]}", f"add it, for example `{example}`")
+                raise SchemaError(key, f"is missing: {given[0]} needs it", f"add it, for example `{example}`")
         return cls(raw["unit"], raw["max_rows"], raw.get("unit_missing", "error"))

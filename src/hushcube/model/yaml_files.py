@@ -59,5 +59,5 @@ class _Loader(yaml.SafeLoader):
             raise _NotPlain("has the unknown key '<<'", "write each item out")
         if len(set(keys)) != len(keys):
             twice = next(key for key in keys if keys.count(key) > 1)
-            raise _NotPlain(f"the key {twice[:40]!r} stands twice in one mapping", "keep one of them")
+            raise _NotPlain(f"the key {twice[:40]!r} occurs twice in one mapping", "keep one of them")
         return super().construct_mapping(node, deep=deep)

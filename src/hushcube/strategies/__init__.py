@@ -58,8 +58,6 @@ def check_strategy(design: Design) -> None:
     """Refuse a plan under the name of a strategy that there is not, or that makes no such plans."""
     strategy = ALL.get(design.strategy)
     if strategy is None:
-        raise PlanError(
-            "plan, strategy", f"{design.strategy[:40]!r} is unknown", "plan again with a strategy that there is"
-        )
+        raise PlanError("plan, strategy", f"{design.strategy[:40]!r} is unknown", "plan again with a known strategy")
     if not isinstance(design, strategy.makes) or (design.is_outcome and not design.privacy.is_pure):
         raise PlanError("plan, strategy", f"{design.strategy} makes no such plans", "plan again")

@@ -177,7 +177,7 @@ WRONG = {
     "zeros: [{sex: [[Male]]}]": ("facts, zeros[1], sex", "is not a label", "use labels"),
     "zeros: [{sex: []}]": ("facts, zeros[1], sex", "the list is empty", "leave the attribute out"),
     "zeros: [{age: [1, '1']}]": ("facts, zeros[1], age", "names a label twice", "list each label once"),
-    "zeros: [{sex: Male, sex: Female}]": ("facts", "the key 'sex' stands twice", "keep one of them"),
+    "zeros: [{sex: Male, sex: Female}]": ("facts", "the key 'sex' occurs twice", "keep one of them"),
     "zeros: [&a {sex: Male}, {<<: *a}]": ("facts", "unknown key '<<'", "write each item out"),
     "zeros: &a [*a]": ("facts, zeros[1]", "must be a mapping", "write attributes"),
     "totals: [32561]": ("facts, totals[1]", "must be a mapping", "write for example {where:"),

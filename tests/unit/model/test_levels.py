@@ -140,14 +140,14 @@ LEVEL = "{name: age, range: [0, 9], levels: [%s]}"
         (LEVEL % "{name: b, starts: [0, x]}", "must be a list of numbers"),
         (LEVEL % "{name: b, starts: [0, 5]}, {name: c, starts: [0, 4]}", "4 is not where one of 'b' begins"),
         (LEVEL % "{name: b, starts: [0, 5]}, {name: b, starts: [0]}", "level 'b'.*is declared twice"),
-        (LEVEL % "{name: 'a@b', starts: [0, 5]}", "is no name for a level"),
-        (LEVEL % "{starts: [0, 5]}", "is no name for a level"),
+        (LEVEL % "{name: 'a@b', starts: [0, 5]}", "is not a name for a level"),
+        (LEVEL % "{starts: [0, 5]}", "is not a name for a level"),
         (LEVEL % "{name: b, starts: [0], step: 3}", "unknown key 'step'"),
         (LEVEL % "12", "must be a mapping"),
         ("{name: age, range: [0, 9], levels: 7}", "levels.*must be a list"),
         ("{name: a, values: [x, y], levels: [{name: l, groups: {g: [x]}}]}", "'y' of 'a' is in no group"),
         ("{name: a, values: [x, y], levels: [{name: l, groups: {g: [x, y], h: [x]}}]}", "'x' is named twice"),
-        ("{name: a, values: [x, y], levels: [{name: l, groups: {g: [x, z]}}]}", "'z' is no label of 'a'"),
+        ("{name: a, values: [x, y], levels: [{name: l, groups: {g: [x, z]}}]}", "'z' is not a label of 'a'"),
         ("{name: a, values: [x], levels: [{name: l, groups: {g: [x], h: []}}]}", "must be a list of labels"),
         ("{name: a, values: [x], levels: [{name: l, starts: [0]}]}", "not in the order of numbers"),
         ("{name: d, dates: [2024-01-01]}", "must be two dates"),
@@ -207,7 +207,7 @@ def test_mapping_files_give_values_and_levels():
         ("code\n001\n", "has no values or no levels"),
         ("code,chapter\n001\n", "line 2.*does not fit the header"),
         ("code,chapter\n001,\n", "line 2.*does not fit the header"),
-        ("code,chapter\n001,a\n001,b\n", "stands there twice"),
+        ("code,chapter\n001,a\n001,b\n", "is listed twice"),
         ('code,chapter\n"001,a\n', "is not a CSV file"),
         ("code,block,chapter\n1,a,A\n2,a,B\n", "'a' is named twice"),
     ],
@@ -220,7 +220,7 @@ def test_bad_mapping_files(text, problem):
 def test_a_mapping_must_cover_the_declared_values():
     with pytest.raises(SchemaError, match="'2' of 'age' is in no group"):
         mapped("age,band\n0,young\n1,young\n", "{name: age, range: [0, 2], mapping: codes.csv}")
-    with pytest.raises(SchemaError, match="stands beside levels"):
+    with pytest.raises(SchemaError, match="cannot be combined with levels"):
         mapped("a,b\n0,x\n", "{name: age, size: 1, mapping: codes.csv, levels: []}")
 
 

@@ -212,7 +212,7 @@ def test_find_plan_in_python():
     assert both.plan.privacy.delta is not None and both.budget == f"{float(both.plan.privacy.epsilon):g}"
     with pytest.raises(BadInput, match="guarantee: 'delta' is unknown"):
         find_plan(schema, "2-way", guarantee="delta", **told)
-    with pytest.raises(PrivacyError, match="rho: stands beside epsilon or delta"):
+    with pytest.raises(PrivacyError, match="rho: cannot be combined with epsilon or delta"):
         find_plan(schema, "2-way", guarantee="rho", delta="1e-9", **told)
 
 

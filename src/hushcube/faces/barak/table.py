@@ -225,7 +225,7 @@ def nonnegative_table(
     found = nearest(rows, cells, norm, clock, weighted=weights == "deviation")
     support = int(np.count_nonzero(found.table))
     if support > rows.rank:
-        raise HushcubeError("finding a non-negative table: the solver's point is no vertex")
+        raise HushcubeError("finding a non-negative table: the solver's point is not a vertex")
     table = found.table.reshape(sizes)
     rounded = np.floor(table + 0.5).astype(np.int64)
     return BarakTable(table, rounded, found.distance, support, len(rows.aim.targets))

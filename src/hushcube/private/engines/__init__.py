@@ -119,5 +119,5 @@ def _open(attribute: Attribute) -> Attribute:
 
 
 def _undeclared(where: str, example: str) -> SchemaError:
-    problem = "says nothing of missing values, and bad rows are to count as missing"
+    problem = "declares no missing value, but bad rows are to count as missing"
     return SchemaError(where, problem, f"declare for example `{example}`, or let bad rows be refused")

@@ -173,7 +173,7 @@ def recognise(source: object, *, query: str | None = None, tolerant: bool = Fals
     with unreadable("the stream cannot be read", "check that it was not read before"):
         frame = recognise_frame(source, tolerant=tolerant)
     if frame is None:
-        raise DataError("data", f"an object of type {type(source).__name__} is no data source", _HELP)
+        raise DataError("data", f"an object of type {type(source).__name__} is not a data source", _HELP)
     return frame
 
 

@@ -66,13 +66,13 @@ def missing_values(measure: Measure) -> DataError:
     """Values of a measure that are missing, or no numbers."""
     where = f"measure {measure.name!r}, column {measure.source_column!r}"
     fix = "correct the data, or say what they count as, for example `missing: 0`"
-    return DataError(where, "holds missing values, or texts that are no numbers", fix)
+    return DataError(where, "holds missing values, or texts that are not numbers", fix)
 
 
 def no_equality(unit: Unit) -> DataError:
     """Ids that cannot be compared."""
     fix = "name a column of texts or numbers, or let a view make one of it"
-    return DataError(f"unit, column {unit.column!r}", "its type has no equality: it tells nobody apart", fix)
+    return DataError(f"unit, column {unit.column!r}", "its type has no equality, so people cannot be told apart", fix)
 
 
 def without_unit(unit: Unit) -> DataError:
@@ -95,4 +95,4 @@ def refuse_data(schema: Schema, names: Sequence[str], files: Sequence[str | Path
         shared = [level.name for level in attribute.grouped if level.name in names]
         if sources and len(shared) > 1:
             problem = f"has more than two columns of the data: {attribute.source_column!r} and {len(shared)} others"
-            raise DataError(where, problem, "name its levels differently, if it is no part of the data")
+            raise DataError(where, problem, "name its levels differently, if it is not part of the data")

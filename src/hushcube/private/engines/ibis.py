@@ -205,7 +205,7 @@ def recognise_ibis(source: object, engine: str | None = None) -> GroupedEngine |
     if type(source).__module__.partition(".")[0] != "ibis":
         return None
     if not any(base.__name__ == "Table" for base in type(source).__mro__):
-        raise DataError("data", "this Ibis expression is no table", "give a table, or a selection of columns")
+        raise DataError("data", "this Ibis expression is not a table", "give a table, or a selection of columns")
     return GroupedEngine(IbisTable(source))
 
 

@@ -122,7 +122,7 @@ def _reach(address: str, scheme: str) -> None:
             host = None
         if not host:
             raise DataError(
-                "data", f"{scheme}://{hosts} is no address", f"write {scheme}://HOST:{_PORTS[scheme]}#TABLE"
+                "data", f"{scheme}://{hosts} is not an address", f"write {scheme}://HOST:{_PORTS[scheme]}#TABLE"
             )
         with suppress(OSError), socket.create_connection((host, port), _REACH_SECONDS):
             return
