@@ -2,7 +2,7 @@
 
 What is new is written aside, in the folder that it is for, and forced to the disk. One rename then puts it in its
 place, never over anything that is there, and the folder is forced to the disk as well. A file is replaced by one rename
-too. A process locks what it writes aside, so that the next one can tell what a dead process left, and removes it.
+too. A process locks what it writes aside, so that the next one can recognise what a dead process left, and removes it.
 """
 
 from __future__ import annotations

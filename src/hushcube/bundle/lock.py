@@ -2,7 +2,7 @@
 
 A file in the release's folder is locked while the release is changed. It names the process that changes it, and the
 folders that the change makes and supersedes. The operating system ends the lock with the process, whatever ends that; a
-file that is there but not locked tells the next one what to put in order.
+file that exists but is not locked shows the next one what to put in order.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The file that labels were read from: they are published, so readers are told where they come from."""
+"""The file that labels were read from: they are published, so readers see where they come from."""
 
 from __future__ import annotations
 

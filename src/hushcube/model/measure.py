@@ -4,7 +4,7 @@
 
 Sums of q get integer noise; what is published is resolution * (sum of q) + center * (count). A row that comes
 or goes moves a sum by as much as its value, so a sum costs like counts of rows that may count `largest` times. Values
-in [100, 200] need 200, not their range of 100 [Ding et al. 2011, section 7.3, mended] - but centred on 150, only 50.
+in [100, 200] need 200, not their range of 100 [Ding et al. 2011, section 7.3, corrected] - but centred on 150, only 50.
 """
 
 from __future__ import annotations

@@ -147,7 +147,7 @@ class Schema:
             wanted = asked.get(attribute.name) or {None}
             for level in wanted:
                 if level is not None:
-                    at_level(attribute, level)  # names a level that there is not
+                    at_level(attribute, level)  # names a level that does not exist
             seen.extend(at_level(attribute, level.name) for level in attribute.grouped[::-1] if level.name in wanted)
             seen.extend([attribute] if None in wanted else [])
         return (

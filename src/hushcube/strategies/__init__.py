@@ -55,7 +55,7 @@ ALL: Final[dict[str, Strategy]] = {**REGISTRY, **ADAPTIVE}
 
 
 def check_strategy(design: Design) -> None:
-    """Refuse a plan under the name of a strategy that there is not, or that makes no such plans."""
+    """Refuse a plan whose strategy does not exist, or does not make such plans."""
     strategy = ALL.get(design.strategy)
     if strategy is None:
         raise PlanError("plan, strategy", f"{design.strategy[:40]!r} is unknown", "plan again with a known strategy")

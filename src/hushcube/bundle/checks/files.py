@@ -52,7 +52,7 @@ class Opened:
     places: dict[str, str]
     """Where the files of each face but the unbiased one are."""
     broken: frozenset[str]
-    """Files that are missing or were changed, which is told already."""
+    """Files that are missing or were changed, which is reported already."""
 
 
 def check_checksums(
@@ -175,7 +175,7 @@ def _described(manifest: Entry, files: Findings) -> dict[str, Entry]:
 
 
 def _entries(folder: Path, manifest: Entry, plan: Design, described: list[str], files: Findings) -> dict[str, Entries]:
-    """The usable entries of the tables; what is missing, double or unknown is told."""
+    """The usable entries of the tables; what is missing, double or unknown is reported."""
     faces: dict[str, Entries] = {name: {} for name in (UNBIASED, *described)}
     schema, workload = plan.schema, plan.workload
     asked: dict[Marginal | str, tuple[Marginal, int]] = {m: (m, schema.cells(m)) for m in workload.published}

@@ -1,7 +1,7 @@
 """The tables of one face, read from their files in blocks of one shape; labels are checked on the way.
 
 A file of its own must have its attributes as columns; in a pack a table is a run of rows. In both, the labels must be
-the full product in schema order. What does not fit is told once and left out of all other checks.
+the full product in schema order. What does not fit is reported once and left out of all other checks.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def noise_scale(plan: Design) -> float:
 
 
 class Unfit(Exception):
-    """A file that does not hold the table it should; the text says why. Empty where that is told already."""
+    """A file that does not hold the table it should; the text says why. Empty where that is reported already."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +91,7 @@ class FaceTables:
         return " and ".join(named) or "the total"
 
     def level(self, order: int) -> Iterator[Block]:
-        """The tables of some number of attributes; those that do not fit are told and left out."""
+        """The tables of some number of attributes; those that do not fit are reported and left out."""
         for batch in self.family.batches:
             if len(batch.shape) == order:
                 for part in batch.parts(CHUNK):
@@ -113,7 +113,7 @@ class FaceTables:
             return np.asarray(values.sum(axis=tuple(a for a, i in enumerate(found) if i not in marginal)))
 
     def form(self, form: Form) -> tuple[Floats, Floats] | None:
-        """The values and standard errors of a form; None, and told, where its file does not fit."""
+        """The values and standard errors of a form; None, and reported, where its file does not fit."""
         if form.word not in self._entries:
             return None
         self._labels.checked += 1

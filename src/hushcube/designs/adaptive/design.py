@@ -23,7 +23,7 @@ from hushcube.model.schema import Schema
 Floats = NDArray[np.float64]
 _NOTE: Final = (
     "errors shown are those of the first answers, the largest that the release can have; the method makes them smaller "
-    "where that helps relative errors most, and `release` tells what it ended with; `dwork` shows uniform noise"
+    "where that helps relative errors most, and `release` reports what it ended with; `dwork` shows uniform noise"
 )
 
 

@@ -1,4 +1,4 @@
-"""What adaptive methods are told: parameters of Xiao et al. 2011, every one of them public.
+"""The parameters of adaptive methods, those of Xiao et al. 2011; every one of them is public.
 
     sanity_bound    delta of (1): relative errors divide by max(count, delta)
     lambda_max      the scale that every table starts with; without it, the start costs `start_share` of epsilon
