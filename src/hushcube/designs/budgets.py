@@ -3,7 +3,7 @@
 The error is sum_B s_B variance_B, the cost sum_B C_B beta_B.                      [Yaroslavtsev et al. 2013, (1)-(3)]
 
     Laplace    variance = 2/beta²      optimum  beta_B ∝ (s_B / C_B)^(1/3)        [Corollary 3.3]
-    Gaussian   variance = 1/(2 beta)   optimum  beta_B ∝ (s_B / C_B)^(1/2)        [Corollary 3.3; its factor 2 is corrected]
+    Gaussian   variance = 1/(2 beta)   optimum  beta_B ∝ (s_B / C_B)^(1/2)   [Corollary 3.3; its factor 2 is corrected]
 
 Under replace-one C_B is the largest change of set B, and the result is scaled to what all sets together really cost.
 """

@@ -1,4 +1,4 @@
-"""How far the marginals of the rounded table can be from the true ones: Theorems 7 and 8 of Barak et al. 2007, corrected.
+"""How far the marginals of the rounded table can be from the truth: Theorems 7 and 8 of Barak et al. 2007, corrected.
 
 With probability 1 - delta no noisy number is off by more than its reach: sum_r P(|noise_r| > u d_r) <= delta, with
 d_r = 1 or the noise's deviation. The true table is a solution at a distance of at most u, so the program's own is too,

@@ -2,7 +2,7 @@
 
 Rescale minimises sum_A c_A lambda_A under sum_A f/lambda_A <= epsilon_2, with c_A = mean_cells 1/max(y, delta):
 
-    lambda_A proportional to 1 / sqrt(c_A)                                       [Xiao et al. 2011, section 5.2, corrected]
+    lambda_A proportional to 1 / sqrt(c_A)                                   [Xiao et al. 2011, section 5.2, corrected]
 
 The printed Rescale has the sum of max{delta, y} where the sum of its reciprocals belongs, and is worse than uniform
 noise. For the worst cell, lambda_A is proportional to max(min y, delta). Both phases are averaged [RepeatedDesign]; as
