@@ -19,8 +19,8 @@ from hushcube.model.attribute import Attribute
 from hushcube.model.form import QueryTable
 from hushcube.model.measurement import Measurement
 from hushcube.model.privacy import Privacy
-from hushcube.model.rows import SparseRows
 from hushcube.model.schema import Schema
+from hushcube.model.sparse_rows import SparseRows
 from hushcube.model.workload import Workload
 from hushcube.strategies import REGISTRY
 

@@ -17,7 +17,7 @@ from hushcube.errors import BadInput, BudgetExceeded, PlanError
 from hushcube.lattice.family import Family
 from hushcube.model.measure import Measure
 from hushcube.model.queries import query_table
-from hushcube.model.rows import SparseRows
+from hushcube.model.sparse_rows import SparseRows
 from hushcube.planning.loading import read_design
 from hushcube.planning.plan import Plan
 

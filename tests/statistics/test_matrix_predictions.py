@@ -17,8 +17,8 @@ from hushcube.designs.recovery import recover
 from hushcube.designs.request import Request
 from hushcube.model.form import QueryTable
 from hushcube.model.privacy import Privacy
-from hushcube.model.rows import SparseRows
 from hushcube.model.schema import Schema
+from hushcube.model.sparse_rows import SparseRows
 from hushcube.model.workload import Workload
 from hushcube.private.measure import measure
 from hushcube.private.noise import SeededEntropy

@@ -15,7 +15,7 @@ from hushcube.bundle.release import Release
 from hushcube.bundle.stamp import stamp
 from hushcube.designs.design import Design
 from hushcube.errors import BundleError
-from hushcube.model.json_files import read_json
+from hushcube.model.files import read_json
 from hushcube.model.marginal import Marginal
 
 Result = TypeVar("Result")

@@ -18,8 +18,8 @@ from hushcube.errors import BadInput
 
 if TYPE_CHECKING:
     from hushcube.model.form import QueryTable
-    from hushcube.model.rows import SparseRows
     from hushcube.model.schema import Schema
+    from hushcube.model.sparse_rows import SparseRows
 
 _MOST_NUMBERS: Final = 2**27
 """Of a dense file: a gigabyte."""
@@ -102,8 +102,8 @@ def _number(word: str, line: int) -> float:
 
 
 def _json(content: bytes) -> Read:
-    from hushcube.model.json_files import read_json
-    from hushcube.model.rows import SparseRows
+    from hushcube.model.files import read_json
+    from hushcube.model.sparse_rows import SparseRows
 
     try:
         raw = read_json(content.decode("utf-8"), "matrix", BadInput, "write the file again")
@@ -188,7 +188,7 @@ def _collect(height: int, width: int, first: Any, second: Any, values: Any) -> S
     """Rows from places and values; repeated places add up."""
     import numpy as np
 
-    from hushcube.model.rows import SparseRows
+    from hushcube.model.sparse_rows import SparseRows
 
     first, second = (np.asarray(places).astype(np.int64) for places in (first, second))
     numbers = np.asarray(values)

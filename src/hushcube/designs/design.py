@@ -34,7 +34,7 @@ from hushcube.designs.block import Block
 from hushcube.designs.request import Request
 from hushcube.errors import BudgetExceeded, NotApplicable, PlanError
 from hushcube.lattice.family import Family
-from hushcube.model.frozen import frozen
+from hushcube.model.arrays import frozen
 from hushcube.model.marginal import Marginal
 from hushcube.model.noise import LARGEST_VARIANCE, SMALLEST_RATE
 from hushcube.model.privacy import Privacy

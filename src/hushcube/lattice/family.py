@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushcube.model.frozen import frozen
+from hushcube.model.arrays import frozen
 from hushcube.model.marginal import Marginal
 
 Ids = NDArray[np.int64]

@@ -17,7 +17,7 @@ from typing import Any, Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hushcube.model.frozen import frozen
+from hushcube.model.arrays import frozen
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -8,9 +8,8 @@ from functools import cached_property
 import numpy as np
 
 from hushcube.errors import WorkloadError
-from hushcube.model.arrays import Ints
+from hushcube.model.arrays import Ints, frozen
 from hushcube.model.attribute import ERROR, Attribute
-from hushcube.model.frozen import frozen
 from hushcube.model.level import Level
 
 MARK = "@"

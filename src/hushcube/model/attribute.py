@@ -22,10 +22,8 @@ from itertools import pairwise
 from typing import Any, Final, Literal
 
 from hushcube.errors import SchemaError
-from hushcube.model.dates import STEPS, Step, calendar_levels, day_groups, read_dates
-from hushcube.model.domain import CHECKS
-from hushcube.model.label import check_column, check_name, is_label, label_of, number_text, short
-from hushcube.model.label_file import LabelFile
+from hushcube.model.domain import CHECKS, STEPS, Step, calendar_levels, day_groups, read_dates
+from hushcube.model.label import LabelFile, check_column, check_name, is_label, label_of, number_text, short
 from hushcube.model.level import Level, read_levels, read_mapping
 
 Kind = Literal["values", "range", "bins", "size", "dates"]

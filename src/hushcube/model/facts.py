@@ -27,10 +27,10 @@ import numpy as np
 
 from hushcube.errors import FactsError, SchemaError, readable
 from hushcube.model.arrays import Ints
+from hushcube.model.files import read_yaml
 from hushcube.model.label import label_of, short
 from hushcube.model.marginal import Marginal
 from hushcube.model.schema import Schema
-from hushcube.model.yaml_files import read_yaml
 
 _Item = tuple[str, dict[int, tuple[int, ...]], int]
 """One item of a file: where it stands, the values that are meant of each attribute, the count."""

@@ -1,12 +1,21 @@
-"""Reading texts that people write: schemas, the mapping files that they name, plans."""
+"""Reading what people write and change, as they mean it: JSON, YAML, and the mapping files that a schema names.
+
+Each text has one meaning, or none: a key that occurs twice is refused, and so is whatever else YAML can do.
+"""
 
 from __future__ import annotations
 
+import json
+import math
+import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+
+import yaml
 
 from hushcube.errors import BadInput, SchemaError
+from hushcube.model.label import short
 
 LARGEST_MAPPING: Final = 2**26
 
@@ -48,3 +57,95 @@ def read_text(path: str | Path, kind: type[BadInput], field: str) -> str:
         raise kind(field, f"the file {str(path)!r} is not UTF-8 text", "save it as UTF-8") from None
     except (OSError, ValueError):
         raise kind(field, f"the file {str(path)!r} cannot be read", "give the path of an existing file") from None
+
+
+def read_json(text: str, field: str, kind: type[BadInput], fix: str) -> Any:
+    """The content of a file; a key that occurs twice or a number that is not finite is refused.
+
+    >>> read_json('{"a": 1, "a": 2}', "plan", BadInput, "plan again")
+    Traceback (most recent call last):
+        ...
+    hushcube.errors.BadInput: plan: the key 'a' occurs twice. Fix: plan again.
+    """
+    try:
+        return json.loads(text, object_pairs_hook=_object, parse_constant=_constant, parse_float=_float)
+    except _NotPlain as found:
+        raise kind(field, str(found), fix) from None
+    except (ValueError, RecursionError):  # thousands of digits or brackets, too
+        raise kind(field, "is not valid JSON", fix) from None
+
+
+class _NotPlain(Exception):
+    """What Python would read, and JSON does not mean."""
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise _NotPlain(f"the key {short(next(key for key in keys if keys.count(key) > 1))} occurs twice")
+    return result
+
+
+def _constant(name: str) -> float:
+    raise _NotPlain(f"{name} is not a number")
+
+
+def _float(digits: str) -> float:
+    value = float(digits)
+    if math.isinf(value):
+        raise _NotPlain("a number is too large")
+    return value
+
+
+def read_yaml(text: str, field: str, kind: type[BadInput], plain: str) -> Any:
+    """The content of a file; `plain` says what to write in place of what cannot be read."""
+    try:
+        return yaml.load(text, Loader=_Loader)  # noqa: S506 - a SafeLoader with fewer truth values
+    except _NotYaml as found:
+        raise kind(field, *found.args) from None
+    except yaml.YAMLError as found:
+        mark = getattr(found, "problem_mark", None)
+        place = f"{field}, line {mark.line + 1}" if mark is not None else field
+        raise kind(place, "is not valid YAML", f"see the page on the {field} in the documentation") from None
+    except (ValueError, LookupError, AttributeError, RecursionError):  # `!!bool x`, thousands of digits or brackets
+        problem = "holds a number that is too long, a tag that does not fit, or lists that are too deep"
+        raise kind(field, problem, plain) from None
+
+
+class _NotYaml(Exception):
+    """Valid YAML that is refused: the problem and the fix."""
+
+
+_NUMBERS = {
+    "tag:yaml.org,2002:int": re.compile(r"[-+]?(0|[1-9][0-9]*)$"),
+    "tag:yaml.org,2002:float": re.compile(
+        r"([-+]?([0-9]+\.[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))$"
+    ),
+}
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML as people mean it: yes, no, 010, 12:30 and 2020-01-01 are labels; duplicate keys are errors.
+
+    YAML 1.1 reads them as true, false, 8, 750 and a date. Only numbers written the one usual way are numbers here.
+    """
+
+    yaml_implicit_resolvers = {  # noqa: RUF012 - as the base class declares it
+        first: [
+            (tag, _NUMBERS.get(tag, regexp))
+            for tag, regexp in resolvers
+            if tag != "tag:yaml.org,2002:timestamp" and (tag != "tag:yaml.org,2002:bool" or first in "tTfF")
+        ]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """A mapping whose keys are not repeated."""
+        keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+        if "<<" in keys:  # merged mappings can grow without bound
+            raise _NotYaml("has the unknown key '<<'", "write each item out")
+        if len(set(keys)) != len(keys):
+            twice = next(key for key in keys if keys.count(key) > 1)
+            raise _NotYaml(f"the key {twice[:40]!r} occurs twice in one mapping", "keep one of them")
+        return super().construct_mapping(node, deep=deep)

@@ -20,8 +20,8 @@ from hushcube.errors import WorkloadError
 from hushcube.model.arrays import Floats, Ints
 from hushcube.model.attribute import Attribute
 from hushcube.model.marginal import Marginal
-from hushcube.model.rows import SparseRows
 from hushcube.model.schema import Schema
+from hushcube.model.sparse_rows import SparseRows
 
 Kind = Literal["cells", "prefix", "ranges"]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)

@@ -9,8 +9,8 @@ import numpy as np
 
 from hushcube.errors import BadInput, WorkloadError
 from hushcube.model.form import QueryTable
-from hushcube.model.rows import SparseRows
 from hushcube.model.schema import Schema
+from hushcube.model.sparse_rows import SparseRows
 
 LARGEST_ENTRY: Final = 2**16
 """Of a matrix that is measured: sums of squares stay exact in floats, sums of entries times counts in 64 bits."""

@@ -16,12 +16,11 @@ from hushcube.errors import PrivacyError, SchemaError, WorkloadError
 from hushcube.model.arrays import Ints
 from hushcube.model.at_level import MARK, at_level, base_of, coarsening
 from hushcube.model.attribute import Attribute, ReadFile
-from hushcube.model.files import mapping_reader, read_text
+from hushcube.model.files import mapping_reader, read_text, read_yaml
 from hushcube.model.label import MAX_NAME, is_label
 from hushcube.model.marginal import Marginal
 from hushcube.model.measure import Measure
 from hushcube.model.unit import KEYS, MAX_ROWS, Unit
-from hushcube.model.yaml_files import read_yaml
 from hushcube.text import visible
 
 COUNT: Final = "count"

@@ -16,11 +16,11 @@ import hushcube.designs  # noqa: F401 - the kinds of plans make themselves known
 from hushcube.designs.design import BUDGETS, FORMAT, RECOVERIES, Design, digest_of
 from hushcube.designs.request import Request
 from hushcube.errors import BadInput, PlanError
-from hushcube.model.json_files import read_json
+from hushcube.model.files import read_json
 from hushcube.model.privacy import Privacy
 from hushcube.model.queries import query_table
-from hushcube.model.rows import SparseRows
 from hushcube.model.schema import Schema
+from hushcube.model.sparse_rows import SparseRows
 from hushcube.model.workload import Workload
 from hushcube.strategies import check_strategy
 

@@ -27,7 +27,7 @@ from typing import Any, Final, Literal
 from hushcube.designs import AdaptiveDesign
 from hushcube.designs.design import Design, digest_of
 from hushcube.errors import BadInput, BudgetExceeded, NotApplicable, PlanError, SchemaError, WorkloadError
-from hushcube.model.json_files import read_json
+from hushcube.model.files import read_json
 from hushcube.model.measure import Measure
 from hushcube.model.privacy import Privacy
 from hushcube.model.schema import COUNT, Schema

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.designs.budgets import closed_form
-from hushcube.model.rows import SparseRows
+from hushcube.model.sparse_rows import SparseRows
 from hushcube.strategies.search.convex import dual_value, feasible
 
 Floats = NDArray[np.float64]

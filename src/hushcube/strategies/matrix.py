@@ -31,7 +31,7 @@ from hushcube.designs.matrix.row_space import row_space
 from hushcube.designs.request import Request
 from hushcube.errors import BadInput, NotApplicable
 from hushcube.model.marginal import Marginal
-from hushcube.model.rows import SparseRows
+from hushcube.model.sparse_rows import SparseRows
 from hushcube.strategies.energies import energies
 from hushcube.strategies.objective import objective_value
 from hushcube.strategies.row_budgets import Shares, optimal

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.model.privacy import Privacy
-from hushcube.model.rows import SparseRows
+from hushcube.model.sparse_rows import SparseRows
 from hushcube.strategies import grouping
 from hushcube.strategies.search import convex
 

@@ -20,8 +20,8 @@ from hushcube.bundle.release import Release
 from hushcube.errors import BundleError, QueryError
 from hushcube.model.attribute import Attribute
 from hushcube.model.form import QueryTable
-from hushcube.model.rows import SparseRows
 from hushcube.model.schema import Schema
+from hushcube.model.sparse_rows import SparseRows
 from hushcube.private.measure import measure
 from hushcube.private.noise import SeededEntropy
 from ranged import every_variant, ranged_request, strategies

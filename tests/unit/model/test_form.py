@@ -14,8 +14,8 @@ from hushcube.errors import BadInput, SchemaError, WorkloadError
 from hushcube.lattice.trees import Tree
 from hushcube.model.attribute import Attribute
 from hushcube.model.form import KINDS, QueryTable, RangeTable
-from hushcube.model.rows import SparseRows
 from hushcube.model.schema import Schema
+from hushcube.model.sparse_rows import SparseRows
 from hushcube.model.workload import Workload
 from ranged import axis_rows, folded, form_rows, projections
 

@@ -13,7 +13,7 @@ from hushcube.api import compare, find_plan, plan, release, what_if
 from hushcube.designs.options import Options
 from hushcube.errors import BadInput, WorkloadError
 from hushcube.model.queries import integer_problem, query_table
-from hushcube.model.rows import SparseRows
+from hushcube.model.sparse_rows import SparseRows
 from hushcube.planning.loading import read_design
 from hushcube.planning.summary import table_errors
 from hushcube.strategies.objective import objective_value

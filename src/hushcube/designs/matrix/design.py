@@ -24,8 +24,8 @@ from hushcube.errors import PlanError
 from hushcube.model.marginal import Marginal, position_rows
 from hushcube.model.privacy import Privacy
 from hushcube.model.queries import integer_problem
-from hushcube.model.rows import SparseRows
 from hushcube.model.schema import Schema
+from hushcube.model.sparse_rows import SparseRows
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

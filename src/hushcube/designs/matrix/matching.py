@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from hushcube.designs.matrix.row_space import RowSpace
 from hushcube.model.form import Form, QueryTable, RangeTable
 from hushcube.model.marginal import Marginal
-from hushcube.model.rows import SparseRows
 from hushcube.model.schema import Schema
+from hushcube.model.sparse_rows import SparseRows
 from hushcube.model.workload import Workload
 
 Floats = NDArray[np.float64]

@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hushcube.model.rows import SparseRows
+from hushcube.model.sparse_rows import SparseRows
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]

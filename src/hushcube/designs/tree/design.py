@@ -28,7 +28,7 @@ from hushcube.designs.block import Block
 from hushcube.designs.design import Design
 from hushcube.designs.request import MAX_TABLE_CELLS, Request
 from hushcube.lattice.trees import Tree
-from hushcube.model.frozen import frozen
+from hushcube.model.arrays import frozen
 from hushcube.model.marginal import Marginal, position_rows
 from hushcube.model.privacy import Neighbours, Privacy
 from hushcube.model.schema import Schema

@@ -26,7 +26,7 @@ from hushcube.errors import DataError
 from hushcube.model.arrays import Bools
 from hushcube.model.at_level import AtLevel
 from hushcube.model.attribute import Attribute
-from hushcube.model.dates import day_groups, day_numbers
+from hushcube.model.domain import day_groups, day_numbers
 
 Codes = NDArray[np.unsignedinteger[Any]]
 

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from hushcube.errors import BadInput
-from hushcube.model.arrays import Floats, Ints
-from hushcube.model.frozen import frozen
+from hushcube.model.arrays import Floats, Ints, frozen
 from hushcube.model.label import is_label
 
 
