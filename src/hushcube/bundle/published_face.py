@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 Codes = NDArray[np.integer]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PublishedFace:
     """A face of a release: its values, what was done to get them, and the synthetic people behind them, if any."""
 
@@ -31,6 +31,9 @@ class PublishedFace:
     """`asked` (the choices), `report` (what came out), `facts` (in the form of a facts file), for the manifest."""
     source: Values
     read_people: Callable[[], Codes] | None = None
+
+    def __repr__(self) -> str:
+        return f"PublishedFace({self.name!r}, found by {self.description.get('report', {}).get('found_by')})"
 
     @classmethod
     def of(cls, face: Face) -> PublishedFace:

@@ -22,7 +22,7 @@ from hushcube.model.schema import Schema
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class DerivedDesign(Design):
     """A plan whose `underlying` one, of some other kind, says what is counted and how tables come back."""
 

@@ -51,7 +51,7 @@ ADAPTING: Final = ("twophase", "iresamp", "ireduct")
 """Strategies that decide while noisy answers come in. What a run of one ends with is a plan under the same name."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Design(ABC):
     """A checked decision; `hushcube.designs.errors` predicts its errors."""
 
@@ -74,6 +74,10 @@ class Design(ABC):
         super().__init_subclass__(**rest)
         if kind is not None:
             cls.kinds[kind] = cls
+
+    def __repr__(self) -> str:
+        decision = f"{self.strategy}, {self.budget_rule}, {self.recovery}, {self.groups:,} sets measured"
+        return f"{type(self).__name__}({decision}, {self.workload!r}, {self.privacy})"
 
     def __post_init__(self) -> None:
         self._freeze()

@@ -30,7 +30,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RepeatedDesign(DerivedDesign, kind="repeated"):
     """Budget i is that of one sample of the set `sample_of[i]` of the underlying plan; the sets come in order."""
 

@@ -16,7 +16,7 @@ MARK = "@"
 """Stands between the names of an attribute and of its level."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class AtLevel(Attribute):
     """The groups of a level as values; the categories for missing and other values stay what they are.
 

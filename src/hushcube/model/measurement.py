@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hushcube.model.arrays import Ints
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Measurement:
     """Noisy integers, one array for each batch of equal-shaped measured sets, in the plan's order.
 
@@ -17,3 +17,7 @@ class Measurement:
     plan_digest: str
     values: tuple[Ints, ...]
     private: bool
+
+    def __repr__(self) -> str:
+        told = f"{sum(batch.size for batch in self.values):,} noisy integers of the plan {self.plan_digest[:12]}"
+        return f"Measurement({told}{'' if self.private else ', NOT PRIVATE'})"

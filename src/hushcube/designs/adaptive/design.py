@@ -27,7 +27,7 @@ _NOTE: Final = (
 )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class AdaptiveDesign(DerivedDesign, kind="adaptive"):
     """The start, and the rule by which it is refined; the strategy names the method."""
 

@@ -62,7 +62,7 @@ def blocks_of(basis: Basis, measured: Family, budgets: Floats) -> Iterator[Block
             )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LatticeDesign(Design, kind="lattice"):
     """Sets of attributes, each measured in the basis with a budget."""
 

@@ -30,7 +30,7 @@ Floats = NDArray[np.float64]
 TOO_COUPLED: Final = "the levels of the tables couple in too many ways to be combined"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LevelDesign(Design, kind="levels"):
     """Tables at some levels of some attributes, each measured with a budget."""
 

@@ -49,7 +49,7 @@ class RowSums:
         return numbers
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class MatrixDesign(Design, kind="matrix"):
     """Rows over the cells of a marginal, in groups with a budget each."""
 

@@ -77,7 +77,7 @@ class ThrownCells:
         return sums.astype(np.int64)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SketchDesign(Design, kind="sketch"):
     """Repetitions of buckets over the cells of a marginal."""
 

@@ -66,7 +66,7 @@ class NodeSums:
         return table
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TreeDesign(Design, kind="tree"):
     """Levels of trees, each measured with a budget."""
 
