@@ -85,8 +85,8 @@ def count(names, people, folder):
 
 def ours(words, file, people, epsilon, levels, plain):
     from hushcube.api import plan
-    from hushcube.designs.adaptive.rule import Rule
     from hushcube.designs.options import Options
+    from hushcube.designs.refinement import Rule
     from hushcube.experiments.counts import HeldTables
     from hushcube.private.measure import draw
     from hushcube.private.noise import SeededEntropy

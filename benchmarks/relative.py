@@ -26,7 +26,7 @@ from tests.datasets import shared
 
 from benchmarks import relative_page
 from hushcube import Attribute, Schema
-from hushcube.designs.adaptive.rule import Rule
+from hushcube.designs.refinement import Rule
 from hushcube.experiments.classify import cross_validate
 from hushcube.experiments.counts import exact_counts
 from hushcube.experiments.experiment import evaluate

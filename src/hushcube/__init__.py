@@ -13,8 +13,8 @@ if TYPE_CHECKING:  # `typing` would be most of what the import of this module co
     from hushcube.api import open_release
     from hushcube.bundle.published_table import Table
     from hushcube.bundle.release import Estimate, Release
-    from hushcube.designs.adaptive.rule import Rule
     from hushcube.designs.options import Options
+    from hushcube.designs.refinement import Rule
     from hushcube.faces.value import FaceValue
     from hushcube.model.attribute import Attribute
     from hushcube.model.facts import Facts

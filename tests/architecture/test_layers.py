@@ -1,9 +1,11 @@
 """The dependency rule is enforced: import-linter's contracts hold, and a wrong import is caught."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -53,3 +55,30 @@ def test_a_wrong_import_is_caught(module, wrong_import, tmp_path):
     assert result.returncode != 0
     assert "not allowed to import" in result.stdout
     assert wrong_import.split()[-1].split(".")[-1] in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("module", "back"),
+    [
+        ("model/label.py", "import hushcube.model.schema"),
+        ("designs/request.py", "import hushcube.designs.lattice.design"),
+        ("private/engines/contract.py", "import hushcube.private.engines.duckdb"),
+        ("faces/facts/atoms.py", "import hushcube.faces.facts.raking"),
+    ],
+)
+def test_a_cycle_inside_a_package_is_caught(module, back, tmp_path):
+    shutil.copytree(ROOT / "src" / "hushcube", tmp_path / "hushcube", ignore=shutil.ignore_patterns("__pycache__"))
+    target = tmp_path / "hushcube" / module
+    target.write_text(f"{target.read_text()}\n{back}\n")
+    result = lint(tmp_path, tmp_path)
+    assert result.returncode != 0
+    assert "No import cycles among the modules of any package BROKEN" in " ".join(result.stdout.split())
+
+
+def test_contracts_name_only_what_exists():
+    contracts = tomllib.loads(PYPROJECT.read_text())["tool"]["importlinter"]["contracts"]
+    named = set(re.findall(r"hushcube[.\w]*", repr(contracts)))
+    assert len(named) > 15
+    for module in named:
+        place = ROOT / "src" / Path(*module.split("."))
+        assert place.is_dir() or place.with_suffix(".py").is_file(), f"{module} does not exist"

@@ -11,10 +11,10 @@ from audit.mechanisms import cells, people_of, rows_of
 from audit.tags import Violation
 from audit.tape import loss, record
 from helpers import NEIGHBOURS, MemoryEngine, make_schema
-from hushcube.designs.adaptive.rule import Rule
 from hushcube.designs.adaptive.start import Measured
 from hushcube.designs.design import Design
 from hushcube.designs.options import Options
+from hushcube.designs.refinement import Rule
 from hushcube.designs.request import Request
 from hushcube.model.privacy import Privacy
 from hushcube.model.queries import query_table

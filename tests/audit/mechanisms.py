@@ -18,9 +18,9 @@ from audit.tags import Tags
 from helpers import NEIGHBOURS, MemoryEngine, make_schema
 from hushcube import Attribute, Schema
 from hushcube.api import plan_cube
-from hushcube.designs.adaptive.rule import Rule
 from hushcube.designs.design import BUDGETS, Design
 from hushcube.designs.options import Options
+from hushcube.designs.refinement import Rule
 from hushcube.designs.request import Request
 from hushcube.errors import BadInput
 from hushcube.model.measure import Measure

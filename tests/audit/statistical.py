@@ -24,8 +24,8 @@ from scipy.stats import beta
 from audit.progress import tell
 from hushcube import Attribute, Schema
 from hushcube.api import plan, plan_cube, release, release_cube
-from hushcube.designs.adaptive.rule import Rule
 from hushcube.designs.options import Options
+from hushcube.designs.refinement import Rule
 from hushcube.model.measure import Measure
 from hushcube.private import blocks
 from hushcube.private.adaptive.paths import NoisePaths

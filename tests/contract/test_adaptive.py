@@ -17,9 +17,9 @@ from hushcube.bundle.verify import verify
 from hushcube.costs import calibrate
 from hushcube.designs import AdaptiveDesign, LatticeDesign, MatrixDesign, RepeatedDesign
 from hushcube.designs import errors as error
-from hushcube.designs.adaptive.rule import Rule
 from hushcube.designs.design import BUDGETS, RECOVERIES
 from hushcube.designs.options import Options
+from hushcube.designs.refinement import Rule
 from hushcube.errors import BadInput
 from hushcube.faces.face import make_face
 from hushcube.faces.value import FaceValue

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from face_promises import check_promise
 from helpers import NEIGHBOURS, MemoryEngine, random_codes
-from hushcube.designs.adaptive.rule import Rule
 from hushcube.designs.design import BUDGETS, RECOVERIES
 from hushcube.designs.options import Options
+from hushcube.designs.refinement import Rule
 from hushcube.designs.request import Request
 from hushcube.errors import HushcubeError, NotApplicable
 from hushcube.faces.face import check_face, make_face

@@ -13,8 +13,8 @@ from helpers import NEIGHBOURS, Counts, make_schema, random_codes
 from hushcube.api import plan
 from hushcube.designs import RepeatedDesign
 from hushcube.designs.adaptive.grid import Grid, mean_size
-from hushcube.designs.adaptive.rule import Rule
 from hushcube.designs.options import Options
+from hushcube.designs.refinement import Rule
 from hushcube.errors import BadInput
 from hushcube.model.noise import laplace_variance
 from hushcube.private.adaptive.run import prepared

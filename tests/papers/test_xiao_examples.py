@@ -12,8 +12,8 @@ import pytest
 from scipy.optimize import minimize
 
 from helpers import NEIGHBOURS, MemoryEngine, make_request, make_schema
-from hushcube.designs.adaptive.rule import Rule
 from hushcube.designs.options import Options
+from hushcube.designs.refinement import Rule
 from hushcube.designs.request import Request
 from hushcube.errors import BadInput
 from hushcube.experiments.relative import expected_overall_error

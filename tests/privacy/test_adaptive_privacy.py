@@ -19,8 +19,8 @@ from audit.tape import record
 from helpers import NEIGHBOURS, Counts, make_schema, random_codes
 from hushcube.designs import MatrixDesign, RepeatedDesign
 from hushcube.designs.adaptive.grid import BELOW
-from hushcube.designs.adaptive.rule import Rule
 from hushcube.designs.options import Options
+from hushcube.designs.refinement import Rule
 from hushcube.designs.request import Request
 from hushcube.errors import BadInput
 from hushcube.model.privacy import Privacy

@@ -10,9 +10,9 @@ import pytest
 
 from hushcube import Attribute, Schema
 from hushcube.api import plan, plan_cube, release, release_cube
-from hushcube.designs.adaptive.rule import Rule
 from hushcube.designs.design import digest_of
 from hushcube.designs.options import Options
+from hushcube.designs.refinement import Rule
 from hushcube.errors import BadInput, BudgetExceeded, PlanError
 from hushcube.lattice.family import Family
 from hushcube.model.measure import Measure

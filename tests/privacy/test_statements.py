@@ -13,9 +13,9 @@ from hushcube.bundle.manifest import read_manifest, seal
 from hushcube.bundle.reading import checksum
 from hushcube.bundle.statement import privacy_statement
 from hushcube.bundle.verify import verify
-from hushcube.designs.adaptive.rule import Rule
 from hushcube.designs.design import ADAPTING, digest_of
 from hushcube.designs.options import Options
+from hushcube.designs.refinement import Rule
 from hushcube.errors import BadInput, PlanError
 from hushcube.faces.value import FaceValue
 from hushcube.model.facts import Facts

@@ -21,9 +21,9 @@ from helpers import Counts, make_schema
 from hushcube.api import plan
 from hushcube.designs import errors as error
 from hushcube.designs import margins
-from hushcube.designs.adaptive.rule import Rule
 from hushcube.designs.options import Options
 from hushcube.designs.recovery import recover
+from hushcube.designs.refinement import Rule
 from hushcube.private.measure import draw
 from hushcube.private.noise import SeededEntropy
 

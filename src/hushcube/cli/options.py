@@ -177,8 +177,8 @@ def public_files(options: dict[str, Any], schema: Schema) -> list[str]:
 
 def read_options(options: dict[str, Any], schema: Schema) -> Options:
     """The planner's knobs; what is not given keeps its default."""
-    from hushcube.designs.adaptive.rule import Rule
     from hushcube.designs.options import Options, Threshold
+    from hushcube.designs.refinement import Rule
 
     knobs = ("effort", "objective", "fan_out", "buckets", "repetitions", "estimate")
     given = {name: options[name] for name in knobs if options[name] is not None}

@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
-from hushcube.designs.adaptive.rule import Rule
+from hushcube.designs.refinement import Rule
 from hushcube.errors import BadInput
 from hushcube.model.form import QueryTable
 from hushcube.model.queries import integer_problem

@@ -16,9 +16,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hushcube.designs.adaptive.rule import Rule
 from hushcube.designs.design import Budgets, Recovery
 from hushcube.designs.options import Options
+from hushcube.designs.refinement import Rule
 from hushcube.designs.request import Request
 from hushcube.errors import BadInput, DataError
 from hushcube.experiments.counts import HeldTables, wanted

@@ -15,9 +15,9 @@ from typing import Final
 
 import numpy as np
 
-from hushcube.designs.adaptive.rule import Rule
 from hushcube.designs.design import Budgets, Recovery
 from hushcube.designs.options import Options
+from hushcube.designs.refinement import Rule
 from hushcube.designs.request import MAX_TABLE_CELLS, Request
 from hushcube.errors import BadInput, TooLarge
 from hushcube.experiments.counts import held, wanted

@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 
 from hushcube.designs.adaptive.design import AdaptiveDesign
 from hushcube.designs.adaptive.groups import make_grids
-from hushcube.designs.adaptive.rule import Rule
 from hushcube.designs.adaptive.start import Measured, full_rates, start_rates
 from hushcube.designs.design import Budgets, Design, Recovery
 from hushcube.designs.lattice.design import LatticeDesign
 from hushcube.designs.matrix.design import MAX_CELLS, MatrixDesign
+from hushcube.designs.refinement import Rule
 from hushcube.designs.repeated import RepeatedDesign
 from hushcube.designs.request import Request
 from hushcube.errors import BadInput

@@ -16,9 +16,9 @@ from helpers import NEIGHBOURS, Counts, exact_table, make_schema, random_codes
 from hushcube.api import plan
 from hushcube.designs import AdaptiveDesign, LatticeDesign, MatrixDesign, RepeatedDesign
 from hushcube.designs import errors as error
-from hushcube.designs.adaptive.rule import Rule
 from hushcube.designs.design import BUDGETS, RECOVERIES
 from hushcube.designs.options import Options
+from hushcube.designs.refinement import Rule
 from hushcube.designs.repeated import rounded_up
 from hushcube.designs.request import Request
 from hushcube.errors import BadInput, BudgetExceeded, PlanError

@@ -13,10 +13,9 @@ from helpers import NEIGHBOURS, make_schema
 from hushcube.api import plan, release
 from hushcube.costs import calibrate
 from hushcube.designs import AdaptiveDesign
-from hushcube.designs.adaptive.amount import Amount
 from hushcube.designs.adaptive.grid import MOST_LEVELS, Grid, mean_size
-from hushcube.designs.adaptive.rule import MOST_PEOPLE, Rule
 from hushcube.designs.options import Options
+from hushcube.designs.refinement import MOST_PEOPLE, Amount, Rule
 from hushcube.errors import BadInput, NotApplicable
 from hushcube.strategies.adaptive import NOT_PRIVATE
 

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 from helpers import exact_table, make_schema, random_codes
-from hushcube.designs.adaptive.rule import Rule
 from hushcube.designs.options import Options
+from hushcube.designs.refinement import Rule
 from hushcube.designs.request import Request
 from hushcube.errors import BadInput, DataError, WorkloadError
 from hushcube.experiments.classify import EXACT, class_workload, cross_validate

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from helpers import NEIGHBOURS, MemoryEngine, exact_table, make_request, make_schema, random_codes
-from hushcube.designs.adaptive.rule import Rule
 from hushcube.designs.options import Options
+from hushcube.designs.refinement import Rule
 from hushcube.designs.request import Request
 from hushcube.errors import BadInput, TooLarge
 from hushcube.experiments.counts import HeldTables, exact_counts, held, wanted

@@ -14,9 +14,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hushcube.designs.adaptive.rule import Rule
 from hushcube.designs.derived import DerivedDesign
 from hushcube.designs.design import ADAPTING
+from hushcube.designs.refinement import Rule
 from hushcube.errors import PlanError
 from hushcube.model.schema import Schema
 

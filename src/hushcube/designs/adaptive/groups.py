@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from hushcube.costs import calibrate
 from hushcube.costs.family_cost import unchanged_by_replacing
 from hushcube.designs.adaptive.grid import Grid, too_many
-from hushcube.designs.adaptive.rule import Rule
 from hushcube.designs.design import Design
 from hushcube.designs.lattice.design import LatticeDesign
 from hushcube.designs.matrix.design import MatrixDesign
+from hushcube.designs.refinement import Rule
 
 Floats = NDArray[np.float64]
 

@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 from hushcube.costs import calibrate, row_cost
 from hushcube.costs import family_cost as cost
 from hushcube.designs.adaptive.grid import BELOW
-from hushcube.designs.adaptive.rule import MOST_PEOPLE, Rule, step_too_large
 from hushcube.designs.budgets import closed_form, fitted
 from hushcube.designs.design import Budgets, Design
 from hushcube.designs.lattice.design import LatticeDesign
 from hushcube.designs.matrix.design import MatrixDesign
+from hushcube.designs.refinement import MOST_PEOPLE, Rule, step_too_large
 from hushcube.designs.request import Request
 from hushcube.errors import BadInput
 from hushcube.lattice.basis import MARGINAL

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.designs.adaptive.grid import Grid
-from hushcube.designs.adaptive.rule import Pick, RelativeTarget
+from hushcube.designs.refinement import Pick, RelativeTarget
 from hushcube.model.arrays import Floats, Ints
 from hushcube.private.adaptive.paths import Path
 

@@ -14,9 +14,9 @@ import numpy as np
 
 from hushcube.designs import AdaptiveDesign, RepeatedDesign
 from hushcube.designs.adaptive.groups import make_grids
-from hushcube.designs.adaptive.rule import MOST_PEOPLE, Rule
 from hushcube.designs.adaptive.start import Measured
 from hushcube.designs.design import Design
+from hushcube.designs.refinement import MOST_PEOPLE, Rule
 from hushcube.errors import BadInput
 from hushcube.model.measurement import Measurement
 from hushcube.private.adaptive.ireduct import ireduct

@@ -17,8 +17,8 @@ import numpy as np
 from hushcube.costs import calibrate
 from hushcube.designs.adaptive.grid import Grid
 from hushcube.designs.adaptive.groups import make_grids, rate_limits, worth
-from hushcube.designs.adaptive.rule import Rule
 from hushcube.designs.design import Design
+from hushcube.designs.refinement import Rule
 from hushcube.model.arrays import Bools, Floats, Ints
 from hushcube.private.blocks import transformed
 from hushcube.private.engines import ExactCounts

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.designs.adaptive.grid import BELOW, mean_size
-from hushcube.designs.adaptive.rule import Pick
+from hushcube.designs.refinement import Pick
 from hushcube.model.arrays import Floats, Ints
 from hushcube.private.adaptive.subject import Refined, Subject
 from hushcube.private.noise import Entropy, discrete_laplace

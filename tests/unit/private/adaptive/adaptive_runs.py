@@ -8,8 +8,8 @@ import numpy as np
 from helpers import Counts, make_schema, random_codes
 from hushcube.api import plan
 from hushcube.designs import MatrixDesign
-from hushcube.designs.adaptive.rule import Rule
 from hushcube.designs.options import Options
+from hushcube.designs.refinement import Rule
 from hushcube.private.adaptive.paths import Path
 from hushcube.private.adaptive.run import prepared
 from hushcube.private.noise import SeededEntropy

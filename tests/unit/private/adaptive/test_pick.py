@@ -8,9 +8,8 @@ from adaptive_runs import path_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushcube.designs.adaptive.amount import Amount
 from hushcube.designs.adaptive.grid import Grid, mean_size
-from hushcube.designs.adaptive.rule import RelativeTarget
+from hushcube.designs.refinement import Amount, RelativeTarget
 from hushcube.private.adaptive.paths import NoisePaths
 from hushcube.private.adaptive.pick import is_met, mean_inverse, met_at, priorities, smallest, stretches
 from hushcube.private.noise import SeededEntropy
