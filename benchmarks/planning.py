@@ -2,12 +2,14 @@
 
 `ratio` is the time over that of `workload` on the same request in the same run: closed-form budgets for the tables that
 are asked for. The errors are continuous total variances. `covering` searches as long as the default effort allows.
-Strategies that do not apply are left out.
+Strategies that do not apply are left out. Rows of `auto`, which compares all of them, come last; `over residual` is its
+time over that of `residual` alone, the optimum under rho, where `auto` should be no slower than twice that.
 """
 
 from __future__ import annotations
 
 import time
+from operator import itemgetter
 
 ADULT8 = (9, 16, 7, 15, 6, 5, 2, 2)
 CASES = (
@@ -18,9 +20,22 @@ CASES = (
     ("100 of 10 values", (10,) * 100, "<=2-way", {"epsilon": 1}),
     ("100 of 10 values, rho", (10,) * 100, "<=3-way", {"rho": "1/2"}),
 )
+FIRE = (2, 101, 11, 100, 15, 32, 5, 9, 100, 100, 2, 11, 101, 100, 100, 42, 100, 101, 8, 8)
+FIRE += (100, 101, 46, 12, 101, 742, 10, 100, 100, 28)
+"""The sizes of a table of fire calls."""
+MIXED12 = (2, 3, 10, 5, 2, 7, 4, 12, 3, 2, 6, 9)
+AUTOMATIC = (
+    ("fire calls, rho", FIRE, "<=2-way", {"rho": "1/2"}),
+    ("fire calls, rho", FIRE, "3-way", {"rho": "1/2"}),
+    *(
+        (case, sizes, words, {"epsilon": 1})
+        for case, sizes in (("Adult-8", ADULT8), ("16 binary", (2,) * 16), ("12 mixed", MIXED12))
+        for words in ("2-way", "1..3-way", "<=3-way", "star:1")
+    ),
+)
 
 
-def main(cases=CASES):
+def main(cases=CASES, automatic=AUTOMATIC):
     from hushcube import Attribute, Privacy, Schema, Workload
     from hushcube.designs import errors as error
     from hushcube.designs.request import Request
@@ -45,9 +60,30 @@ def main(cases=CASES):
             except NotApplicable:
                 continue
             row = {"case": case, "workload": words, "tables": len(workload), "strategy": name, "seconds": seconds}
-            rows.append({**row, "ratio": seconds / baseline, "total_variance": error.total_variance(plan, exact=False)})
+            row |= {"ratio": seconds / baseline, "total_variance": error.total_variance(plan, exact=False)}
+            rows.append({**row, "over residual": None})
             print({k: round(v, 3) if isinstance(v, float) else v for k, v in rows[-1].items()}, flush=True)
+    for case, sizes, words, law in automatic:
+        schema = Schema(tuple(Attribute(name=f"a{i}", codes=n) for i, n in enumerate(sizes)))
+        workload, privacy = Workload.parse(words, schema), Privacy.of(neighbours="add-remove", **law)
+        own, alone, chosen = (
+            min((_compared(Request(workload, privacy), name) for _ in range(repeats)), key=itemgetter(0))
+            for name, repeats in (("workload", 3), ("residual", 3), ("auto", 3 if "rho" in law else 1))
+        )
+        row = {"case": case, "workload": words, "tables": len(workload), "strategy": f"auto: {chosen[1].strategy}"}
+        row |= {"seconds": chosen[0], "ratio": chosen[0] / own[0]}
+        row["total_variance"] = error.total_variance(chosen[1], exact=False)
+        rows.append({**row, "over residual": chosen[0] / alone[0] if "rho" in law else None})
+        print({k: round(v, 3) if isinstance(v, float) else v for k, v in rows[-1].items()}, flush=True)
     return rows
+
+
+def _compared(request, strategy):
+    from hushcube.planning.planner import compare
+
+    start = time.perf_counter()
+    chosen = compare(request, strategy=strategy).chosen
+    return time.perf_counter() - start, chosen
 
 
 def _seconds(strategy, request):

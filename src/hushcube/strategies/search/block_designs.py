@@ -7,6 +7,7 @@ points without attributes vanish. Good supports for pure epsilon look like these
     PG(2, q)     projective plane: q² + q + 1 points, as many lines of q + 1 points
     planes(n)    planes of AG(n, 2): 2^n points, quadruples {a, b, c, a+b+c}; every triple in one (Steiner S(3, 4, 2^n))
     halves(n)    hyperplanes of AG(n, 2): 2(2^n - 1) sets of 2^(n-1) points; every triple in 2^(n-2) - 1
+    PG(n, 2)     hyperplanes: 2^(n+1) - 1 points, as many sets of 2^n - 1; every n points in one
     groups(v, k) all choices of k of v points
 """
 
@@ -54,6 +55,9 @@ def _all(most_points: int) -> Iterator[BlockDesign]:
             quadruples = {tuple(sorted((a, b, c, a ^ b ^ c))) for a, b, c in combinations(range(2**n), 3)}
             yield BlockDesign(f"planes({n})", 2**n, 3, tuple(sorted(quadruples)))
             yield BlockDesign(f"halves({n})", 2**n, 3, tuple(_halves(n)))
+    for n in (3, 4):
+        if 2 ** (n + 1) - 1 <= most_points:
+            yield BlockDesign(f"PG({n}, 2)", 2 ** (n + 1) - 1, n, tuple(_hyperplanes(n)))
 
 
 def affine_plane(q: int) -> BlockDesign:
@@ -82,6 +86,11 @@ def _halves(n: int) -> Iterator[tuple[int, ...]]:
     for mask in range(1, 2**n):
         for parity in (0, 1):
             yield tuple(x for x in range(2**n) if (x & mask).bit_count() % 2 == parity)
+
+
+def _hyperplanes(n: int) -> Iterator[tuple[int, ...]]:
+    for mask in range(1, 2 ** (n + 1)):
+        yield tuple(x - 1 for x in range(1, 2 ** (n + 1)) if (x & mask).bit_count() % 2 == 0)
 
 
 def _field(q: int) -> tuple[Callable[[int, int], int], Callable[[int, int], int]]:

@@ -21,7 +21,8 @@ class GreedyCovers:
         self._candidates = candidates
         cells = np.array([np.prod(sizes[list(c)]) for c in candidates])
         asked = np.array([np.prod(sizes[list(m)]) for m in marginals])
-        inside = np.array([[set(m) <= set(c) for m in marginals] for c in candidates])
+        held, having = (_membership(sets, len(sizes)) for sets in (marginals, candidates))
+        inside = having @ held.T == held.sum(axis=1)
         self._magnification = np.where(inside, cells[:, None] / asked, np.inf)
         self._weight = np.log2(1 + asked)
 
@@ -34,14 +35,26 @@ class GreedyCovers:
     def covers(self, threshold: float, repeats: int, random: np.random.Generator) -> Iterator[tuple[Marginal, ...]]:
         """Greedy covers with randomly perturbed gains; each is minimal in that no later table was needed."""
         serves = self._magnification <= threshold
+        counted = serves.astype(np.float64)
         for _ in range(repeats):
-            open_weight = self._weight * np.exp(0.3 * random.standard_normal(len(self._weight)))
+            weight = self._weight * np.exp(0.3 * random.standard_normal(len(self._weight)))
             taste = np.exp(0.2 * random.standard_normal(len(serves)))
+            gains = counted @ weight
+            still_open = np.ones(len(weight), bool)
             chosen: list[int] = []
-            while open_weight.any():
-                best = int(np.argmax(serves @ open_weight * taste))
-                if not (serves[best] & (open_weight > 0)).any():
+            while still_open.any():
+                best = int(np.argmax(gains * taste))
+                served = np.flatnonzero(serves[best] & still_open)
+                if not len(served):
                     break
                 chosen.append(best)
-                open_weight[serves[best]] = 0.0
+                still_open[served] = False
+                gains -= counted[:, served] @ weight[served]
             yield tuple(self._candidates[i] for i in chosen)
+
+
+def _membership(sets: Sequence[Marginal], attributes: int) -> Floats:
+    rows = np.zeros((len(sets), attributes))
+    for row, members in zip(rows, sets, strict=True):
+        row[list(members)] = 1.0
+    return rows

@@ -22,6 +22,14 @@ from hushcube.strategies.search.supports import Support, SupportProblem, optimis
 
 
 @dataclass(frozen=True)
+class _Stage:
+    """Steps of descent, and the share of supports that go on after them."""
+
+    steps: int
+    kept: float = 1.0
+
+
+@dataclass(frozen=True)
 class _Effort:
     starts: int
     islands: int
@@ -38,6 +46,8 @@ _EFFORTS: Final[dict[Effort, _Effort]] = {
 _FEW_ATTRIBUTES: Final = 5
 """Up to here the starts nearly exhaust the supports."""
 _MOST_CANDIDATES: Final = 1024
+_MOST_COVERING: Final = 4096
+"""Tables from which covers are chosen; beyond `_MOST_CANDIDATES` only a few covers."""
 _PATIENCE: Final = 12
 """Rounds without progress after which a pool has settled."""
 _ISLAND_NUMBERS: Final = 20_000
@@ -46,7 +56,8 @@ _MOST_CHANGED: Final = 2**16
 """Tables times spaces of a support beyond which it is only descended on: small changes no longer pay."""
 _ROUND_NUMBERS: Final = 2**20
 """Numbers descended on in one round: large problems try fewer variants of each support."""
-_STAGES: Final = ((15, 1 / 4), (60, 1))
+_STAGES: Final = (_Stage(15, kept=1 / 4), _Stage(60))
+_FIRST_STAGES: Final = (_Stage(12, kept=1 / 4), _Stage(70))
 _BATCH: Final = 256
 _MOST_NUMBERS: Final = 2**24
 """Numbers in one batch of matrices M: 128 MB."""
@@ -68,7 +79,8 @@ def search(request: Request, *, effort: Effort, seed: int) -> Support:
     first = _best(_first(problem, request, level, random), level.islands * level.kept)
     islands = _islands(level, len(first[0].sets) * len(problem.k))
     settled = [_settle(problem, first[i::islands][: level.kept], level, random) for i in range(islands)]
-    pool = _settle(problem, _best([s for island in settled for s in island], 2 * level.kept), level, random)
+    pool = _best([s for island in settled for s in island], 2 * level.kept)
+    pool = _settle(problem, pool, replace(level, rounds=3 * level.rounds), random)
     return _best([*_in_batches(problem, [(s.sets, np.log(s.budgets)) for s in pool], steps=400), *pool, own], 1)[0]
 
 
@@ -97,10 +109,7 @@ def _next(problem: SupportProblem, pool: list[Support], level: _Effort, random: 
     numbers = sum(len(s.sets) for s in pool) * len(problem.k)  # of one variant of each
     count = min(level.variants, max(1, _ROUND_NUMBERS // numbers))
     variants = [v for s in pool for v in _variants(s, problem, count, random)]
-    for steps, share in _STAGES:
-        descended = _in_batches(problem, variants, steps=steps)
-        variants = [(s.sets, np.log(s.budgets)) for s in _best(descended, int(len(variants) * share))]
-    return _best([*pool, *descended], level.kept)
+    return _best([*pool, *_in_stages(problem, variants, _STAGES)], level.kept)
 
 
 def _first(problem: SupportProblem, request: Request, level: _Effort, random: np.random.Generator) -> list[Support]:
@@ -113,19 +122,20 @@ def _first(problem: SupportProblem, request: Request, level: _Effort, random: np
     if np.prod(sizes) <= MAX_TABLE_CELLS:
         supports.append((full,))
     found: list[Support] = []
-    if 2**d <= _MOST_CANDIDATES:
+    if 2**d <= _MOST_COVERING:
         candidates = [c for k in range(1, d + 1) for c in combinations(range(d), k)]
         covers = GreedyCovers(marginals, candidates, sizes)
+        few = 2**d > _MOST_CANDIDATES
         for threshold in covers.thresholds(24).tolist():
-            supports += covers.covers(threshold, max(level.starts // 24, 1), random)
+            supports += covers.covers(threshold, 2 if few else max(level.starts // 24, 1), random)
+    if 2**d <= _MOST_CANDIDATES:
         starts = np.log(random.random((level.starts, len(candidates))) + 1e-3)
         found += problem.optimise_shared(candidates, starts, steps=300)
     supports += _from_specifications(max(map(len, marginals), default=0), d, sizes, level.starts, random)
     affordable = 8 * _ROUND_NUMBERS // len(problem.k)
     within = [s for s, tables in zip(supports, accumulate(map(len, supports)), strict=True) if tables <= affordable]
-    return found + _in_batches(
-        problem, [(s, np.zeros(len(s))) for s in dict.fromkeys(within or supports[:1])], steps=80
-    )
+    tried = [(s, np.zeros(len(s))) for s in dict.fromkeys(within or supports[:1])]
+    return found + _in_stages(problem, tried, _FIRST_STAGES)
 
 
 def _from_specifications(
@@ -170,6 +180,16 @@ def _variants(
             if new and math.prod(sizes[i] for i in new) <= MAX_TABLE_CELLS:
                 tables.setdefault(new, level)
         yield tuple(tables), np.fromiter(tables.values(), float, len(tables))
+
+
+def _in_stages(
+    problem: SupportProblem, supports: Sequence[tuple[tuple[Marginal, ...], np.ndarray]], stages: Sequence[_Stage]
+) -> list[Support]:
+    """Descend from all supports a little, and from the promising ones further."""
+    for stage in stages:
+        descended = _in_batches(problem, supports, steps=stage.steps)
+        supports = [(s.sets, np.log(s.budgets)) for s in _best(descended, max(int(len(descended) * stage.kept), 1))]
+    return descended
 
 
 def _in_batches(
