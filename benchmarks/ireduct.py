@@ -70,7 +70,7 @@ def main(cases=CASES, people=PEOPLE):
 
 def count(names, people, folder):
     """The exact tables of each workload in a file: the people themselves are counted once, and not what is timed."""
-    from hushcube.experiments.counts import exact_counts
+    from hushcube.experiments.truth import exact_counts
     from hushcube.model.workload import Workload
     from hushcube.samples import census
 
@@ -87,7 +87,7 @@ def ours(words, file, people, epsilon, levels, plain):
     from hushcube.api import plan
     from hushcube.designs.options import Options
     from hushcube.designs.refinement import Rule
-    from hushcube.experiments.counts import HeldTables
+    from hushcube.experiments.truth import HeldTables
     from hushcube.private.measure import draw
     from hushcube.private.noise import SeededEntropy
 

@@ -27,10 +27,9 @@ from tests.datasets import shared
 from benchmarks import relative_page
 from hushcube import Attribute, Schema
 from hushcube.designs.refinement import Rule
-from hushcube.experiments.classify import cross_validate
-from hushcube.experiments.counts import exact_counts
+from hushcube.experiments.classify import coded_rows, cross_validate
 from hushcube.experiments.experiment import evaluate
-from hushcube.experiments.rows import coded_rows
+from hushcube.experiments.truth import exact_counts
 from hushcube.samples import CENSUS, census
 
 PAPER = {"lambda_max": "10%", "lambda_step": "0.0001%", "caution": "0"}

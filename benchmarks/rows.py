@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 
 from hushcube.model.attribute import Attribute
 from hushcube.model.measure import Measure
+from hushcube.model.privacy import Unit
 from hushcube.model.schema import Schema
-from hushcube.model.unit import Unit
 
 SIZES = (10,) * 10
 NAMES = tuple(f"a{i}" for i in range(len(SIZES)))

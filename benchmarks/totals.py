@@ -25,7 +25,7 @@ from hushcube.model.schema import Schema
 from hushcube.model.workload import Workload
 from hushcube.samples import ADULT8
 from hushcube.strategies import REGISTRY
-from hushcube.strategies.search.block_designs import affine_plane, known_designs
+from hushcube.strategies.search.local import affine_plane, known_designs
 from hushcube.strategies.search.supports import UNSEEN, SupportProblem, optimise_own_tables
 
 TOLERANCE = 1e-3

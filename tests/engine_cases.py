@@ -20,8 +20,8 @@ from datasets import shared
 from hushcube.errors import DataError
 from hushcube.model.attribute import Attribute
 from hushcube.model.measure import Measure
+from hushcube.model.privacy import Unit
 from hushcube.model.schema import Schema
-from hushcube.model.unit import Unit
 from hushcube.model.workload import Workload
 from hushcube.private.engines import open_source
 from hushcube.private.engines.grouped import engine as grouped

@@ -24,9 +24,8 @@ from hushcube.designs.refinement import Rule
 from hushcube.designs.request import Request
 from hushcube.errors import BadInput
 from hushcube.model.measure import Measure
-from hushcube.model.privacy import Privacy
+from hushcube.model.privacy import Privacy, Unit
 from hushcube.model.queries import query_table
-from hushcube.model.unit import Unit
 from hushcube.model.workload import Workload
 from hushcube.planning.plan import Plan
 from hushcube.private.blocks import Noise

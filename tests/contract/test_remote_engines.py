@@ -38,8 +38,8 @@ from engine_cases import one_person_of, same_as
 from hushcube.errors import DataError, MissingDependency
 from hushcube.model.attribute import Attribute
 from hushcube.model.measure import Measure
+from hushcube.model.privacy import Unit
 from hushcube.model.schema import Schema
-from hushcube.model.unit import Unit
 from hushcube.private.engines import open_source
 from hushcube.private.engines.grouped import engine as grouped
 from hushcube.private.engines.grouped import warehouse

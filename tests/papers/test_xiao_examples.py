@@ -9,6 +9,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from hushcube.experiments.relative import expected_overall_error
 from scipy.optimize import minimize
 
 from helpers import NEIGHBOURS, MemoryEngine, make_request, make_schema
@@ -16,7 +17,6 @@ from hushcube.designs.options import Options
 from hushcube.designs.refinement import Rule
 from hushcube.designs.request import Request
 from hushcube.errors import BadInput
-from hushcube.experiments.relative import expected_overall_error
 from hushcube.model.privacy import Privacy
 from hushcube.model.queries import query_table
 from hushcube.model.workload import Workload

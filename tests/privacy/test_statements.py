@@ -20,7 +20,7 @@ from hushcube.errors import BadInput, PlanError
 from hushcube.faces.value import FaceValue
 from hushcube.model.facts import Facts
 from hushcube.model.measure import Measure
-from hushcube.model.unit import Unit
+from hushcube.model.privacy import Unit
 from hushcube.planning.loading import read_design
 from hushcube.strategies import REGISTRY
 

@@ -13,7 +13,7 @@ from engine_cases import one_person_of
 from hushcube import Attribute, Schema
 from hushcube.api import plan, release
 from hushcube.errors import DataError
-from hushcube.model.unit import Unit
+from hushcube.model.privacy import Unit
 from hushcube.private.engines import bounding, open_source
 from hushcube.private.engines.source import Opened
 

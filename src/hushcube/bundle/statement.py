@@ -9,9 +9,8 @@ from typing import Final
 from hushcube.bundle.published_face import PublishedFace
 from hushcube.bundle.stamp import NOT_PRIVATE
 from hushcube.designs.design import Design
-from hushcube.model.privacy import Privacy
+from hushcube.model.privacy import Privacy, Unit
 from hushcube.model.schema import Schema
-from hushcube.model.unit import Unit
 from hushcube.planning.plan import Plan
 from hushcube.text import at_least, at_most, code, prose
 

@@ -152,8 +152,7 @@ def _classified(
     folds: int,
     progress: Progress,
 ) -> tuple[Classified, ...]:
-    from hushcube.experiments.classify import cross_validate
-    from hushcube.experiments.rows import coded_rows
+    from hushcube.experiments.classify import coded_rows, cross_validate
     from hushcube.model.schema import Schema
 
     if options["schema"] is None:

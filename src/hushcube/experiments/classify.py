@@ -21,19 +21,22 @@ from hushcube.designs.options import Options
 from hushcube.designs.refinement import Rule
 from hushcube.designs.request import Request
 from hushcube.errors import BadInput, DataError
-from hushcube.experiments.counts import HeldTables, wanted
 from hushcube.experiments.experiment import entropy, prepare, sanity_bound, standard_error
 from hushcube.experiments.methods import Answers, truth
 from hushcube.experiments.naive_bayes import NaiveBayes, accuracy
 from hushcube.experiments.naive_bayes import folds as divide
-from hushcube.experiments.relative import overall_error
+from hushcube.experiments.truth import HeldTables, overall_error, wanted
 from hushcube.lattice.family import Family
 from hushcube.model.arrays import Ints
 from hushcube.model.marginal import Marginal
 from hushcube.model.privacy import Number, Privacy
 from hushcube.model.schema import Schema
 from hushcube.model.workload import Workload
+from hushcube.private.boundary import guarded
 from hushcube.private.engines import kernels
+from hushcube.private.engines.coding import code_type
+from hushcube.private.engines.duckdb import coded, recognise
+from hushcube.private.engines.fit import refused
 from hushcube.progress import Progress, silent
 
 Codes = NDArray[Any]
@@ -209,3 +212,32 @@ def _score(
     score.accuracies.append(accuracy(classifier.predict(held_out), held_out[target]))
     score.errors.append(overall_error(exact.tables, answers.tables, bound))
     score.spent.append(answers.spent)
+
+
+@guarded
+def coded_rows(
+    schema: Schema, data: object, *, query: str | None = None, progress: Progress | None = None
+) -> dict[int, Codes]:
+    """The columns of a source by schema position, as codes of one or two bytes where sizes allow.
+
+    Rows come in the order of their codes: databases hand them out in any order, and a seed shall mean one division.
+    """
+    attributes = schema.attributes
+    batches: list[list[Codes]] = []
+    seen = 0
+    with recognise(data, query=query).open([attribute.source_column for attribute in attributes]) as opened:
+        for batch in coded(opened, attributes):
+            batches.append(batch)
+            seen += len(batch[0])
+            if progress and opened.rows:
+                progress("reading", min(1.0, seen / opened.rows))
+    columns = [
+        np.concatenate([np.zeros(0, code_type(attribute.size)), *(batch[at] for batch in batches)])
+        for at, attribute in enumerate(attributes)
+    ]
+    for attribute, column in zip(attributes, columns, strict=True):
+        top = int(column.max(initial=0))
+        if top >= attribute.size:
+            raise refused(attribute, missing=top == attribute.size)
+    order = np.lexsort(columns[::-1])
+    return {at: column[order] for at, column in enumerate(columns)}

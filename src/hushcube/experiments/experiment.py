@@ -20,9 +20,8 @@ from hushcube.designs.options import Options
 from hushcube.designs.refinement import Rule
 from hushcube.designs.request import MAX_TABLE_CELLS, Request
 from hushcube.errors import BadInput, TooLarge
-from hushcube.experiments.counts import held, wanted
 from hushcube.experiments.methods import Contender, truth
-from hushcube.experiments.relative import overall_error, worst_error
+from hushcube.experiments.truth import held, overall_error, wanted, worst_error
 from hushcube.model.arrays import Floats
 from hushcube.model.form import QueryTable
 from hushcube.model.privacy import Number, Privacy

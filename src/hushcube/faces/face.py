@@ -27,12 +27,11 @@ from hushcube.faces import barak, norms
 from hushcube.faces import facts as public
 from hushcube.faces.full_table import SummedTable, nonnegative_table
 from hushcube.faces.local import NonNegative, nonnegative_marginals
-from hushcube.faces.observed import observe, observed_tables
 from hushcube.faces.people import PeopleTables, from_table, match, require_room, within_atoms
 from hushcube.faces.programs import require_solver
 from hushcube.faces.query_rows import least_squares_table, nearest_rows
 from hushcube.faces.rounding import round_parts, round_table
-from hushcube.faces.target import Target
+from hushcube.faces.target import Target, observe, observed_tables
 from hushcube.faces.value import FaceValue
 from hushcube.lattice.family import Family
 from hushcube.model.arrays import Floats

@@ -5,6 +5,8 @@
     (epsilon, delta)     as pure epsilon, up to a probability delta
 
 Budgets are Fractions: a decimal text or a float stands for the decimal number that is written.
+
+Whose data is protected: the rows of one person, found by a column, of which at most so many count.
 """
 
 from __future__ import annotations
@@ -14,9 +16,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
-from hushcube.errors import PrivacyError
+from hushcube.errors import PrivacyError, SchemaError
+from hushcube.model.label import is_label, short
 from hushcube.text import at_most
 
 Neighbours = Literal["add-remove", "replace-one"]
@@ -31,6 +34,10 @@ MAX_ROWS_PER_PERSON: Final = 2**52
 _DECIMAL: Final = re.compile(r"[+-]?(\d{1,40}(\.\d{0,400})?|\.\d{1,400})([eE][+-]?\d{1,4})?")
 _RATIO: Final = re.compile(r"\d{1,2000}/0*[1-9]\d{0,1999}")
 """As long as the exact form of any decimal in range, and of a part of it; plan files hold budgets in that form."""
+Missing = Literal["error", "own"]
+MISSING: Final[tuple[Missing, ...]] = get_args(Missing)
+MAX_ROWS: Final = 1_000_000
+KEYS: Final = ("unit", "max_rows", "unit_missing")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -167,3 +174,53 @@ def exact_number(field: str, raw: Any) -> Fraction:
     if not _DECIMAL.fullmatch(text):
         raise PrivacyError(field, f"{str(raw)[:40]!r} is not a finite number", "write a decimal number such as 0.5")
     return Fraction(text)
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A person is all rows with one value in `column`; of more than `max_rows` rows some are left out at random.
+
+    Rows without a value are refused (`error`), or each is a person of its own (`own`).
+
+    >>> Unit.from_dict({"unit": "patient", "max_rows": 4})
+    Unit(column='patient', max_rows=4, missing='error')
+    """
+
+    column: str
+    max_rows: int
+    missing: Missing = "error"
+
+    def __post_init__(self) -> None:
+        if not is_label(self.column):
+            raise SchemaError("unit", "must be a column name", "write for example `unit: patient_id`")
+        most = self.max_rows
+        if isinstance(most, bool) or not isinstance(most, int) or not 1 <= most <= MAX_ROWS:
+            fix = f"give a whole number from 1 to {MAX_ROWS:,}: the noise grows with it"
+            raise SchemaError("max_rows", f"{short(most)} is not a number of rows", fix)
+        if self.missing not in MISSING:
+            raise SchemaError("unit_missing", f"{short(self.missing)} is unknown", "write `error` or `own`")
+
+    @property
+    def caveat(self) -> str:
+        """What a reader of any number must know: it is not about all rows."""
+        rows = "row" if self.max_rows == 1 else "rows"
+        return (
+            f"tables are of bounded contributions, at most {self.max_rows:,} {rows} of each {self.column!r}: "
+            "standard errors and margins do not cover the rows that were left out"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The keys of the schema's YAML form."""
+        told = {} if self.missing == "error" else {"unit_missing": self.missing}
+        return {"unit": self.column, "max_rows": self.max_rows, **told}
+
+    @classmethod
+    def from_dict(cls, raw: Mapping[str, Any]) -> Unit | None:
+        """Read the keys of a schema; None where it declares no unit."""
+        given = [key for key in KEYS if key in raw]
+        if not given:
+            return None
+        for key, example in (("unit", "unit: patient_id"), ("max_rows", "max_rows: 4")):
+            if key not in raw:
+                raise SchemaError(key, f"is missing: {given[0]} needs it", f"add it, for example `{example}`")
+        return cls(raw["unit"], raw["max_rows"], raw.get("unit_missing", "error"))

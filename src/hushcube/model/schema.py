@@ -20,7 +20,7 @@ from hushcube.model.files import mapping_reader, read_text, read_yaml
 from hushcube.model.label import MAX_NAME, is_label
 from hushcube.model.marginal import Marginal
 from hushcube.model.measure import Measure
-from hushcube.model.unit import KEYS, MAX_ROWS, Unit
+from hushcube.model.privacy import KEYS, MAX_ROWS, Unit
 from hushcube.text import visible
 
 COUNT: Final = "count"

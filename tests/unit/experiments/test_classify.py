@@ -11,11 +11,10 @@ from hushcube.designs.options import Options
 from hushcube.designs.refinement import Rule
 from hushcube.designs.request import Request
 from hushcube.errors import BadInput, DataError, WorkloadError
-from hushcube.experiments.classify import EXACT, class_workload, cross_validate
+from hushcube.experiments.classify import EXACT, class_workload, coded_rows, cross_validate
 from hushcube.experiments.methods import Contender
 from hushcube.experiments.naive_bayes import NaiveBayes, accuracy, folds
-from hushcube.experiments.relative import overall_error
-from hushcube.experiments.rows import coded_rows
+from hushcube.experiments.truth import overall_error
 from hushcube.model.attribute import Attribute
 from hushcube.model.privacy import Privacy
 from hushcube.model.schema import Schema

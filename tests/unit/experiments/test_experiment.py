@@ -11,10 +11,9 @@ from hushcube.designs.options import Options
 from hushcube.designs.refinement import Rule
 from hushcube.designs.request import Request
 from hushcube.errors import BadInput, TooLarge
-from hushcube.experiments.counts import HeldTables, exact_counts, held, wanted
 from hushcube.experiments.experiment import Result, evaluate, sanity_bound
 from hushcube.experiments.methods import METHODS, Contender, truth
-from hushcube.experiments.relative import overall_error, worst_error
+from hushcube.experiments.truth import HeldTables, exact_counts, held, overall_error, wanted, worst_error
 from hushcube.model.privacy import Privacy
 from hushcube.model.queries import query_table
 from hushcube.model.workload import Workload

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hushcube.errors import BadInput
-from hushcube.experiments.relative import expected_overall_error, overall_error, worst_error
+from hushcube.experiments.truth import expected_overall_error, overall_error, worst_error
 
 MEASURES = (overall_error, worst_error)
 

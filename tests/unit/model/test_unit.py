@@ -3,8 +3,7 @@ import pytest
 from hushcube import Attribute, Schema
 from hushcube.designs.request import Request
 from hushcube.errors import PrivacyError, SchemaError
-from hushcube.model.privacy import Privacy
-from hushcube.model.unit import Unit
+from hushcube.model.privacy import Privacy, Unit
 from hushcube.model.workload import Workload
 from hushcube.planning.planner import compare
 

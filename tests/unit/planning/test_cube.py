@@ -8,7 +8,7 @@ from hushcube import Attribute, Schema
 from hushcube.api import plan_cube, release_cube
 from hushcube.errors import BadInput, BudgetExceeded, DataError, PlanError
 from hushcube.model.measure import Measure
-from hushcube.model.unit import Unit
+from hushcube.model.privacy import Unit
 from hushcube.planning.plan import COUNT, Plan
 
 SCHEMA = Schema(

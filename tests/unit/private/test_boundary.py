@@ -12,7 +12,7 @@ import pytest
 
 from hushcube.cli import run
 from hushcube.errors import BadInput, DataError, ResourceError
-from hushcube.experiments.rows import coded_rows
+from hushcube.experiments.classify import coded_rows
 from hushcube.model.attribute import Attribute
 from hushcube.model.schema import Schema
 from hushcube.private.boundary import guarded

@@ -10,8 +10,8 @@ import pytest
 
 from hushcube.cli import run
 from hushcube.model.attribute import Attribute
+from hushcube.model.privacy import Unit
 from hushcube.model.schema import Schema
-from hushcube.model.unit import Unit
 from hushcube.private.contributions import compare_bounds
 
 ROWS = {"alone": 1, "pair": 2, "house": 40, "clinic": 457}

@@ -27,7 +27,7 @@ from typing import Final, cast
 
 import duckdb
 
-from hushcube.model.unit import Unit
+from hushcube.model.privacy import Unit
 from hushcube.private.engines.fit import without_unit
 from hushcube.private.engines.source import Opened
 

@@ -13,8 +13,8 @@ from hushcube.errors import DataError
 from hushcube.model.at_level import base_of
 from hushcube.model.attribute import Attribute
 from hushcube.model.measure import Measure
+from hushcube.model.privacy import Unit
 from hushcube.model.schema import Schema
-from hushcube.model.unit import Unit
 
 _MAPPING_FIX: Final = "write a file that lists each value once, with the names of its groups"
 

@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 
 from hushcube.errors import DataError
-from hushcube.model.unit import Unit
+from hushcube.model.privacy import Unit
 from hushcube.private.engines.grouped.asking import missing_integer, read_texts
 from hushcube.private.engines.grouped.engine import GroupedEngine
 from hushcube.private.engines.grouped.warehouse import (

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from hushcube.errors import DataError
 from hushcube.model.attribute import Attribute
 from hushcube.model.measure import Measure
+from hushcube.model.privacy import Unit
 from hushcube.model.schema import Schema
-from hushcube.model.unit import Unit
 from hushcube.private.engines import open_source
 from hushcube.private.engines.grouped import engine as grouped
 from hushcube.private.engines.grouped.engine import GroupedEngine

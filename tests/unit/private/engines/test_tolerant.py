@@ -19,7 +19,7 @@ from hushcube.api import plan, plan_cube, release, release_cube
 from hushcube.cli import run
 from hushcube.errors import DataError, SchemaError
 from hushcube.model.measure import Measure
-from hushcube.model.unit import Unit
+from hushcube.model.privacy import Unit
 from hushcube.model.workload import Workload
 from hushcube.private.engines import delimited, open_source
 

@@ -16,7 +16,7 @@ from typing import Final, Literal
 import pyarrow as pa
 
 from hushcube.model.measure import Measure
-from hushcube.model.unit import Unit
+from hushcube.model.privacy import Unit
 
 Kind = Literal["integer", "number", "text", "other"]
 """What a warehouse says of a column: 64-bit or shorter integers; floats and decimals; texts, compared byte by

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hushcube.model.unit import Unit
+from hushcube.model.privacy import Unit
 from hushcube.private.engines.fit import no_equality, position
 from hushcube.private.engines.grouped.asking import read_texts
 from hushcube.private.engines.grouped.warehouse import Column, Opened, People, Summed

@@ -27,7 +27,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from hushcube.errors import DataError
-from hushcube.model.unit import Unit
+from hushcube.model.privacy import Unit
 from hushcube.private.engines.fit import position
 from hushcube.private.engines.grouped.warehouse import Column, Kind, Known, Opened, People, Summed
 from hushcube.private.engines.source import Parquet, unreadable
