@@ -196,17 +196,18 @@ def release(path):
     """Plan, count, draw the noise, and recover every table of at most two attributes."""
     from hushcube.api import plan
     from hushcube.bundle.release import Release
+    from hushcube.planning.plan import Plan
     from hushcube.private.engines import open_source
     from hushcube.private.measure import count as counted
     from hushcube.private.measure import draw
 
-    decided = plan(made_up.schema_of(), "<=2-way", rho="0.5", neighbours="add-remove")
+    decided = plan(made_up.schema_of(), "<=2-way", rho="0.5", neighbours="add-remove").count
     laps = [time.perf_counter()]
-    counts = counted(decided, open_source(path))
+    counts = counted([decided], decided.schema, open_source(path))
     laps.append(time.perf_counter())
     decided, measurement = draw(decided, counts)
     laps.append(time.perf_counter())
-    published = Release.of(decided, measurement)
+    published = Release.of(Plan.of_counts(decided), {"count": measurement})
     cells = 0
     for batch in decided.request.marginals.batches:
         cells += published.source.tables(batch.rows, batch.shape).size

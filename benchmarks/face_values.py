@@ -58,7 +58,7 @@ def block(case):
     file, make_schema = DATA[name]
     schema = make_schema()
     chosen = plan(schema, words, epsilon=epsilon, neighbours="add-remove")
-    family, truth = chosen.request.marginals, people_of(file, schema)
+    family, truth = chosen.count.request.marginals, people_of(file, schema)
     sums, seconds = {}, {}
 
     def add(label, source, start):
@@ -102,7 +102,7 @@ def barak(strategy):
     schema = nltcs_schema()
     chosen = plan(schema, "2-way", epsilon=1, neighbours="add-remove", strategy=strategy, budgets="uniform")
     published = release(chosen, str(shared("nltcs.parquet")), seed=0)
-    family, truth = chosen.request.marginals, people_of("nltcs.parquet", schema)
+    family, truth = chosen.count.request.marginals, people_of("nltcs.parquet", schema)
     exact = [truth.tables(b.rows, b.shape) for b in family.batches]
     rows = []
     for objective in OBJECTIVES[strategy]:

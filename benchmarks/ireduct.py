@@ -106,7 +106,7 @@ def ours(words, file, people, epsilon, levels, plain):
             recovery="none",
             budgets="uniform",
             options=Options(rule=rule),
-        )
+        ).count
 
     rule = {"caution": "0.1"} if levels is None else PAPER | {"lambda_step": f"{10 / levels:.10f}%"}
     decision = decide(WORKLOADS[words], **rule)

@@ -74,7 +74,7 @@ def ours(method, sizes, words, plain):
     codes = people(sizes, np.random.default_rng(1))
     schema = Schema(tuple(Attribute(name=f"a{i}", codes=n) for i, n in enumerate(sizes)))
     data = pa.table({f"a{i}": codes[:, i] for i in range(len(sizes))})
-    decision = plan(schema, words, epsilon=1, neighbours="add-remove", strategy="workload")
+    decision = plan(schema, words, epsilon=1, neighbours="add-remove", strategy="workload").count
     measurement = measure(decision, open_source(data), entropy=SeededEntropy(1))
     target = Target.of(decision, recover(decision, measurement))
     variance = error.total_variance(decision, exact=True)

@@ -42,6 +42,7 @@ def ours(words, sizes, strategy, rows):
     from hushcube.api import plan
     from hushcube.bundle.release import Release
     from hushcube.designs import errors as error
+    from hushcube.planning.plan import Plan
     from hushcube.private.engines import open_source
     from hushcube.private.measure import measure
     from hushcube.samples import generated
@@ -49,13 +50,13 @@ def ours(words, sizes, strategy, rows):
     schema = Schema(tuple(Attribute(name=f"a{i}", range=(0, n - 1)) for i, n in enumerate(sizes)))
     data = generated(rows, sizes, seed=1)
     times = [time.perf_counter()]
-    decision = plan(schema, words, epsilon=1, neighbours="add-remove", strategy=strategy)
+    decision = plan(schema, words, epsilon=1, neighbours="add-remove", strategy=strategy).count
     error.total_variance(decision, exact=True)
     times.append(time.perf_counter())
     measurement = measure(decision, open_source(data))
     times.append(time.perf_counter())
     (form,) = decision.workload.forms
-    table = Release.of(decision, measurement).table(form.word)
+    table = Release.of(Plan.of_counts(decision), {"count": measurement}).table(form.word)
     times.append(time.perf_counter())
     laps = dict(zip(("plan", "measure", "recover"), np.diff(times).tolist(), strict=True))
     return {"answers": table.values.size, **laps}

@@ -45,16 +45,17 @@ def _child(which, d):
 def ours(d):
     from hushcube import Attribute, Schema
     from hushcube.api import plan
-    from hushcube.bundle.folder import write
     from hushcube.bundle.release import Release
+    from hushcube.bundle.writing import write
     from hushcube.designs import errors as error
+    from hushcube.planning.plan import Plan
     from hushcube.private.engines import open_source
     from hushcube.private.measure import measure
     from hushcube.samples import generated
 
     def decide(attributes):
         schema = Schema(tuple(Attribute(name=f"a{i}", codes=SIZE) for i in range(attributes)))
-        return plan(schema, "<=3-way", rho="0.5", neighbours="add-remove", strategy="residual")
+        return plan(schema, "<=3-way", rho="0.5", neighbours="add-remove", strategy="residual").count
 
     measure(decide(3), open_source(generated(10, (SIZE,) * 3, seed=1)))  # imports are not what is timed
     data = generated(ROWS, (SIZE,) * d, seed=1)
@@ -64,7 +65,7 @@ def ours(d):
     clock.lap("plan")
     measurement = measure(decision, open_source(data))
     clock.lap("measure")
-    release = Release.of(decision, measurement)
+    release = Release.of(Plan.of_counts(decision), {"count": measurement})
     cells = 0
     for batch in decision.request.marginals.batches:
         for part in batch.parts(2**18):

@@ -16,7 +16,7 @@ def main() -> None:
     # 1. Plan. No data is needed, so looking at every strategy costs nothing.
     comparison = compare(TITANIC, "<=2-way", epsilon=1, neighbours="add-remove")
     plan = comparison.chosen
-    print(f"{plan.strategy} was chosen among {len(comparison.candidates)} plans: {plan.privacy}")
+    print(f"{plan.strategy} was chosen among {len(comparison.plans)} plans: {plan.privacy}")
 
     with tempfile.TemporaryDirectory() as place:
         # 2. Release. The data is read once, the noise comes from the operating system.

@@ -12,6 +12,8 @@ from hushcube.model.attribute import Attribute
 from hushcube.model.schema import Schema
 
 ROOT = Path(__file__).resolve().parent.parent
+EARLIER = ROOT / "tests" / "unit" / "bundle" / "earlier"
+"""Releases and plan files as earlier versions wrote them, with seeded noise."""
 
 
 def shared(name: str) -> Path:

@@ -11,6 +11,7 @@ from itertools import combinations, product
 import numpy as np
 from hypothesis import settings
 
+from hushcube.bundle.release import Release
 from hushcube.designs import LatticeDesign
 from hushcube.designs.design import BUDGETS, RECOVERIES
 from hushcube.designs.options import Options
@@ -20,9 +21,12 @@ from hushcube.model.attribute import Attribute
 from hushcube.model.measurement import Measurement
 from hushcube.model.noise import gaussian_variance, laplace_variance
 from hushcube.model.privacy import Privacy
-from hushcube.model.schema import Schema
+from hushcube.model.schema import COUNT, Schema
 from hushcube.model.workload import Workload
+from hushcube.planning.plan import Plan
+from hushcube.planning.question import Question
 from hushcube.private.blocks import Noise
+from hushcube.private.measure import carry_out
 from hushcube.strategies import REGISTRY
 
 settings.register_profile("hushcube", deadline=None, max_examples=60)
@@ -46,6 +50,11 @@ def make_request(sizes, words="cube", *, neighbours="add-remove", **privacy):
     return Request(
         Workload.parse(words, make_schema(sizes)), Privacy.of(neighbours=neighbours, **privacy), Options(effort="low")
     )
+
+
+def question(request):
+    """A request as a plan is asked for it: counts alone."""
+    return Question(request.schema, request.workload, request.privacy, request.options)
 
 
 def applicable(law):
@@ -98,8 +107,19 @@ class MemoryEngine:
     def __init__(self, codes, d=None):
         self.codes = np.asarray(codes, dtype=np.int64).reshape(len(codes), -1 if d is None else d)
 
-    def count(self, schema, wanted, *, progress=None):
+    def count(self, schema, wanted, *, measures=(), progress=None):
         return Counts(schema, self.codes)
+
+
+def carried_out(design, engine, **given):
+    """A design of counts, carried out as a plan: the design that it ended with, and its measurement."""
+    done, measured = carry_out(Plan.of_counts(design), engine, **given)
+    return done.count, measured[COUNT]
+
+
+def released(design, measurement):
+    """The release of a design of counts, in memory."""
+    return Release.of(Plan.of_counts(design), {COUNT: measurement})
 
 
 def random_codes(sizes, rows, seed=0):

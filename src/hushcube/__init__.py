@@ -51,7 +51,7 @@ _HOMES = {
     "Plan": "planning.plan",
     "Privacy": "model.privacy",
     "Release": "bundle.release",
-    "Rule": "designs.adaptive.rule",
+    "Rule": "designs.refinement",
     "Schema": "model.schema",
     "Workload": "model.workload",
     "open_release": "api",

@@ -4,14 +4,14 @@
 >>> from hushcube.api import plan
 >>> schema = Schema((Attribute(name="sex", values=("F", "M")), Attribute(name="age", range=(0, 9))))
 >>> p = plan(schema, "<=2-way", rho="0.5", neighbours="add-remove")
->>> p.strategy, p.law
-('residual', 'gaussian')
+>>> p.strategy
+'residual'
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, get_args
 
@@ -20,29 +20,23 @@ from numpy.typing import NDArray
 
 from hushcube import interrupts
 from hushcube.bundle.change import add_face, check_change
-from hushcube.bundle.cube import CubeRelease
-from hushcube.bundle.cube_bundle import open_cube, write_cube
-from hushcube.bundle.folder import open_bundle, write
+from hushcube.bundle.folder import open_bundle
 from hushcube.bundle.manifest import steadily
 from hushcube.bundle.published_face import PublishedFace
 from hushcube.bundle.release import Release
-from hushcube.designs.design import Budgets, Design, Recovery
+from hushcube.designs.design import Budgets, Recovery
 from hushcube.designs.options import Options
-from hushcube.designs.request import Request
 from hushcube.durable import check_file, check_output, new_file
 from hushcube.errors import BadInput, after
 from hushcube.faces.value import FaceValue
-from hushcube.model.form import QueryTable
-from hushcube.model.privacy import Number, Privacy, exact_number
-from hushcube.model.queries import query_table
-from hushcube.model.schema import COUNT, Schema
-from hushcube.model.workload import Workload, public_part
+from hushcube.model.privacy import Number, Privacy
+from hushcube.model.schema import Schema
 from hushcube.planning.inverse import Found, find_budget
-from hushcube.planning.plan import Plan, make_cube, plain
-from hushcube.planning.planner import Comparison
-from hushcube.planning.planner import compare as compare_plans
+from hushcube.planning.plan import Plan
+from hushcube.planning.question import Amount, Comparison, Queries, Question
+from hushcube.planning.question import compare as compare_plans
 from hushcube.planning.targets import Target
-from hushcube.planning.what_if import Amount, Scenario
+from hushcube.planning.what_if import Scenario
 from hushcube.planning.what_if import what_if as compare_budgets
 from hushcube.progress import Clock, Progress, silent
 from hushcube.strategies import check_strategy
@@ -50,8 +44,6 @@ from hushcube.strategies import check_strategy
 if TYPE_CHECKING:
     from hushcube.private.engines import BadRows
 
-Queries = QueryTable | tuple[Sequence[str] | None, Any]
-"""A matrix of queries: the attributes of a table (None: all), and rows over its cells, dense or sparse."""
 _DEFAULT: Final = Options()
 _WHOLE: Final = FaceValue()
 
@@ -61,6 +53,8 @@ def compare(
     workload: str | Sequence[str],
     *,
     queries: Queries | None = None,
+    measures: str | Sequence[str] = (),
+    shares: Mapping[str, Number] | None = None,
     neighbours: str,
     epsilon: Number | None = None,
     rho: Number | None = None,
@@ -75,13 +69,15 @@ def compare(
 ) -> Comparison:
     """Every applicable plan with its predicted error, and the best one; no data, no cost.
 
-    With the strategy `auto`, a plan that is proven to be the best ends the comparison, unless it may not `settle`.
+    `measures` are words such as `avg(wage)` and `sum(days)`, of the same tables and under the same guarantee; `shares`
+    divides it among `count` and the measures, or else it is divided so that averages err least.
+    With the strategy `auto`, a design that is proven to be the best ends the comparison, unless it may not `settle`.
     """
     rows = schema.rows_per_person(rows_per_person)
     privacy = Privacy.of(epsilon=epsilon, rho=rho, delta=delta, neighbours=neighbours, rows_per_person=rows)
-    request = Request(_workload(workload, schema, queries, options), privacy, options)
+    question = Question.of(schema, workload, privacy, options, queries=queries, measures=measures, shares=shares)
     return compare_plans(
-        request, strategy=strategy, budgets=budgets, recovery=recovery, progress=progress, settle=settle
+        question, strategy=strategy, budgets=budgets, recovery=recovery, progress=progress, settle=settle
     )
 
 
@@ -90,6 +86,8 @@ def plan(
     workload: str | Sequence[str],
     *,
     queries: Queries | None = None,
+    measures: str | Sequence[str] = (),
+    shares: Mapping[str, Number] | None = None,
     neighbours: str,
     epsilon: Number | None = None,
     rho: Number | None = None,
@@ -99,12 +97,14 @@ def plan(
     budgets: Budgets | None = None,
     recovery: Recovery | None = None,
     options: Options = _DEFAULT,
-) -> Design:
-    """The plan of one strategy, or of the best one; no data, no cost."""
+) -> Plan:
+    """The plan of one strategy, or of the best one; no data, no cost. Words are those of `compare`."""
     return compare(
         schema,
         workload,
         queries=queries,
+        measures=measures,
+        shares=shares,
         neighbours=neighbours,
         epsilon=epsilon,
         rho=rho,
@@ -117,80 +117,13 @@ def plan(
     ).chosen
 
 
-def plan_cube(
-    schema: Schema,
-    workload: str | Sequence[str],
-    measures: str | Sequence[str],
-    *,
-    neighbours: str,
-    epsilon: Number | None = None,
-    rho: Number | None = None,
-    delta: Number | None = None,
-    rows_per_person: int | None = None,
-    shares: Mapping[str, Number] | None = None,
-    strategy: str = "auto",
-    budgets: Budgets | None = None,
-    recovery: Recovery | None = None,
-    options: Options = _DEFAULT,
-) -> Plan:
-    """Plan counts, sums and averages of the same tables under one guarantee; no data, no cost.
-
-    `measures` are words such as `avg(wage)` and `sum(days)`; `shares` divides the guarantee among `count` and the
-    measures, or else it is divided so that averages err least.
-    """
-    rows = schema.rows_per_person(rows_per_person)
-    privacy = Privacy.of(epsilon=epsilon, rho=rho, delta=delta, neighbours=neighbours, rows_per_person=rows)
-    needed = public_part(schema, workload)
-    asked = Workload.parse(workload, plain(needed))
-
-    def make(part: Privacy) -> Design:
-        request = Request(asked, part, options)
-        return compare_plans(request, strategy=strategy, budgets=budgets, recovery=recovery).chosen
-
-    given = None if shares is None else {name: exact_number("shares", share) for name, share in shares.items()}
-    return make_cube(privacy, needed, [measures] if isinstance(measures, str) else measures, given, make)
-
-
-def release_cube(
-    plan: Plan,
-    data: object,
-    *,
-    out: str | Path | None = None,
-    query: str | None = None,
-    engine: str | None = None,
-    bad_rows: BadRows = "refuse",
-    seed: int | None = None,
-    progress: Progress | None = None,
-    tell_owner: Callable[[str], None] | None = None,
-) -> CubeRelease:
-    """Measure a cube on data, once: counts, sums and averages of the same rows, in memory or as a new folder `out`."""
-    from hushcube.private.engines import open_source
-    from hushcube.private.measure import carry_out_cube
-    from hushcube.private.noise import SeededEntropy
-
-    _check_seed(seed)
-    for part in plan.parts.values():
-        check_strategy(part)
-    folder = None if out is None else Path(out)
-    if folder is not None:
-        check_output(folder)
-    entropy = None if seed is None else SeededEntropy(seed)
-    source = open_source(data, query=query, engine=engine, bad_rows=bad_rows)
-    parts = carry_out_cube(plan, source, entropy=entropy, progress=progress, tell_owner=tell_owner)
-    releases = {name: Release.of(*part) for name, part in parts.items()}
-    published = CubeRelease(plan, releases.pop(COUNT), releases)
-    if folder is None:
-        return published
-    write_cube(published, folder, progress=progress)
-    with after(spent(folder)):
-        return open_cube(folder, verify=False)
-
-
 def find_plan(
     schema: Schema,
     workload: str | Sequence[str],
     *,
     queries: Queries | None = None,
+    measures: str | Sequence[str] = (),
+    shares: Mapping[str, Number] | None = None,
     targets: Sequence[str | Target],
     guarantee: Amount = "epsilon",
     neighbours: str,
@@ -216,8 +149,8 @@ def find_plan(
         raise BadInput("guarantee", f"{guarantee!r} is unknown", "choose epsilon or rho")
     rows = schema.rows_per_person(rows_per_person)
     privacy = Privacy.of(**{guarantee: 1}, delta=delta, neighbours=neighbours, rows_per_person=rows)
-    request = Request(_workload(workload, schema, queries, options), privacy, options)
-    return find_budget(request, targets, strategy=strategy, budgets=budgets, recovery=recovery, progress=progress)
+    question = Question.of(schema, workload, privacy, options, queries=queries, measures=measures, shares=shares)
+    return find_budget(question, targets, strategy=strategy, budgets=budgets, recovery=recovery, progress=progress)
 
 
 def what_if(
@@ -225,6 +158,8 @@ def what_if(
     workload: str | Sequence[str],
     *,
     queries: Queries | None = None,
+    measures: str | Sequence[str] = (),
+    shares: Mapping[str, Number] | None = None,
     neighbours: str,
     epsilon: Sequence[Number] | None = None,
     rho: Sequence[Number] | None = None,
@@ -240,13 +175,13 @@ def what_if(
     kind = {name: 1 for name, values in (("epsilon", epsilon), ("rho", rho)) if values is not None}
     rows = schema.rows_per_person(rows_per_person)
     privacy = Privacy.of(**kind, delta=delta, neighbours=neighbours, rows_per_person=rows)
-    request = Request(_workload(workload, schema, queries, options), privacy, options)
+    question = Question.of(schema, workload, privacy, options, queries=queries, measures=measures, shares=shares)
     values = list(epsilon if epsilon is not None else rho or ())
-    return compare_budgets(request, values, strategy=strategy, budgets=budgets, recovery=recovery, progress=progress)
+    return compare_budgets(question, values, strategy=strategy, budgets=budgets, recovery=recovery, progress=progress)
 
 
 def release(
-    plan: Design,
+    plan: Plan,
     data: object,
     *,
     out: str | Path | None = None,
@@ -274,18 +209,20 @@ def release(
     from hushcube.private.noise import SeededEntropy
 
     _check_seed(seed)
-    check_strategy(plan)
+    for design in plan.designs.values():
+        check_strategy(design)
     folder = None if out is None else Path(out)
     if folder is not None:
         check_output(folder)
     if face is not None:
-        check_face(plan, face, Clock(time_limit))
+        check_face(plan.count, face, Clock(time_limit))
     source = open_source(data, query=query, engine=engine, bad_rows=bad_rows)
     entropy = None if seed is None else SeededEntropy(seed)
-    published = Release.of(*carry_out(plan, source, entropy=entropy, progress=progress, tell_owner=tell_owner))
+    done, measured = carry_out(plan, source, entropy=entropy, progress=progress, tell_owner=tell_owner)
+    published = Release.of(done, measured)
     if folder is None:
         return published if face is None else recover(published, face, time_limit=time_limit, progress=progress)
-    write(published, folder, progress=progress)
+    published.save(folder, progress=progress)
     if face is None:
         with after(spent(folder)):
             return open_bundle(folder, verify=False)
@@ -303,7 +240,7 @@ def recover(
     time_limit: float | None = None,
     progress: Progress | None = None,
 ) -> Release:
-    """A release with one more face, from its stored measurements; costs no budget.
+    """A release with one more face of its counts, from its stored measurements; costs no budget.
 
     A folder gets the face in its place, or stays as it is beside the new one, `out`; a release in memory stays there.
     """
@@ -311,12 +248,12 @@ def recover(
 
     clock = Clock(time_limit, progress or silent)
     if isinstance(release, Release):
-        made = make_face(release.plan, release.source.measurement(), face, clock)
+        made = make_face(release.plan.count, release.source.measurement(), face, clock)
         return release.with_face(PublishedFace.of(made))
     folder, new = Path(release), None if out is None else Path(out)
     check_change(folder, in_place=new is None)
     opened = open_bundle(folder)
-    made = make_face(opened.plan, opened.source.measurement(), face, clock)
+    made = make_face(opened.plan.count, opened.source.measurement(), face, clock)
     add_face(folder, PublishedFace.of(made), out=new, progress=progress)
     with after(f"the face {made.name} is published in {new or folder}"):
         return open_bundle(new or folder, verify=False)
@@ -356,7 +293,7 @@ def synthesize(
     report: dict[str, Any] = {"found_by": "the face-valid face"}
     clock = Clock(time_limit, progress or silent)
     if codes is None:
-        made = make_face(opened.plan, opened.source.measurement(), face, clock)
+        made = make_face(opened.plan.count, opened.source.measurement(), face, clock)
         if made.people is None:
             raise BadInput("face", "has no people", "ask for the kind integral")
         codes, report = made.people, made.report
@@ -383,15 +320,3 @@ def _check_seed(seed: int | None) -> None:
 def open_release(folder: str | Path, *, verify: bool = True) -> Release:
     """Open a published folder; every checksum is verified unless told otherwise."""
     return open_bundle(Path(folder), verify=verify)
-
-
-def _workload(words: str | Sequence[str], schema: Schema, queries: Queries | None, options: Options) -> Workload:
-    """What is asked for, of a schema that holds nothing of mapping files that is not needed."""
-    matrix = () if options.matrix is None else [attribute.name for attribute in options.matrix.attributes]
-    needed = public_part(schema, words, matrix if queries is None else None)
-    if queries is None:
-        return Workload.parse(words, needed)
-    if isinstance(queries, QueryTable):
-        own = tuple(needed[attribute.name] for attribute in queries.attributes)
-        return Workload.parse(words, needed, replace(queries, attributes=own))
-    return Workload.parse(words, needed, query_table(needed, *queries))

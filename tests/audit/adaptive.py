@@ -10,7 +10,7 @@ import pytest
 from audit.mechanisms import cells, people_of, rows_of
 from audit.tags import Violation
 from audit.tape import loss, record
-from helpers import NEIGHBOURS, MemoryEngine, make_schema
+from helpers import NEIGHBOURS, MemoryEngine, carried_out, make_schema
 from hushcube.designs.adaptive.start import Measured
 from hushcube.designs.design import Design
 from hushcube.designs.options import Options
@@ -19,7 +19,6 @@ from hushcube.designs.request import Request
 from hushcube.model.privacy import Privacy
 from hushcube.model.queries import query_table
 from hushcube.model.workload import Workload
-from hushcube.private.measure import carry_out
 from hushcube.private.noise import SeededEntropy
 from hushcube.strategies.adaptive import ADAPTIVE
 
@@ -72,10 +71,10 @@ def worst(method, databases, neighbours_of):
         with pytest.MonkeyPatch.context() as patches:
             tape = record(patches)
             tape.rows = len(rows_of(people))
-            made, measured = carry_out(plan, method.engine(people), entropy=SeededEntropy(seed))
+            made, measured = carried_out(plan, method.engine(people), entropy=SeededEntropy(seed))
             for other in neighbours_of(people, method):
                 tape.replay(rows=len(rows_of(other)))
-                again, replayed = carry_out(plan, method.engine(other), entropy=SeededEntropy(seed + 1))
+                again, replayed = carried_out(plan, method.engine(other), entropy=SeededEntropy(seed + 1))
                 if tape.next != len(tape.steps) or again.to_dict() != made.to_dict():
                     raise Violation("a decision changed though no noisy answer did")
                 if any((a != b).any() for a, b in zip(measured.values, replayed.values, strict=True)):

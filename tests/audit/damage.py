@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from hushcube.api import plan, plan_cube, recover, release, release_cube
+from hushcube.api import plan, recover, release
 from hushcube.bundle.verify import verify
 from hushcube.errors import BundleError
 from hushcube.model.attribute import Attribute
@@ -30,8 +30,8 @@ def make(folder, kind):
     """A release in a new folder."""
     if kind == "cube":
         schema = Schema(ATTRIBUTES, measures=(Measure(name="days", bounds=(0, 9)),))
-        asked = plan_cube(schema, "<=1-way", ["avg(days)"], epsilon=1, neighbours="add-remove")
-        release_cube(asked, DATA, out=folder)
+        asked = plan(schema, "<=1-way", measures=["avg(days)"], epsilon=1, neighbours="add-remove")
+        release(asked, DATA, out=folder)
         return
     asked = plan(Schema(ATTRIBUTES), "<=2-way", epsilon=1, neighbours="add-remove", strategy="workload")
     release(asked, DATA, out=folder)

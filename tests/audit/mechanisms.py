@@ -17,8 +17,8 @@ import pyarrow as pa
 from audit.tags import Tags
 from helpers import NEIGHBOURS, MemoryEngine, make_schema
 from hushcube import Attribute, Schema
-from hushcube.api import plan_cube
-from hushcube.designs.design import BUDGETS, Design
+from hushcube.api import plan
+from hushcube.designs.design import BUDGETS
 from hushcube.designs.options import Options
 from hushcube.designs.refinement import Rule
 from hushcube.designs.request import Request
@@ -30,7 +30,7 @@ from hushcube.model.workload import Workload
 from hushcube.planning.plan import Plan
 from hushcube.private.blocks import Noise
 from hushcube.private.engines import bounding, open_source
-from hushcube.private.measure import carry_out_cube, measure
+from hushcube.private.measure import carry_out
 from hushcube.strategies import ALL
 from nested import attribute, flat
 from ranged import ordered_schema
@@ -46,7 +46,7 @@ class Mechanism:
 
     family: str
     name: str
-    plan: Design | Plan
+    plan: Plan
     people: tuple
     data: Callable[[tuple], object]
     """A database as rows: an engine that counts them in memory, or an Arrow table that DuckDB reads."""
@@ -68,10 +68,8 @@ class Mechanism:
         tags = Tags()
         noise = self.spoil(tags.noise)
         with fixed_keys():
-            if isinstance(self.plan, Plan):
-                parts = carry_out_cube(self.plan, self.engine(people), noise=noise)
-                return tags.read([values for _, measured in parts.values() for values in measured.values])
-            return tags.read(measure(self.plan, self.engine(people), noise=noise).values)
+            _, parts = carry_out(self.plan, self.engine(people), noise=noise)
+            return tags.read([values for measured in parts.values() for values in measured.values])
 
 
 def fixed_keys():
@@ -150,7 +148,9 @@ def _planned(family, schema, words, privacy, scale, options, strategies=None):
 def in_memory(family, name, plan):
     """A plan on rows that are counted in memory."""
     people = people_of(cells(plan.schema), plan.privacy.rows_per_person)
-    return Mechanism(family, name, plan, people, lambda some: MemoryEngine(rows_of(some), len(plan.schema)))
+    return Mechanism(
+        family, name, Plan.of_counts(plan), people, lambda some: MemoryEngine(rows_of(some), len(plan.schema))
+    )
 
 
 def rows_of(people):
@@ -185,7 +185,7 @@ def _cubes(privacy, scale):
     bounds = [{"bounds": (0, 3)}, {"bounds": (-2, 2), "resolution": "1/2"}]
     for given in bounds[:1] if scale == "short" else bounds:
         schema = Schema((Attribute(name="a", codes=2),), "sums", measures=(Measure(name="v", missing=1, **given),))
-        cube = plan_cube(schema, "cube", "avg(v)", strategy="workload", **privacy)
+        cube = plan(schema, "cube", measures="avg(v)", strategy="workload", **privacy)
 
         def frame(people):
             return _frame(rows_of(people), a=pa.int64(), v=pa.float64())
@@ -211,7 +211,7 @@ def _bounded(privacy, scale):
 
     for strategy in ("identity",) if scale == "short" else ("identity", "residual"):
         plan = ALL[strategy].plan(request, "optimal", "gls")
-        yield Mechanism("bounded units", f"{strategy}, at most 2 rows", plan, people, frame)
+        yield Mechanism("bounded units", f"{strategy}, at most 2 rows", Plan.of_counts(plan), people, frame)
 
 
 def _frame(rows, **columns):

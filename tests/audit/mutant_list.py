@@ -81,13 +81,11 @@ MUTANTS = [
         "sums of a cube share the draws of its counts",
         "independent draws",
         "private/measure.py",
-        "    return {\n        name: draw(part, exact[name], entropy=entropy, noise=noise, progress=progress) "
-        "for name, part in parts.items()\n    }\n",
-        "    made = {name: draw(part, exact[name], entropy=entropy, noise=noise) for name, part in parts.items()}\n"
-        "    for (_, one), (_, two) in zip(list(made.values())[:1], list(made.values())[1:]):\n"
+        "    done = plan.carried_out(",
+        "    for (_, one), (_, two) in zip(list(drawn.values())[:1], list(drawn.values())[1:]):\n"
         "        for counts_of, sums_of in zip(one.values, two.values):\n"
         "            sums_of += counts_of\n"
-        "    return made\n",
+        "    done = plan.carried_out(",
         exact("cubes"),
     ),
     Mutant(

@@ -27,9 +27,8 @@ from audit.progress import tell
 from audit.tags import Violation
 from audit.tape import record
 from cli.desk import listing
-from hushcube.api import release, release_cube
+from hushcube.api import release
 from hushcube.cli import run
-from hushcube.planning.plan import Plan
 from hushcube.private import blocks
 from hushcube.private.blocks import Noise
 
@@ -113,9 +112,8 @@ def frozen(noise):
 def published(mechanism, people, folder):
     """Release to a new folder of its own: the way that was taken, and all files."""
     folder.mkdir()
-    publish = release_cube if isinstance(mechanism.plan, Plan) else release
     with patch("hushcube.private.engines.open_source", lambda data, **_: data), fixed_keys(), Way() as way:
-        publish(mechanism.plan, mechanism.engine(people), out=folder / "published")
+        release(mechanism.plan, mechanism.engine(people), out=folder / "published")
     return way.digest, listing(folder)
 
 

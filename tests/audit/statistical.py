@@ -23,7 +23,7 @@ from scipy.stats import beta
 
 from audit.progress import tell
 from hushcube import Attribute, Schema
-from hushcube.api import plan, plan_cube, release, release_cube
+from hushcube.api import plan, release
 from hushcube.designs.options import Options
 from hushcube.designs.refinement import Rule
 from hushcube.model.measure import Measure
@@ -72,8 +72,8 @@ def measured(decided, folder, data):
 
 def parts_measured(decided, folder, data):
     """Those of a cube: of the counts, and of the sums."""
-    published = release_cube(decided, data, out=folder)
-    parts = [published.count, *published.sums.values()]
+    published = release(decided, data, out=folder)
+    parts = published.parts.values()
     return [values.ravel() for part in parts for values in part.source.measurement().values]
 
 
@@ -125,7 +125,7 @@ def cases():
 
     yield Case("epsilon, replace-one", 1, replaced, in_second, ratio())
 
-    cube = plan_cube(sums, "1-way", "avg(v)", epsilon=1, **identity)
+    cube = plan(sums, "1-way", measures="avg(v)", epsilon=1, **identity)
 
     def summed(folder, people):
         return parts_measured(cube, folder, rows(CELLS, people, value=9e9))  # clipped to 3
@@ -134,7 +134,7 @@ def cases():
 
     delta = 0.1
     approximate = plan(schema, "1-way", epsilon=1, delta=str(delta), **identity)
-    least = math.floor(0.5 / float(approximate.budgets[0]) + 0.5) + 1  # from there on the loss is above epsilon
+    least = math.floor(0.5 / float(approximate.count.budgets[0]) + 0.5) + 1  # from there on the loss is above epsilon
     yield Case("(epsilon, delta)", 1, count(approximate, 1), lambda y: y[0] >= least, ratio(delta))
 
     concentrated = plan(schema, "1-way", rho="0.5", **identity)

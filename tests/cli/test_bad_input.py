@@ -14,7 +14,8 @@ import pytest
 from cli.desk import ASKED, BUDGET, COLUMNS, SECRET
 from hushcube.bundle.manifest import manifest_text
 from hushcube.cli import run
-from hushcube.planning.loading import read_design
+from hushcube.designs.design import digest_of
+from hushcube.planning.plan import Plan
 
 
 def planned(*budget, asked=ASKED):
@@ -478,26 +479,40 @@ def test_a_plan_file_stands_alone(refused, options):
 
 
 def edited(change):
+    """Edit a plan of counts, whose fields are shown flat, and leave its digests as they were."""
+
     def edit(text):
-        raw = json.loads(text)
+        whole = json.loads(text)
+        part = whole["parts"].pop("count")
+        raw = {**whole, **part, "digest": whole["digest"]}
         change(raw)
-        return json.dumps(raw)
+        return json.dumps(_folded(raw, part["digest"]))
 
     return edit
 
 
 def resealed(change):
-    """Edit a plan and give it a digest that fits, as a careful forger would."""
-    import hashlib
+    """Edit a plan and give it digests that fit, as a careful forger would."""
 
     def edit(text):
-        raw = json.loads(text)
+        whole = json.loads(text)
+        raw = {**whole, **whole.pop("parts")["count"]}
         raw.pop("digest")
         change(raw)
-        canonical = json.dumps(raw, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-        return json.dumps({**raw, "digest": hashlib.sha256(canonical.encode()).hexdigest()})
+        design = {name: value for name, value in raw.items() if name not in ("measures", "parts")}
+        folded = _folded(raw, digest_of({**design, "format": 1}))
+        covered = {**folded, "parts": {"count": folded["parts"]["count"]["digest"]}}
+        return json.dumps({**folded, "digest": digest_of(covered)})
 
     return edit
+
+
+def _folded(raw, digest):
+    """A plan file from its fields: what the count's design shares with others stands outside."""
+    outside = ("format", "schema", "workload", "measures", "digest")
+    own = {name: value for name, value in raw.items() if name not in (*outside, "parts")}
+    told = {name: raw[name] for name in (*outside, "privacy") if name in raw}
+    return {**told, "parts": {"count": {**own, "digest": digest}}}
 
 
 PLANS = {
@@ -505,7 +520,8 @@ PLANS = {
     "not JSON": lambda _: "strategy: residual",
     "a list": lambda _: "[]",
     "cut": lambda text: text[: len(text) // 2],
-    "another version": edited(lambda raw: raw.update(format=2)),
+    "another version": edited(lambda raw: raw.update(format=3)),
+    "an earlier version": edited(lambda raw: raw.update(format=1)),
     "no version": edited(lambda raw: raw.pop("format")),
     "no digest": edited(lambda raw: raw.pop("digest")),
     "tampered digest": edited(lambda raw: raw.update(digest="0" * 64)),
@@ -558,7 +574,8 @@ def test_plan_files_must_be_text(refused, name):
 def test_the_good_plan_is_good(desk):
     """The cases above fail for what was changed, and not for something else."""
     text = (desk / "plan.json").read_text()
-    assert read_design(resealed(lambda raw: None)(text)).digest == read_design(text).digest
+    assert Plan.from_json(resealed(lambda raw: None)(text)).digest == Plan.from_json(text).digest
+    assert Plan.from_json(edited(lambda raw: None)(text)).digest == Plan.from_json(text).digest
 
 
 # ----------------------------------------------------------------------------------------------------------- show
@@ -592,7 +609,7 @@ def test_show_notices_changed_files(refused, desk):
     refused(["show", "published", "sex"], table.name, "is missing")
     refused(["show", "published", "sex", "--no-verify"], table.name, "is missing")
     table.write_bytes(whole)
-    for name in ("plan.json", "PRIVACY.md", "schema.yaml", "measurements/values.parquet"):
+    for name in ("plan.json", "PRIVACY.md", "schema.yaml", "measurements/count.parquet"):
         path = desk / "published" / name
         kept = path.read_bytes()
         path.write_bytes(kept + b" ")
@@ -607,7 +624,7 @@ def swap_files(raw):
 
 
 MANIFESTS = {
-    "another version": lambda raw: raw.update(format=4),
+    "another version": lambda raw: raw.update(format=5),
     "a version that is no number": lambda raw: raw.update(format=True),
     "no checksums": lambda raw: raw.pop("checksums"),
     "checksums empty": lambda raw: raw.update(checksums={}),

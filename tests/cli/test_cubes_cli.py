@@ -56,15 +56,18 @@ def test_a_cube_is_planned_released_shown_and_verified(stays):
     assert 1 <= average["low_95"] <= average["value"] <= average["high_95"] <= 14
     assert "surgery" in stays("show", "cube", "ward").out and "ward*sex" in stays("show", "cube").out
     [file] = (stays.folder / "cube" / "tables").glob("*ward-sex*")
-    assert pq.read_table(file).column_names[:4] == ["ward", "sex", "count", "count std_error"]
-    assert "Privacy of the cube" in (stays.folder / "cube" / "PRIVACY.md").read_text()
+    assert pq.read_table(file).column_names == [
+        *("ward", "sex", "value", "std_error", "sum_days", "sum_days_std_error"),
+        *("avg_days", "avg_days_low", "avg_days_high", "sum_cost", "sum_cost_std_error"),
+    ]
+    assert "Privacy of the release" in (stays.folder / "cube" / "PRIVACY.md").read_text()
 
 
 def test_a_cube_that_was_changed_does_not_verify(stays):
     stays("release", "--schema", "stays.yaml", *ASKED, "--data", "stays.csv", "--out", "cube")
     manifest = stays.folder / "cube" / "manifest.json"
-    part = next((stays.folder / "cube" / "parts" / "01" / "tables").iterdir()).relative_to(stays.folder / "cube")
-    for name in ("PRIVACY.md", "cube.json", "tables/0000-total.parquet", "parts/count/PRIVACY.md", part):
+    names = ("PRIVACY.md", "plan.json", "schema.yaml", "tables/0000-total.parquet", "measurements/sum_days.parquet")
+    for name in names:
         path = stays.folder / "cube" / name
         before = path.read_bytes()
         path.write_bytes(before[:-9])
@@ -72,7 +75,7 @@ def test_a_cube_that_was_changed_does_not_verify(stays):
         assert stays("show", "cube").code == 2
         path.write_bytes(before)
     assert stays("verify", "cube").code == 0
-    for name in ("PRIVACY.md", "cube.json", "tables/0000-total.parquet"):
+    for name in names:
         path = stays.folder / "cube" / name
         before = path.read_bytes()
         path.unlink()
@@ -82,7 +85,7 @@ def test_a_cube_that_was_changed_does_not_verify(stays):
     told = json.loads(manifest.read_text())
     manifest.write_text(json.dumps({**told, "tables": None}))
     assert stays("verify", "cube").code == 1
-    manifest.write_text(json.dumps({**told, "cube": ["sum(cost)"]}))
+    manifest.write_text(json.dumps({**told, "measures": ["sum(cost)"]}))
     assert stays("verify", "cube").code == 1 and stays("show", "cube").code == 2
 
 
@@ -93,7 +96,6 @@ def test_a_cube_that_was_changed_does_not_verify(stays):
         (["--measure", "median(days)"], "measure"),
         (["--shares", "count=0.5"], "shares"),
         (["--shares", "count"], "--shares"),
-        (["--face-value"], "--face-value"),
         (["--rows-per-person", "7"], "rows_per_person"),
         (["--strategy", "ireduct", "--sanity-bound", "5"], "strategy: ireduct cannot be used here: it adapts"),
         (["--relative-error", "0.1", "--above", "50"], "strategy: ireduct cannot be used here: it adapts"),
@@ -117,8 +119,42 @@ def test_a_plan_file_decides_alone(stays):
     assert found.code == 2 and "plan, days" in found.err and not (stays.folder / "cube").exists()
 
 
-def test_verbs_for_counts_point_to_the_parts_of_a_cube(stays):
-    stays("release", "--schema", "stays.yaml", *ASKED, "--data", "stays.csv", "--out", "cube")
-    found = stays("recover", "cube")
-    assert found.code == 2 and "is a cube, which has no faces. Fix: make a release of one of its parts" in found.err
-    assert stays("show", "cube/parts/count", "ward").code == 0 and stays("verify", "cube/parts/01").code == 0
+def test_every_verb_takes_a_cube(stays):
+    released = stays(
+        "release", "--schema", "stays.yaml", *ASKED, "--data", "stays.csv", "--out", "cube", "--face-value"
+    )
+    assert released.code == 0 and "and the face face-valid" in released.out
+    assert stays("verify", "cube").code == 0
+    told = json.loads(stays("show", "cube", "ward*sex", "--where", "ward=surgery", "--sum", "--json").out)
+    assert told.keys() >= {"value", "std_error", "low_95", "high_95", "avg(days)", "sum(cost)"}
+    assert told["avg(days)"]["low_95"] <= told["avg(days)"]["value"] <= told["avg(days)"]["high_95"]
+    assert "avg(days): " in stays("show", "cube", "ward", "--sum").out
+    people = json.loads(stays("show", "cube", "ward", "--face", "face-valid", "--json").out)
+    assert all(cell["value"] == int(cell["value"]) >= 0 for cell in people["cells"])
+    assert stays("recover", "cube", "--face-value", "consistent").code == 0
+    assert stays("synth", "cube", "--out", "people.csv").code == 0
+    assert (stays.folder / "people.csv").read_text().startswith('"ward","sex"\n')
+    contents = stays("show", "cube")
+    assert "count, avg(days), sum(cost)" in contents.out and "ward*sex" in contents.out
+    assert json.loads(stays("show", "cube", "--json").out)["cube"] == ["avg(days)", "sum(cost)"]
+
+
+def test_targets_what_if_and_charts_stand_beside_measures(stays):
+    asked = [*ASKED[:2], "--neighbours", "add-remove", *ASKED[-2:], "--schema", "stays.yaml"]
+    targets = ["--target", "ward*sex: stderr<=20", "--target", "sum(cost) ward*sex: stderr<=9000"]
+    found = stays("plan", *asked, "--epsilon", "find", *targets, "--what-if", "1,2", "--json")
+    told = json.loads(found.out)
+    assert [target["target"] for target in told["targets"]] == [targets[1], targets[3]]
+    assert all(0 < target["reached"] <= target["bound"] for target in told["targets"])
+    assert [part["part"] for part in told["parts"]] == ["count", "days", "cost"] and len(told["what_if"]) == 2
+    again = stays("plan", *asked, "--epsilon", told["found"]["epsilon"], "--json")
+    cells = {"*".join(table["attributes"]): table for table in json.loads(again.out)["marginals"]}
+    assert cells["ward*sex"]["sum(cost)"]["std_error"] == pytest.approx(told["targets"][1]["reached"])
+    drawn = stays("plan", *asked, "--epsilon", "1", "--chart", "errors.svg")
+    assert drawn.code == 0 and "sum(days)" in drawn.out and (stays.folder / "errors.svg").exists()
+    refused = stays("plan", *asked, "--epsilon", "find", "--target", "avg(days) ward: stderr<=1")
+    assert refused.code == 2 and "depends on the number of people" in refused.err
+    refused = stays(
+        "plan", *asked[:4], "--schema", "stays.yaml", "--epsilon", "find", "--target", "sum(days) ward: rmse<=1"
+    )
+    assert refused.code == 2 and "sum(days) is not asked for" in refused.err

@@ -82,11 +82,11 @@ def test_release_with_two_faces(done):
 )
 def test_recover_in_place_keeps_what_was_there(desk, document, arguments, face):
     before = {p.relative_to("published"): p.read_bytes() for p in Path("published/tables").iterdir()}
-    measured = Path("published/measurements/values.parquet").read_bytes()
+    measured = Path("published/measurements/count.parquet").read_bytes()
     told = document("recover", "published", *arguments)
     assert told["face"] == face and told["out"] == "published"
     assert {p.relative_to("published"): p.read_bytes() for p in Path("published/tables").iterdir()} == before
-    assert Path("published/measurements/values.parquet").read_bytes() == measured
+    assert Path("published/measurements/count.parquet").read_bytes() == measured
     assert manifest("published")["faces"].keys() == {face}
     assert run(["verify", "published"]) == 0
     assert not [p for p in desk.iterdir() if p.name.startswith(".hushcube")]
@@ -258,7 +258,7 @@ def test_a_tampered_bundle_is_refused_and_untouched(desk, refused):
     path.write_bytes(path.read_bytes()[:-1] + b"x")
     refused(["recover", "published"], "was changed after the release")
     refused(["synth", "published", "--out", "x.csv"], "was changed after the release")
-    measured = Path("published/measurements/values.parquet")
+    measured = Path("published/measurements/count.parquet")
     shutil.copy(path, measured)
     refused(["recover", "published"], "was changed after the release")
 
@@ -292,7 +292,7 @@ def test_a_face_that_fails_after_measuring_leaves_the_unbiased_release(desk, cap
 
 
 def test_an_interrupted_recovery_changes_nothing(desk, monkeypatch):
-    from hushcube.bundle import folder as bundle
+    from hushcube.bundle import writing as bundle
 
     def interrupted(*_arguments, **_options):
         raise KeyboardInterrupt

@@ -104,7 +104,7 @@ def test_output_that_cannot_be_written(desk):
 )
 def test_a_failure_names_the_resource_or_the_path(desk, failing, told, problem, code, start):
     before = listing(desk)
-    failing("hushcube.bundle.folder.new_folder", problem)
+    failing("hushcube.bundle.writing.new_folder", problem)
     assert run(RELEASE) == code
     (line,) = told()
     assert line.startswith(f"hushcube: {start}") and "Fix: " in line and "qz7731" not in line

@@ -385,7 +385,7 @@ def test_an_interrupted_release_leaves_nothing(desk, monkeypatch, capsys):
 
 def test_a_release_appears_whole(desk, monkeypatch):
     """While it is written the folder is not there; then it is there with everything."""
-    import hushcube.bundle.folder as bundle
+    import hushcube.bundle.writing as bundle
 
     seen = []
     verb = bundle.make_manifest
@@ -404,7 +404,7 @@ def test_a_release_appears_whole(desk, monkeypatch):
 
 
 def test_a_full_disk_is_a_failure_that_leaves_nothing(desk, monkeypatch, capsys):
-    import hushcube.bundle.folder as bundle
+    import hushcube.bundle.writing as bundle
 
     def full(*_):
         raise OSError(28, "No space left on device")

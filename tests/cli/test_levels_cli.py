@@ -55,7 +55,7 @@ def test_schema_check_shows_levels(stays):
 )
 def test_planned_released_shown_and_verified(stays, words, strategy):
     assert stays("plan", *ASKED, "--workload", words, "--out", "plan.json")[0] == 0
-    assert strategy in (None, json.loads(Path("plan.json").read_text())["strategy"])
+    assert strategy in (None, json.loads(Path("plan.json").read_text())["parts"]["count"]["strategy"])
     assert stays("release", "plan.json", "--data", "stays.csv", "--out", "out")[0] == 0
     assert stays("verify", "out")[0] == 0
     code, out, _ = stays("show", "out", "state@region")

@@ -12,7 +12,7 @@ import scipy.sparse
 
 from cli.desk import BUDGET, SECRET, listing
 from hushcube.cli import run
-from hushcube.planning.loading import read_design
+from hushcube.planning.plan import Plan
 
 SEX_AGE = ["--schema", "people.yaml"]
 Q = np.zeros((3, 20))
@@ -78,7 +78,7 @@ def test_every_kind_of_file_is_read(desk, done, name):
     write(desk, name, Q)
     asked = name if name.endswith(".json") else f"sex*age:{name}"
     done("plan", *SEX_AGE, *BUDGET, "--queries", asked, "--strategy", "workload", "--out", "new.json")
-    queries = read_design((desk / "new.json").read_text()).workload.queries
+    queries = Plan.from_json((desk / "new.json").read_text()).workload.queries
     assert queries.rows.dense().tolist() == Q.tolist()
     assert [a.name for a in queries.attributes] == ["sex", "age"]
 
@@ -86,7 +86,7 @@ def test_every_kind_of_file_is_read(desk, done, name):
 def test_columns_are_in_the_order_of_the_attributes_named(desk, done):
     write(desk, "q.csv", [[*([0, 1] + [0] * 18)]])  # age 0, Male
     done("plan", *SEX_AGE, *BUDGET, "--queries", "age*sex:q.csv", "--strategy", "workload", "--out", "new.json")
-    rows = read_design((desk / "new.json").read_text()).workload.queries.rows
+    rows = Plan.from_json((desk / "new.json").read_text()).workload.queries.rows
     assert rows.columns == (10,)
 
 

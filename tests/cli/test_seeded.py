@@ -1,14 +1,15 @@
 """A release whose noise came from a seed says NOT PRIVATE in everything that is written or printed about it."""
 
 import json
+import shutil
 
 import pyarrow.parquet as pq
 import pytest
 
 from cli.test_cubes_cli import ASKED as CUBE
 from cli.test_cubes_cli import SCHEMA as STAYS
+from datasets import EARLIER
 from hushcube.api import open_release, synthesize
-from hushcube.bundle.cube_bundle import open_cube
 from hushcube.bundle.manifest import seal
 from hushcube.bundle.reading import checksum
 from hushcube.bundle.verify import verify
@@ -46,8 +47,10 @@ def counted(name):
 def cubed(name):
     yield from verbs(name)
     yield ["show", name, "ward"], 0
-    yield from verbs(f"{name}/parts/count")
-    yield from verbs(f"{name}/parts/01")
+    yield ["show", name, "ward", "--sum"], 0
+    yield ["recover", name], 0
+    yield ["show", name, "ward", "--face", "face-valid"], 0
+    yield ["synth", name, "--out", f"{name}.parquet"], 0
 
 
 @pytest.mark.parametrize("kind", ["counts", "cube"])
@@ -81,7 +84,7 @@ def test_every_file_that_has_room_for_it_carries_the_stamp(done, desk, cube):
     assert len(tables) > 30
     for path in tables:
         assert pq.read_metadata(path).metadata[b"hushcube"].decode() == STAMP, path
-    for folder in ("new", "cube", "cube/parts/count", "cube/parts/01", "cube/parts/02"):
+    for folder in ("new", "cube"):
         assert STAMP in (desk / folder / "PRIVACY.md").read_text()
         assert json.loads((desk / folder / "manifest.json").read_text())["warning"] == STAMP
 
@@ -101,16 +104,24 @@ def test_python_objects_say_so_too(desk, cube):
         "Release('people': 11 tables, epsilon = 1, add-remove, one row per person, NOT PRIVATE)"
     )
     assert "NOT PRIVATE" not in repr(open_release("published"))
-    assert repr(open_cube(desk / "cube")).startswith("CubeRelease('stays': 4 tables of count, avg(days), sum(cost), ")
-    assert repr(open_cube(desk / "cube")).endswith(", NOT PRIVATE)")
+    assert repr(open_release("cube")).startswith("Release('stays': 4 tables of count, avg(days), sum(cost), ")
+    assert repr(open_release("cube")).endswith(", NOT PRIVATE)")
     assert synthesize("new").private is False and synthesize("published").private is True
     assert verify(desk / "new").private is False and verify(desk / "published").private is True
 
 
-@pytest.mark.parametrize("folder", ["cube", "cube/parts/01"])
-def test_a_cube_whose_parts_say_otherwise_is_refused(done, desk, cube, folder):
-    """The checksum of a part's manifest is made again, as a careful forger would."""
+def test_a_cube_that_says_otherwise_is_refused(done, desk, cube):
     done(*cube, "--out", "cube")
+    path = desk / "cube" / "manifest.json"
+    path.write_bytes(seal({**json.loads(path.read_text()), "private": True}, desk / "cube"))
+    done("verify", "cube", "--allow-seeded", code=1)
+    done("show", "cube", code=2)
+
+
+@pytest.mark.parametrize("folder", ["cube", "cube/parts/01"])
+def test_an_earlier_cube_whose_parts_say_otherwise_is_refused(done, desk, folder):
+    """The checksum of a part's manifest is made again, as a careful forger would."""
+    shutil.copytree(EARLIER / "cube-3", desk / "cube")
     path = desk / folder / "manifest.json"
     manifest = json.loads(path.read_text())
     path.write_bytes(seal({**manifest, "private": True}, desk / folder))

@@ -2,18 +2,19 @@
 
 import json
 
+import pyarrow.parquet as pq
 import pytest
 
 from cli.desk import BUDGET
 from hushcube.designs.design import digest_of
-from hushcube.planning.loading import read_design
+from hushcube.planning.plan import Plan
 
 ADAPTIVE = ["--schema", "people.yaml", "--workload", "1-way", "--relative-error", "0.5", "--above", "5", *BUDGET]
 
 
 def test_a_run_that_was_just_made_says_what_it_reached(done, desk):
     out, _ = done("release", *ADAPTIVE, "--data", "people.csv", "--out", "new")
-    plan = read_design((desk / "new" / "plan.json").read_text())
+    plan = Plan.from_json((desk / "new" / "plan.json").read_text()).count
     assert plan.details["adaptive"]["target_met"] == ("the target is met" in out)
     assert "the answers cost" in out
 
@@ -33,7 +34,7 @@ def test_the_plan_of_another_release_can_be_released_again(done):
 
 @pytest.mark.parametrize("changes", [{"strategy": "x\n\x1b[2J\u202e"}, {"details": {"adaptive": {"target_met": True}}}])
 def test_a_doctored_plan_is_refused_in_one_plain_line(done, desk, drawn, changes):
-    raw = read_design((desk / "published" / "plan.json").read_text()).to_dict() | changes
+    raw = Plan.from_json((desk / "published" / "plan.json").read_text()).count.to_dict() | changes
     (desk / "plan.json").write_text(json.dumps({**raw, "digest": digest_of(raw)}))
     out, err = done("release", "plan.json", "--data", "people.csv", "--out", "again", code=2)
     assert not out and err.count("\n") == 1 and err[:-1].isprintable()
@@ -94,11 +95,21 @@ def test_a_measure_is_not_called_count(done, desk, drawn):
     assert "measure 'count': this name is reserved for the number of people" in err and "column:" in err
 
 
-@pytest.mark.parametrize("name", ["count", "Count", "count std_error", "sum(w)", "avg(w) low_95"])
-def test_an_attribute_of_a_cube_is_not_called_like_its_numbers(done, desk, drawn, name):
+@pytest.mark.parametrize("name", ["count", "Count", "value", "sum(w)", "SUM_W", "avg_w_low"])
+def test_an_attribute_of_a_cube_may_be_called_like_its_numbers(document, done, desk, name):
+    """The numbers step aside: an underscore is added to their names."""
     schema = f"attributes: [{{name: {name!r}, values: [a, b]}}]\nmeasures: [{{name: w, bounds: [0, 9]}}]\n"
-    err = refused(done, desk, drawn, schema, "--workload", "1-way", "--measure", "sum(w),avg(w)")
-    assert f"attribute {name!r}: a table of the cube has a column of numbers of that name" in err
+    (desk / "odd.yaml").write_text(schema)
+    (desk / "odd.csv").write_text(f"{name},w\na,1\nb,2\n")
+    asked = ["--schema", "odd.yaml", "--workload", "1-way", "--measure", "sum(w),avg(w)", *BUDGET]
+    done("release", *asked, "--data", "odd.csv", "--out", "new")
+    done("verify", "new")
+    [file] = (desk / "new" / "tables").iterdir()
+    columns = pq.read_schema(file).names
+    assert columns[0] == name and len({column.casefold() for column in columns}) == len(columns) == 8
+    told = document("show", "new", name)
+    own = {word + "_" * (word == name.casefold()) for word in ("count", "sum(w)", "avg(w)")}
+    assert [cell[name] for cell in told["cells"]] == ["a", "b"] and told["cells"][0].keys() == {name, *own}
 
 
 def test_an_attribute_may_be_called_like_a_number_of_a_release(document, done, desk):

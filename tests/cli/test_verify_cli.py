@@ -31,14 +31,14 @@ def test_a_release_holds(check):
 def test_a_broken_release_fails_with_every_problem(check, desk):
     (desk / "published/extra.txt").write_text("")
     (desk / "published/PRIVACY.md").write_text("All is well.")
-    (desk / "published/measurements/values.parquet").unlink()
+    (desk / "published/measurements/count.parquet").unlink()
     code, out, _ = check("published")
     assert code == 1
     lines = out.splitlines()
     assert [line[0] for line in lines[:5]] == ["✗", "✗", "–", "✓", "✓"]
     for line in (
         "files: extra.txt: is not part of the release",
-        "files: measurements/values.parquet: is missing",
+        "files: measurements/count.parquet: is missing",
         "files: PRIVACY.md: was changed after the release (another size)",
         "privacy: PRIVACY.md: is not the statement that the plan and the faces give, from line 1 on",
     ):

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers import NEIGHBOURS, Counts, all_tables, exact_table, make_schema, random_codes
+from helpers import released as release_of
 from hushcube.api import find_plan, open_release, plan
-from hushcube.bundle.folder import write
-from hushcube.bundle.release import Release
 from hushcube.bundle.verify import verify
+from hushcube.bundle.writing import write
 from hushcube.costs import calibrate
 from hushcube.designs import AdaptiveDesign, LatticeDesign, MatrixDesign, RepeatedDesign
 from hushcube.designs import errors as error
@@ -55,7 +55,7 @@ def asked(strategy, words="<=2-way", *, sizes=SIZES, neighbours="add-remove", ep
     rule = Rule.of(**{"sanity_bound": 10, "lambda_factor": "0.93", **(rule or {})})
     words, queries = ([], (None, MATRIX)) if words == "queries" else (words, None)
     fixed = {"epsilon": epsilon, "neighbours": neighbours, "strategy": strategy, "queries": queries}
-    return plan(make_schema(sizes), words, options=Options(rule=rule), **{"recovery": "gls", **fixed, **way})
+    return plan(make_schema(sizes), words, options=Options(rule=rule), **{"recovery": "gls", **fixed, **way}).count
 
 
 def people(sizes=SIZES, rows=200, seed=0):
@@ -67,7 +67,7 @@ def carried_out(chosen, codes, seed=1):
 
 
 def released(chosen, codes, seed=1):
-    return Release.of(*carried_out(chosen, codes, seed))
+    return release_of(*carried_out(chosen, codes, seed))
 
 
 def exact_answers(chosen, codes):
@@ -110,7 +110,7 @@ def test_answers_are_near_the_truth_within_epsilon_and_say_what_they_are(strateg
         assert measurement.plan_digest == made.digest and not measurement.private
         again = read_design(made.to_json())
         assert again.digest == made.digest
-        release = Release.of(again, measurement)
+        release = release_of(again, measurement)
         found, allowed = found_answers(release), variances(made)
         for name, truth in exact_answers(chosen, codes).items():
             # 25 deviations of Laplace noise: false alarm below exp(-35) a number
@@ -125,7 +125,7 @@ def test_recovered_tables_agree_and_others_do_not(strategy, neighbours):
     codes = people()
     for recovery in RECOVERIES:
         made, measurement = carried_out(asked(strategy, neighbours=neighbours, recovery=recovery), codes)
-        tables = all_tables(made, Release.of(made, measurement).source)
+        tables = all_tables(made, release_of(made, measurement).source)
         gaps = [
             np.abs(a.sum(axis=tuple(axis for axis, i in enumerate(A) if i not in B)) - b).max()
             for (A, a), (B, b) in product(tables.items(), repeat=2)
@@ -140,7 +140,7 @@ def test_a_public_total_stays_exact(strategy, words):
     codes = people(rows=137)
     for recovery in RECOVERIES:
         release = released(asked(strategy, words, neighbours="replace-one", recovery=recovery, epsilon="0.2"), codes)
-        found, known = found_answers(release), variances(release.plan)
+        found, known = found_answers(release), variances(release.plan.count)
         if words == "queries":
             assert found["queries"][0] == pytest.approx(137, abs=1e-9) and known["queries"][0] < 1e-9
             continue
@@ -164,7 +164,7 @@ def test_every_rule_gives_a_release(strategy, neighbours, rule):
     assert ("target_met" in told) == ("relative_error" in rule)
     settled = Rule.from_dict(told["settled"])
     assert settled.shares == [] and Rule.from_dict(told["asked"]) == chosen.rule
-    assert all(np.isfinite(t).all() for t in all_tables(made, Release.of(made, measurement).source).values())
+    assert all(np.isfinite(t).all() for t in all_tables(made, release_of(made, measurement).source).values())
 
 
 @pytest.mark.parametrize("strategy", METHODS)
@@ -262,7 +262,7 @@ def test_a_huge_epsilon_gives_nearly_exact_answers(strategy, neighbours, words):
     codes = people()
     release = released(asked(strategy, words, neighbours=neighbours, epsilon=500), codes)
     found = found_answers(release)
-    for name, truth in exact_answers(release.plan, codes).items():
+    for name, truth in exact_answers(release.plan.count, codes).items():
         assert np.abs(found[name] - truth.reshape(found[name].shape)).max() <= 2  # exp(-30) a number, at rate 10
 
 
@@ -270,9 +270,9 @@ def test_a_huge_epsilon_gives_nearly_exact_answers(strategy, neighbours, words):
 @pytest.mark.parametrize("words", ["<=2-way", "queries"])
 def test_a_tiny_epsilon_gives_finite_answers(strategy, neighbours, words):
     release = released(asked(strategy, words, neighbours=neighbours, epsilon="1e-9"), people())
-    assert 0 < spent(release.plan) <= Fraction(1, 10**9)
+    assert 0 < spent(release.plan.count) <= Fraction(1, 10**9)
     assert all(np.isfinite(table).all() for table in found_answers(release).values())
-    assert max(np.max(v) for v in variances(release.plan).values()) > 1e17
+    assert max(np.max(v) for v in variances(release.plan.count).values()) > 1e17
 
 
 @pytest.mark.parametrize(("strategy", "neighbours"), list(product(ADAPTIVE, NEIGHBOURS)))
@@ -280,7 +280,7 @@ def test_a_tiny_epsilon_gives_finite_answers(strategy, neighbours, words):
 def test_nobody_can_be_counted(strategy, neighbours, words):
     codes = np.zeros((0, 3), np.int64)
     release = released(asked(strategy, words, neighbours=neighbours), codes)
-    found, allowed = found_answers(release), variances(release.plan)
+    found, allowed = found_answers(release), variances(release.plan.count)
     for name, values in found.items():
         assert (np.abs(values) <= 25 * np.sqrt(allowed[name]) + 1e-9).all()
         assert neighbours == "add-remove" or name != () or values == pytest.approx(0)
@@ -293,8 +293,8 @@ def test_attributes_with_one_value_and_tables_with_one_cell(strategy, neighbours
     codes = people(sizes, 50)
     for recovery in RECOVERIES:
         release = released(asked(strategy, "cube", sizes=sizes, neighbours=neighbours, recovery=recovery), codes)
-        found, allowed = found_answers(release), variances(release.plan)
-        for A, truth in exact_answers(release.plan, codes).items():
+        found, allowed = found_answers(release), variances(release.plan.count)
+        for A, truth in exact_answers(release.plan.count, codes).items():
             assert (np.abs(found[A] - truth) <= 25 * np.sqrt(allowed[A]) + 1e-9).all()
             if neighbours == "replace-one" and math.prod(sizes[i] for i in A) == 1:
                 assert found[A].ravel() == pytest.approx(50)
@@ -314,22 +314,24 @@ def test_what_is_all_public_costs_nothing(strategy, neighbours, words, sizes):
     if isinstance(words, list):
         rule = Options(rule=Rule.of(sanity_bound=10))
         kept = {"epsilon": 1, "neighbours": neighbours, "strategy": strategy, "options": rule}
-        chosen = plan(make_schema(sizes), [], queries=(None, words), **kept)
+        chosen = plan(make_schema(sizes), [], queries=(None, words), **kept).count
     else:
         chosen = asked(strategy, words, sizes=sizes, neighbours=neighbours)
     release = released(chosen, codes)
     tables = found_answers(release).values()
     if neighbours == "replace-one":
-        assert spent(release.plan) == 0 and all(table == pytest.approx(50) for table in tables)
+        assert spent(release.plan.count) == 0 and all(table == pytest.approx(50) for table in tables)
     else:
-        assert spent(release.plan) > Fraction(1, 2) and any((table != 50).any() for table in tables)
+        assert spent(release.plan.count) > Fraction(1, 2) and any((table != 50).any() for table in tables)
 
 
 @pytest.mark.parametrize(("strategy", "row"), list(product(METHODS, [[1, 1, 0, 0], [2, 2, 1, 1]])), ids=str)
 def test_a_single_query_gets_the_whole_budget_under_replace_one(strategy, row):
     """A row of data that changes moves such an answer by 1: half of what two columns together could be."""
     kept = {"epsilon": 1, "neighbours": "replace-one", "strategy": strategy}
-    chosen = plan(make_schema((4,)), [], queries=(None, [row]), options=Options(rule=Rule.of(sanity_bound=10)), **kept)
+    chosen = plan(
+        make_schema((4,)), [], queries=(None, [row]), options=Options(rule=Rule.of(sanity_bound=10)), **kept
+    ).count
     made, _ = carried_out(chosen, people((4,)))
     assert spent(made) > (Fraction(1, 2) if strategy == "iresamp" else Fraction(9, 10))
 
@@ -339,7 +341,7 @@ def test_a_single_query_gets_the_whole_budget_under_replace_one(strategy, row):
 def test_a_query_that_counts_nobody_is_answered(strategy, neighbours):
     kept = {"epsilon": 1, "neighbours": neighbours, "strategy": strategy}
     rule = Options(rule=Rule.of(sanity_bound=10))
-    chosen = plan(make_schema((4,)), [], queries=(None, [[0] * 4, [1, 0, 0, 0]]), options=rule, **kept)
+    chosen = plan(make_schema((4,)), [], queries=(None, [[0] * 4, [1, 0, 0, 0]]), options=rule, **kept).count
     assert spent(released(chosen, people((4,))).plan) <= 1
 
 
@@ -379,7 +381,7 @@ def test_a_release_is_written_opened_and_verified(tmp_path, strategy, neighbours
         assert np.array_equal(values, found_answers(release)[name])
     if words == "queries":
         name = release.plan.workload.forms[0].word
-        assert opened.table(name).std_errors == pytest.approx(np.sqrt(variances(release.plan)["queries"]))
+        assert opened.table(name).std_errors == pytest.approx(np.sqrt(variances(release.plan.count)["queries"]))
         return
     whole = opened.estimate("a1*a2", {"a1": ["0", "2"]})
     assert whole.low <= whole.value <= whole.high and whole.std_error > 0

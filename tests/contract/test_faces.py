@@ -16,9 +16,9 @@ from helpers import (
     make_plan,
     make_request,
     random_codes,
+    released,
 )
 from hushcube.bundle.published_face import PublishedFace
-from hushcube.bundle.release import Release
 from hushcube.designs import errors as error
 from hushcube.designs.design import RECOVERIES
 from hushcube.designs.options import Options
@@ -89,7 +89,7 @@ def test_projections_never_move_away_from_the_truth(strategy, law, neighbours):
         def error(answers, truth=truth):
             return sum(float(((t - truth[A]) ** 2).sum()) for A, t in all_tables(plan, answers).items())
 
-        before = error(Release.of(plan, found).source)
+        before = error(released(plan, found).source)
         for method in ("local", "full-table"):
             after = error(make_face(plan, found, FaceValue("nonnegative", method=method), Clock()).tables)
             assert after <= before * 1.02 + 1e-5  # the solvers stop within 3% of the noise
@@ -213,7 +213,7 @@ def test_faces_stay_near_queries_that_leave_cells_unused(strategy, law):
     deviations = np.sqrt(error.form_variances(plan, form, exact=True))
     for seed in range(3):
         _, found = measured(plan, people=2000, seed=seed)
-        unbiased = Release.of(plan, found).source.form(form)
+        unbiased = released(plan, found).source.form(form)
         for value in (FaceValue("nonnegative", method="local"), FaceValue("nonnegative"), FaceValue()):
             published = PublishedFace.of(make_face(plan, found, value, Clock())).source.form(form)
             assert (np.abs(published - unbiased) <= 3 * deviations + 2).all()

@@ -7,11 +7,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from helpers import released
 from hushcube import api
 from hushcube.bundle.checks.level_sums import add_up_levels
 from hushcube.bundle.checks.tables import Block, FaceTables
 from hushcube.bundle.checks.verdict import Findings
-from hushcube.bundle.release import Release
 from hushcube.bundle.roll_up import attributes_of, rolled_up
 from hushcube.bundle.verify import verify
 from hushcube.designs import errors as error
@@ -64,7 +64,7 @@ def test_levels_are_counted_as_sums_of_their_values():
         level = at_level(STATE, name)
         expected = np.bincount(level.places, weights=base).tolist()
         plan = api.plan(Schema((STATE,)), f"state@{name}", epsilon=1, neighbours="add-remove")
-        counted = open_source(table).count(plan.schema, plan.counted).tables(np.array([[0]], np.int32))[0]
+        counted = open_source(table).count(plan.schema, plan.count.counted).tables(np.array([[0]], np.int32))[0]
         assert counted.tolist() == expected
 
 
@@ -73,7 +73,7 @@ def test_refusals_name_the_declared_attribute():
     plan = api.plan(Schema((strict,)), "a@half", epsilon=1, neighbours="add-remove")
     for column, what in ((pa.array([0, None]), "missing values"), (pa.array([0, 7]), "outside the declared domain")):
         with pytest.raises(DataError, match=rf"attribute 'a', column 'a'.*{what}"):
-            open_source(pa.table({"a": column})).count(plan.schema, plan.counted)
+            open_source(pa.table({"a": column})).count(plan.schema, plan.count.counted)
 
 
 def test_texts_are_cut_before_a_mark():
@@ -124,7 +124,7 @@ def test_months_quarters_and_years():
     schema = Schema((year,))
     for step, expected in (("year", [2, 2]), ("quarter", [1, 1, 0, 0, 1, 0, 0, 1])):
         plan = api.plan(schema, f"a@{step}", epsilon=1, neighbours="add-remove")
-        table = open_source(pa.table({"a": column})).count(plan.schema, plan.counted)
+        table = open_source(pa.table({"a": column})).count(plan.schema, plan.count.counted)
         assert table.tables(np.array([[0]], np.int32))[0].tolist() == expected
     by_year = Attribute(name="a", dates=("2023-01-01", "2024-12-31"), by="year")
     assert one_way(by_year, column) == [2, 2]
@@ -151,7 +151,7 @@ PLANS = [
 def test_roll_ups_are_sums_with_exact_errors(strategy, knobs):
     release = published(strategy, "state*age*sex,age*sex,state", **knobs)
     cells = release.table("state*age*sex")
-    plan = release.plan
+    plan = release.plan.count
     for word in ("state@division*age@band*sex", "state@region*sex", "age@band*state@region", "age@band"):
         table = release.table(word)
         assert table.attributes == tuple(word.split("*"))
@@ -183,7 +183,7 @@ def test_roll_ups_of_tree_plans(strategy):
     for band, sex in np.ndindex(3, 2):
         weights = np.zeros((10, 2))
         weights[at_level(AGE, "band").places == band, sex] = 1.0
-        exact = error.sum_variance(plan, plan.schema.marginal(["age", "sex"]), weights)
+        exact = error.sum_variance(plan.count, plan.schema.marginal(["age", "sex"]), weights)
         assert table.std_errors[band, sex] ** 2 == pytest.approx(exact)
 
 
@@ -194,7 +194,7 @@ def test_roll_ups_of_matrix_plans(recovery):
         SCHEMA, "age", strategy="matrix", options=options, recovery=recovery, epsilon=1, neighbours="add-remove"
     )
     table = api.release(plan, people(), seed=3).table("age@band")
-    single = error.cell_variance_table(plan, (1,))
+    single = error.cell_variance_table(plan.count, (1,))
     assert table.std_errors**2 == pytest.approx(
         np.bincount(at_level(AGE, "band").places, weights=np.broadcast_to(single, 10))
     )
@@ -232,10 +232,10 @@ def test_what_is_not_published_is_refused():
 
 def test_slices_of_roll_ups():
     release = published("residual", "state*sex")
-    west = release.table("state@region*sex", {"state@region": "West"})
+    west = release.table("state@region*sex", where={"state@region": "West"})
     assert west.values.shape == (1, 2) and west.labels[0] == ("West",)
     with pytest.raises(QueryError, match="'North' is not one of its labels"):
-        release.table("state@region*sex", {"state@region": "North"})
+        release.table("state@region*sex", where={"state@region": "North"})
 
 
 def nested_release(folder):
@@ -253,7 +253,7 @@ def test_tables_of_several_levels_agree_on_disk_and_verify_sees_it_if_not(tmp_pa
     assert coarse.sum(axis=1) == pytest.approx(release.table("state@region*age").values.sum(axis=1))
     assert verify(tmp_path / "out", allow_seeded=True).holds
 
-    tables = Release.of(release.plan, release.source.measurement())
+    tables = released(release.plan.count, release.source.measurement())
     wrong = tables.table("state@division").values + np.array([3.0, 0.0, 0.0, 0.0])
     findings = Findings("sums", "tables agree")
     family = Family.of(release.plan.workload.published, release.schema.sizes)

@@ -5,8 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from helpers import NEIGHBOURS, MemoryEngine, random_codes
-from hushcube.bundle.release import Release
+from helpers import NEIGHBOURS, MemoryEngine, random_codes, released
 from hushcube.designs import errors as error
 from hushcube.designs.design import BUDGETS, RECOVERIES
 from hushcube.designs.options import Options
@@ -59,7 +58,7 @@ def check(plan, sizes):
     assert math.isfinite(error.total_variance(plan, exact=True))
     found = measure(plan, MemoryEngine(random_codes(sizes, 3)), entropy=SeededEntropy(0))
     (form,) = plan.workload.forms
-    answers = Release.of(plan, found).source.form(form)
+    answers = released(plan, found).source.form(form)
     assert answers.shape == form.shape
     assert np.isfinite(answers).all()
 

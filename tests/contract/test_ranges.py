@@ -5,14 +5,14 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
-from helpers import LAWS, MemoryEngine, exact_table, label, random_codes
-from hushcube.bundle.release import Release
+from helpers import LAWS, MemoryEngine, exact_table, label, random_codes, released
 from hushcube.costs import calibrate
 from hushcube.designs import errors as error
 from hushcube.designs import margins
 from hushcube.designs.design import BUDGETS, RECOVERIES
 from hushcube.errors import NotApplicable
 from hushcube.planning.loading import read_design
+from hushcube.planning.plan import Plan
 from hushcube.planning.planner import compare
 from hushcube.planning.summary import table_errors
 from hushcube.private.measure import measure
@@ -58,7 +58,7 @@ def by_budgets(plans):
 
 
 def published(plan, codes, seed=3):
-    return Release.of(plan, measure(plan, MemoryEngine(codes), entropy=SeededEntropy(seed)))
+    return released(plan, measure(plan, MemoryEngine(codes), entropy=SeededEntropy(seed)))
 
 
 @everywhere
@@ -89,7 +89,7 @@ def test_predictions_are_finite_and_every_answer_has_an_error(strategy, law, nei
                 assert np.isfinite(found).all() and (found > 0).all(), label(plan)
                 total = error.form_total(plan, form, exact=exact)
                 assert total == pytest.approx(found.sum(), rel=1e-9), label(plan)
-        rows = list(table_errors(plan, published=True))
+        rows = list(table_errors(Plan.of_counts(plan), published=True))
         assert [r.word for r in rows] == PUBLISHED
         assert [r.is_form for r in rows] == [False] * 3 + [True] * 2
         assert all(0 < r.std_error < np.inf and 0 <= r.margin < np.inf for r in rows), label(plan)
@@ -246,7 +246,10 @@ def test_a_public_total_is_the_last_prefix_without_error(law):
     request = ranged_request(schema, "prefix(a0)*prefix(a1),ranges(a0)", neighbours="replace-one", **law)
     for plan in every_variant(request, budgets=["optimal"]):
         release = published(plan, codes)
-        prefix, ranges = release.table("prefix(a0)*prefix(a1)"), release.table("ranges(a0)", {"ranges(a0)": "0 to 6"})
+        prefix, ranges = (
+            release.table("prefix(a0)*prefix(a1)"),
+            release.table("ranges(a0)", where={"ranges(a0)": "0 to 6"}),
+        )
         assert np.isfinite(prefix.std_errors).all() and np.isfinite(prefix.margins).all(), label(plan)
         if plan.is_consistent:
             assert prefix.values[-1, -1] == pytest.approx(333, abs=1e-7) == ranges.values[0], label(plan)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from faults.order import LOCK
 from faults.program import ASKED, FACE, RELEASE, Program, faults_of, names
-from hushcube.planning.loading import read_design
+from hushcube.planning.plan import Plan
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 MAKING = ("create", "write", "mkdir", "rename", "link", "fsync", "ftruncate", "ftruncate64")
@@ -96,7 +96,7 @@ class Case:
             return False
         if made.suffix:
             if made.suffix == ".json":
-                read_design(made.read_text())
+                Plan.from_json(made.read_text())
             elif made.read_text().splitlines()[0] != '"sex","age"' or not made.read_bytes().endswith(b"\n"):
                 self.problems.append("the file is not whole")
             return True

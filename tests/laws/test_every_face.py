@@ -6,7 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from face_promises import check_promise
-from helpers import NEIGHBOURS, MemoryEngine, random_codes
+from helpers import NEIGHBOURS, MemoryEngine, carried_out, random_codes
 from hushcube.designs.design import BUDGETS, RECOVERIES
 from hushcube.designs.options import Options
 from hushcube.designs.refinement import Rule
@@ -17,7 +17,6 @@ from hushcube.faces.value import FaceValue
 from hushcube.model.facts import Fact, Facts
 from hushcube.model.privacy import Privacy
 from hushcube.model.workload import Workload
-from hushcube.private.measure import carry_out
 from hushcube.private.noise import SeededEntropy
 from hushcube.progress import Clock
 from hushcube.strategies import ALL
@@ -81,7 +80,7 @@ def releases(draw):
         plan = ALL["identity"].plan(request, "optimal", "gls")
     seed, people = draw(st.integers(0, 10**6)), draw(st.sampled_from([0, 0, 1, 1, 2, 5]))
     codes = random_codes(sizes, people, seed)
-    return *carry_out(plan, MemoryEngine(codes, len(sizes)), entropy=SeededEntropy(seed)), people
+    return *carried_out(plan, MemoryEngine(codes, len(sizes)), entropy=SeededEntropy(seed)), people
 
 
 @st.composite
@@ -95,7 +94,7 @@ def sketch_of_nobody():
     privacy = Privacy.of(epsilon="0.01", neighbours="replace-one")
     request = Request(Workload.parse("prefix(a0)", ordered_schema((2,))), privacy)
     plan = ALL["sketch"].plan(request, "optimal", "gls")
-    return *carry_out(plan, MemoryEngine(np.zeros((0, 1), np.int64), 1), entropy=SeededEntropy(0)), 0
+    return *carried_out(plan, MemoryEngine(np.zeros((0, 1), np.int64), 1), entropy=SeededEntropy(0)), 0
 
 
 @settings(max_examples=40)
@@ -122,6 +121,6 @@ def test_hardly_anybody_in_two_cells(words):
     for seed in range(10):
         for people in (0, 1):
             engine = MemoryEngine(np.zeros((people, 1), np.int64), 1)
-            _, found = carry_out(plan, engine, entropy=SeededEntropy(seed))
+            _, found = carried_out(plan, engine, entropy=SeededEntropy(seed))
             for value in (FaceValue("nonnegative"), FaceValue()):
                 check_promise(plan, make_face(plan, found, value, Clock()), people)

@@ -5,8 +5,18 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 
-from helpers import LAWS, NEIGHBOURS, MemoryEngine, Silence, all_subsets, all_tables, exact_table, label, random_codes
-from hushcube.bundle.release import Release
+from helpers import (
+    LAWS,
+    NEIGHBOURS,
+    MemoryEngine,
+    Silence,
+    all_subsets,
+    all_tables,
+    exact_table,
+    label,
+    random_codes,
+    released,
+)
 from hushcube.designs import TreeDesign
 from hushcube.designs import errors as error
 from hushcube.designs.recovery import recover
@@ -80,7 +90,7 @@ def test_tables_and_errors_are_those_of_the_dense_solution(name, law, neighbours
     for plan in make_plans(name, law, neighbours):
         dense = DenseTree(plan)
         numbers = any_numbers(dense, random)
-        release = Release.of(plan, dense.measurement(numbers))
+        release = released(plan, dense.measurement(numbers))
         check_tables(plan, dense, numbers, release)
         check_forms(plan, dense, release)
         check_roll_ups(plan, dense, numbers, release)
@@ -138,7 +148,7 @@ def check_sums(plan, dense, release, random):
             where[SCHEMA.names[i]] = SCHEMA.attributes[i].labels[low : high + 1]
             kept = np.multiply.outer(kept, (np.arange(SCHEMA.sizes[i]) >= low) & (np.arange(SCHEMA.sizes[i]) <= high))
         names = [SCHEMA.names[i] for i in A]
-        estimate, part = release.estimate(names, where), release.table(names, where)
+        estimate, part = release.estimate(names, where), release.table(names, where=where)
         assert estimate.value == pytest.approx(part.values.sum(), abs=1e-8)
         assert part.values.size == kept.sum() and part.labels == tuple(map(tuple, where.values()))
         expected = kept.ravel() @ covariance @ kept.ravel()

@@ -33,7 +33,7 @@ def decided(sizes, words, strategy, *, epsilon, neighbours="add-remove", **rule)
         strategy=strategy,
         recovery="none",
         options=Options(rule=Rule.of(**rule)),
-    )
+    ).count
 
 
 def carried_out(asked, codes, seed=0):

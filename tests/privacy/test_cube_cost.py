@@ -11,7 +11,7 @@ import pytest
 
 from helpers import NEIGHBOURS, Silence
 from hushcube import Attribute, Schema
-from hushcube.api import plan_cube
+from hushcube.api import plan
 from hushcube.model.measure import Measure
 from hushcube.planning.plan import COUNT
 from hushcube.private.engines import ExactCounts
@@ -89,8 +89,8 @@ def test_nobody_costs_more_than_the_guarantee(sizes, rows, given, privacy, neigh
     )
     measure = schema.measures[0]
     for strategy in ("workload", "identity"):
-        cube = plan_cube(
-            schema, "cube", "avg(v)", neighbours=neighbours, rows_per_person=rows, strategy=strategy, **privacy
+        cube = plan(
+            schema, "cube", measures="avg(v)", neighbours=neighbours, rows_per_person=rows, strategy=strategy, **privacy
         )
         seen = [numbers(cube, *person, drawn) for person in people(sizes, measure, rows)]
         laws = seen[0][1]

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from hushcube import Attribute, Schema
-from hushcube.api import plan, plan_cube, recover, release, release_cube
+from hushcube.api import plan, recover, release
 from hushcube.bundle.manifest import read_manifest, seal
 from hushcube.bundle.reading import checksum
 from hushcube.bundle.statement import privacy_statement
@@ -22,6 +22,7 @@ from hushcube.model.facts import Facts
 from hushcube.model.measure import Measure
 from hushcube.model.privacy import Unit
 from hushcube.planning.loading import read_design
+from hushcube.planning.plan import Plan
 from hushcube.strategies import REGISTRY
 
 SCHEMA = Schema((Attribute(name="x", values=("a", "b")), Attribute(name="y", codes=3)))
@@ -40,7 +41,7 @@ def made(strategy="workload", schema=SCHEMA, words="<=2-way", **law):
     rule = Rule.of(sanity_bound=10, relative_error="0.5", above=10) if strategy in ("iresamp", "ireduct") else Rule.of()
     rule = Rule.of(sanity_bound=10) if strategy == "twophase" else rule
     law = law or {"epsilon": 10}
-    return plan(schema, words, neighbours="add-remove", strategy=strategy, options=Options(rule=rule), **law)
+    return plan(schema, words, neighbours="add-remove", strategy=strategy, options=Options(rule=rule), **law).count
 
 
 def doctored(one, **changes):
@@ -60,17 +61,17 @@ def claim(one, **changes):
 def test_a_plan_that_was_not_carried_out_tells_of_no_run(strategy):
     one = made(strategy, **({"rho": 1} if strategy == "residual" else {}))
     for method in (one.strategy, "ireduct"):
-        with pytest.raises(PlanError, match="details: tell of a run"):
+        with pytest.raises(PlanError, match="details: describe a run"):
             read_design(doctored(one, details=claim(one, method=method)))
 
 
 @pytest.mark.parametrize("strategy", ADAPTING)
 def test_what_a_run_spent_is_what_its_plan_costs(strategy):
-    ended = release(made(strategy), PEOPLE, seed=1).plan
+    ended = release(Plan.of_counts(made(strategy)), PEOPLE, seed=1).plan.count
     told = ended.details["adaptive"]
     assert read_design(ended.to_json()).details["adaptive"]["spent"] == float(ended.person_cost)
     for changes in ({"spent": 0.001}, {"left": 10.0}, {"method": "dwork"}, {"spent": str(told["spent"])}):
-        with pytest.raises(PlanError, match="details: tell of a run"):
+        with pytest.raises(PlanError, match="details: describe a run"):
             read_design(doctored(ended, details={"adaptive": told | changes}))
     with pytest.raises(PlanError):
         read_design(doctored(ended, details={"adaptive": "all is well"}))
@@ -78,33 +79,33 @@ def test_what_a_run_spent_is_what_its_plan_costs(strategy):
 
 @pytest.mark.parametrize("strategy", ADAPTING)
 def test_the_ex_post_loss_in_the_statement_is_computed(strategy, tmp_path):
-    ended = release(made(strategy), PEOPLE, seed=1, out=tmp_path / "out").plan
+    ended = release(Plan.of_counts(made(strategy)), PEOPLE, seed=1, out=tmp_path / "out").plan.count
     text = (tmp_path / "out" / "PRIVACY.md").read_text()
     cost, bound = (Fraction(found) for found in re.search(r"cost (\S+) of it.*exp\(([^)]+)\)", text).groups())
     assert cost == bound and 0 <= cost - ended.person_cost < cost / 10**5
     assert Fraction(re.search(r"the remaining (\S+) may", text)[1]) <= 10 - ended.person_cost
     without = read_design(doctored(ended, details={}))
-    assert privacy_statement(without, private=False) == text
+    assert privacy_statement(Plan.of_counts(without), private=False) == text
 
 
 @pytest.mark.parametrize("strategy", ADAPTING)
 def test_what_a_run_ended_with_is_not_carried_out_again(strategy, tmp_path):
-    ended = release(made(strategy), PEOPLE, seed=1).plan
+    ended = release(Plan.of_counts(made(strategy)), PEOPLE, seed=1).plan.count
     for one in (ended, read_design(doctored(ended, details={}))):
         with pytest.raises(PlanError, match="records what a run ended with"):
-            release(one, PEOPLE, out=tmp_path / "again")
+            release(Plan.of_counts(one), PEOPLE, out=tmp_path / "again")
     assert not (tmp_path / "again").exists()
 
 
 def test_a_note_in_a_file_is_not_repeated(tmp_path):
     loaded = read_design(doctored(made(), details={"note": "nobody can be found in this release", "bound": 0.0}))
-    release(loaded, PEOPLE, out=tmp_path / "out")
+    release(Plan.of_counts(loaded), PEOPLE, out=tmp_path / "out")
     assert "nobody can be found" not in (tmp_path / "out" / "PRIVACY.md").read_text()
 
 
 def test_notes_that_matter_are_there_without_any_details(tmp_path):
     loaded = read_design(doctored(made("sketch"), details={}))
-    release(loaded, PEOPLE, out=tmp_path / "out")
+    release(Plan.of_counts(loaded), PEOPLE, out=tmp_path / "out")
     assert "collisions add to the variance" in (tmp_path / "out" / "PRIVACY.md").read_text()
 
 
@@ -145,7 +146,7 @@ def test_a_name_given_in_python_is_refused_before_the_data_is_read(tmp_path):
     from dataclasses import replace
 
     with pytest.raises(PlanError, match="is unknown"):
-        release(replace(made(), strategy=EVIL), Untouched(), out=tmp_path / "out")
+        release(Plan.of_counts(replace(made(), strategy=EVIL)), Untouched(), out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
@@ -172,8 +173,8 @@ def check_inert(text):
 
 def test_names_and_labels_cannot_write_the_statement(tmp_path):
     data = pa.table({"x": ["a`", EVIL] * 30, "<i>_y_": [0, 1, 2] * 20, EVIL: list(range(60))})
-    one = plan(hostile(), "<=2-way", epsilon=2, neighbours="add-remove", strategy="workload")
-    release(one, data, out=tmp_path / "out")
+    one = plan(hostile(), "<=2-way", epsilon=2, neighbours="add-remove", strategy="workload").count
+    release(Plan.of_counts(one), data, out=tmp_path / "out")
     facts = Facts.from_dict({"totals": [{"where": {"x": EVIL}, "count": 30}]}, hostile())
     recover(tmp_path / "out", FaceValue(kind="nonnegative", facts=facts))
     check_markdown((tmp_path / "out" / "PRIVACY.md").read_text())
@@ -187,12 +188,14 @@ def test_names_cannot_write_the_statement_of_a_cube_or_a_matrix(tmp_path):
     from dataclasses import replace
 
     measures = (Measure(name="w`[a](b)<b>", bounds=(0, 3)),)
-    cube = plan_cube(replace(hostile(), measures=measures), "x", "sum(w`[a](b)<b>)", epsilon=1, neighbours="add-remove")
+    cube = plan(
+        replace(hostile(), measures=measures), "x", measures="sum(w`[a](b)<b>)", epsilon=1, neighbours="add-remove"
+    )
     data = {"x": ["a`"] * 9, "<i>_y_": [0, 1, 2] * 3, EVIL: list(range(9)), "w`[a](b)<b>": [1] * 9}
-    release_cube(cube, pa.table(data), out=tmp_path / "cube")
+    release(cube, pa.table(data), out=tmp_path / "cube")
     check_markdown((tmp_path / "cube" / "PRIVACY.md").read_text())
-    rows = plan(hostile(), [], queries=(["<i>_y_"], [[1, 0, 0], [0, 1, 1]]), epsilon=1, neighbours="add-remove")
-    check_markdown(privacy_statement(rows, private=True))
+    rows = plan(hostile(), [], queries=(["<i>_y_"], [[1, 0, 0], [0, 1, 1]]), epsilon=1, neighbours="add-remove").count
+    check_markdown(privacy_statement(Plan.of_counts(rows), private=True))
 
 
 # ------------------------------------------------------------------------------------------------------------- verify
@@ -201,7 +204,7 @@ def test_names_cannot_write_the_statement_of_a_cube_or_a_matrix(tmp_path):
 @pytest.mark.parametrize("strategy", ["workload", "ireduct"])
 def test_verify_finds_a_doctored_plan_in_a_release_that_fits_it(strategy, tmp_path):
     folder = tmp_path / "out"
-    ended = release(made(strategy), PEOPLE, out=folder).plan
+    ended = release(Plan.of_counts(made(strategy)), PEOPLE, out=folder).plan.count
     assert verify(folder).holds
     raw = ended.to_dict() | {"details": claim(ended)}
     (folder / "plan.json").write_text(json.dumps({**raw, "digest": digest_of(raw)}))

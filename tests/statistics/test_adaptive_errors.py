@@ -62,7 +62,7 @@ def counted():
 def asked(strategy, epsilon, **rule):
     rule = Rule.of(**{"sanity_bound": 20, "lambda_factor": "0.96", **rule})
     kept = {"epsilon": epsilon, "neighbours": "add-remove", "strategy": strategy, "recovery": "none"}
-    return plan(make_schema(SIZES), "1-way", options=Options(rule=rule), **kept)
+    return plan(make_schema(SIZES), "1-way", options=Options(rule=rule), **kept).count
 
 
 class Runs:

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from hushcube import Attribute, Schema
-from hushcube.api import plan_cube, release_cube
+from hushcube.api import plan, release
 from hushcube.model.measure import Measure
 
 RUNS = 150
@@ -43,12 +43,12 @@ def test_errors_are_as_stated_and_intervals_cover(privacy, strategy):
         rounded = np.rint(columns[name] / step) * step  # values are published to this step
         truth[name] = np.bincount(cell, rounded, minlength=6).reshape(3, 2)
     words = "sum(days),avg(days),sum(cost),avg(cost)"
-    cube = plan_cube(SCHEMA, "<=2-way", words, neighbours="add-remove", strategy=strategy, **privacy)
+    cube = plan(SCHEMA, "<=2-way", measures=words, neighbours="add-remove", strategy=strategy, **privacy)
     squares = {name: [] for name in truth}
     covered = {name: [] for name in truth}
     narrow = {name: [] for name in truth}
     for seed in range(RUNS):
-        found = release_cube(cube, data, seed=seed)
+        found = release(cube, data, seed=seed)
         for name, sums in truth.items():
             table = found.table("ward*sex", f"sum({name})")
             squares[name].append(((table.values - sums) / table.std_errors) ** 2)
@@ -65,9 +65,9 @@ def test_errors_are_as_stated_and_intervals_cover(privacy, strategy):
 
 
 def test_no_interval_pretends_where_the_count_is_noise():
-    cube = plan_cube(SCHEMA, "2-way", "avg(days)", epsilon="0.01", neighbours="add-remove")
+    cube = plan(SCHEMA, "2-way", measures="avg(days)", epsilon="0.01", neighbours="add-remove")
     columns = people()
-    average = release_cube(cube, pa.table(columns), seed=1).table("ward*sex", "avg(days)")
+    average = release(cube, pa.table(columns), seed=1).table("ward*sex", "avg(days)")
     assert np.isnan(average.values).any()
     assert (np.isnan(average.values) == np.isnan(average.low)).all()
     known = ~np.isnan(average.values)

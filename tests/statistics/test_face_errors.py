@@ -35,12 +35,12 @@ def test_no_negative_cell_means_less_error(name, make_schema, words, epsilon, mo
     """In every draw; on sparse three-way tables by more than half."""
     schema = make_schema()
     decided = plan(schema, words, epsilon=epsilon, neighbours="add-remove", strategy="workload")
-    truth, family = people_of(name, schema), decided.request.marginals
+    truth, family = people_of(name, schema), decided.count.request.marginals
     for seed in range(DRAWS):
         published = release(decided, str(shared(name)), seed=seed)
         before = squared(published.source, truth, family)
         measurement = published.source.measurement()
-        face = make_face(decided, measurement, FaceValue("nonnegative", method="local"), Clock())
+        face = make_face(decided.count, measurement, FaceValue("nonnegative", method="local"), Clock())
         assert squared(face.tables, truth, family) < most * before
 
 
@@ -48,8 +48,8 @@ def test_whole_numbers_cost_little():
     """The people's tables are about as near to the truth as the non-negative ones they follow."""
     schema = adult8_schema()
     decided = plan(schema, "2-way", epsilon=1, neighbours="add-remove", strategy="workload")
-    truth, family = people_of("adult8.parquet", schema), decided.request.marginals
+    truth, family = people_of("adult8.parquet", schema), decided.count.request.marginals
     measurement = release(decided, str(shared("adult8.parquet")), seed=0).source.measurement()
-    real = make_face(decided, measurement, FaceValue("nonnegative", method="local"), Clock())
-    whole = make_face(decided, measurement, FaceValue("integral", method="local"), Clock())
+    real = make_face(decided.count, measurement, FaceValue("nonnegative", method="local"), Clock())
+    whole = make_face(decided.count, measurement, FaceValue("integral", method="local"), Clock())
     assert squared(whole.tables, truth, family) < 1.1 * squared(real.tables, truth, family)

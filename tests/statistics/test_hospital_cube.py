@@ -14,8 +14,7 @@ import pytest
 
 from datasets import ROOT, shared
 from hushcube import Schema
-from hushcube.api import plan_cube
-from hushcube.bundle.cube import CubeRelease
+from hushcube.api import plan
 from hushcube.bundle.release import Release
 from hushcube.planning.plan import COUNT
 from hushcube.private.engines import open_source
@@ -44,7 +43,7 @@ def hospital():
 
 @cache
 def planned(number):
-    return plan_cube(hospital(), ",".join(TABLES), MEASURES, neighbours="add-remove", **LAWS[number])
+    return plan(hospital(), ",".join(TABLES), measures=MEASURES, neighbours="add-remove", **LAWS[number])
 
 
 @cache
@@ -53,7 +52,9 @@ def counted(bounded):
     path = shared("diabetes130_encounters.parquet")
     schema = planned(0).schema if bounded else replace(planned(0).schema, unit=None)
     asked = [np.array([schema.marginal(word.split("*"))], dtype=np.int32) for word in TABLES]
-    needed = (group for number in range(len(LAWS)) for part in planned(number).parts.values() for group in part.counted)
+    needed = (
+        group for number in range(len(LAWS)) for part in planned(number).designs.values() for group in part.counted
+    )
     groups = {group.tobytes(): group for group in (*asked, *needed)}
     counts = open_source(path).count(schema, list(groups.values()), measures=schema.measures)
     return {COUNT: counts, **counts.sums}
@@ -76,8 +77,8 @@ def releases(number, runs=RUNS):
     cube = planned(number)
     for seed in range(runs):
         entropy = SeededEntropy(seed)
-        parts = {n: Release.of(*draw(part, counted(True)[n], entropy=entropy)) for n, part in cube.parts.items()}
-        yield CubeRelease(cube, parts.pop(COUNT), parts)
+        measured = {n: draw(part, counted(True)[n], entropy=entropy)[1] for n, part in cube.designs.items()}
+        yield Release.of(cube, measured)
 
 
 def figures(number):

@@ -14,8 +14,7 @@ import pytest
 from scipy import stats
 
 from datasets import shared
-from helpers import Counts, exact_table, label
-from hushcube.bundle.release import Release
+from helpers import Counts, exact_table, label, released
 from hushcube.designs import errors as error
 from hushcube.model.attribute import Attribute
 from hushcube.model.schema import Schema
@@ -64,7 +63,7 @@ def simulate(plan, codes):
     squares, covered = np.zeros((2, REPLICATES, len(forms)))
     tables = None
     for seed in range(REPLICATES):
-        release = Release.of(plan, measure(plan, engine, entropy=SeededEntropy(seed)))
+        release = released(plan, measure(plan, engine, entropy=SeededEntropy(seed)))
         tables = tables or [release.table(form.word) for form in forms]  # error bars are the same every time
         for at, (form, truth) in enumerate(zip(forms, truths, strict=True)):
             off = release.source.form(form) - truth

@@ -13,7 +13,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from hushcube.bundle.folder import open_bundle, write_face, write_statements
+from hushcube.bundle.earlier_cubes import is_earlier_cube
+from hushcube.bundle.folder import open_bundle
 from hushcube.bundle.lock import changing
 from hushcube.bundle.manifest import (
     FORMAT,
@@ -28,6 +29,7 @@ from hushcube.bundle.manifest import (
 )
 from hushcube.bundle.published_face import PublishedFace
 from hushcube.bundle.reading import damaged
+from hushcube.bundle.writing import write, write_face, write_statements
 from hushcube.durable import check_output, check_writable, explained, new_folder, replace_file, sync, sync_folder
 from hushcube.errors import BundleError
 from hushcube.progress import Progress, silent
@@ -36,18 +38,15 @@ from hushcube.progress import Progress, silent
 def check_change(folder: Path, *, in_place: bool = True) -> None:
     """Refuse a release that cannot get a face, or not in its place, before one is computed."""
     manifest, shown = read_manifest(folder), repr(str(folder)[:200])
-    part = f"hushcube recover {str(folder)[:200]}{{}} --out NEW"
-    if "cube" in manifest:
-        fix = f"make a release of one of its parts, for example `{part.format('/parts/count')}`"
-        raise BundleError(shown, "is a cube, which has no faces", fix)
     if not in_place:
         return
+    anew = f"hushcube recover {str(folder)[:200]} --out NEW"
     if _is_part(folder):
-        fix = f"make a release of its own of this part, `{part.format('')}`"
+        fix = f"make a release of its own of this part, `{anew}`"
         raise BundleError(shown, "is a part of a cube, which would not fit it any more", fix)
     if manifest["format"] != FORMAT:
         problem = f"has format {manifest['format']}, of an earlier version, to which faces cannot be added safely"
-        raise BundleError(shown, problem, f"write a new release with the face, `{part.format('')}`")
+        raise BundleError(shown, problem, f"write a new release with the face, `{anew}`")
     check_writable(folder, shown)
 
 
@@ -79,8 +78,11 @@ def add_face(folder: Path, face: PublishedFace, *, out: Path | None = None, prog
 
 
 def _copy(folder: Path, face: PublishedFace, out: Path, tell: Progress) -> None:
-    """A new folder with the files of a release, which never change, and one more face."""
+    """A new folder with the files of a release, which never change, and one more face; an earlier format is renewed."""
     release, manifest = open_bundle(folder, verify=False).with_face(face), read_manifest(folder)
+    if manifest["format"] != FORMAT:
+        write(release, out, progress=tell)
+        return
     places = face_folders(manifest)
     old = places.pop(face.name, None)
     statements = {STATEMENT, *(f"{place}/{STATEMENT}" for place in places.values())}
@@ -118,7 +120,9 @@ def _is_part(folder: Path) -> bool:
     for cube in own.parents[1:2]:
         try:
             manifest = read_manifest(cube)
-            return "cube" in manifest and f"{own.relative_to(cube).as_posix()}/{MANIFEST}" in manifest["checksums"]
+            return (
+                is_earlier_cube(manifest) and f"{own.relative_to(cube).as_posix()}/{MANIFEST}" in manifest["checksums"]
+            )
         except (BundleError, KeyError, TypeError):
             return False
     return False

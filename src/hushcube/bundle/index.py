@@ -50,13 +50,13 @@ class Found:
 def find_table(folder: Path, words: str, *, face: str = UNBIASED, verify: bool = True) -> Found | None:
     """One table of a packed release by its word; the files that are read are verified.
 
-    None where the release has to be opened for it: it has no such index, or the table is a roll-up, a form, or one
-    whose cells have margins of their own.
+    None where the release has to be opened for it: it has no such index, or measures; or the table is a roll-up, a
+    form, or one whose cells have margins of their own.
     """
 
     def read() -> Found | None:
         manifest = read_manifest(folder)
-        if not any("index" in entry for entry in _listed(manifest)):
+        if manifest.get("measures") or not any("index" in entry for entry in _listed(manifest)):
             return None
         try:
             return _find(folder, manifest, words, face, verify)

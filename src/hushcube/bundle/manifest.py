@@ -8,28 +8,40 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeGuard, TypeVar
 
 from hushcube.bundle.reading import check_file, checksum, damaged, read_text
-from hushcube.bundle.release import Release
 from hushcube.bundle.stamp import stamp
+from hushcube.bundle.tables import column_names, safe_names, written
 from hushcube.designs.design import Design
 from hushcube.errors import BundleError
 from hushcube.model.files import read_json
 from hushcube.model.marginal import Marginal
+from hushcube.model.schema import COUNT
+from hushcube.planning.loading import read_design
+from hushcube.planning.plan import Plan
+
+if TYPE_CHECKING:
+    from hushcube.bundle.release import Release
 
 Result = TypeVar("Result")
 
-FORMAT: Final = 3
-_READABLE: Final = (1, 2, 3)
+FORMAT: Final = 4
+_READABLE: Final = (1, 2, 3, 4)
 """Format 1 had no faces; format 2 had each in faces/NAME, and all of their statements in PRIVACY.md.
 
-Both had neither sizes nor a digest of the manifest itself."""
+Both had neither sizes nor a digest of the manifest itself. Format 3 had its measurements in measurements/values.parquet
+and one design as plan.json; a cube of format 3 was a folder of releases, one for each part.   [bundle/earlier_cubes.py]
+"""
+SEALED: Final = 3
+"""From this format on manifests have sizes and a digest, and every face has a statement of its own."""
 MANIFEST: Final = "manifest.json"
 STATEMENT: Final = "PRIVACY.md"
 _FACE_FOLDER: Final = re.compile(r"faces/[a-z-]+(-[0-9]+)?")
-MEASUREMENTS: Final = "measurements/values.parquet"
-NEEDED: Final = ("plan.json", "schema.yaml", STATEMENT, MEASUREMENTS)
+PLAN: Final = "plan.json"
+SCHEMA: Final = "schema.yaml"
+NEEDED: Final = (PLAN, SCHEMA, STATEMENT)
+"""What a release cannot be read without, beside the measurements."""
 
 
 def make_manifest(
@@ -65,22 +77,63 @@ def face_folders(manifest: dict[str, Any]) -> dict[str, str]:
     return {name: told.get("folder", f"faces/{name}") for name, told in manifest.get("faces", {}).items()}
 
 
-def plan_fields(plan: Design) -> dict[str, Any]:
+def people_file(place: str) -> str:
+    """Where the synthetic people of a face are kept."""
+    return f"{place}/people.parquet"
+
+
+def plan_fields(plan: Plan, version: int = FORMAT) -> dict[str, Any]:
     """What the manifest repeats of the plan, for readers without hushcube."""
+    told = {"name": plan.schema.name, "privacy": plan.privacy.to_dict()}
+    if version < FORMAT:
+        told |= _design_fields(plan.count)
+    else:
+        files = measurement_files(plan)
+        told |= {
+            "columns": {str(quantity): names for quantity, names in column_names(plan, written(plan)).items()},
+            "parts": {
+                name: {"privacy": design.privacy.to_dict(), **_design_fields(design), "measurements": files[name]}
+                for name, design in plan.designs.items()
+            },
+            "measures": [str(quantity) for quantity in plan.asked],
+            "plan_digest": plan.digest,
+        }
+    return {**told, "workload": list(plan.workload.words), "schema": plan.schema.to_dict()}
+
+
+def repeats(manifest: dict[str, Any], plan: Plan) -> bool:
+    """Whether a manifest says what its plan says."""
+    told = plan_fields(plan, manifest["format"])
+    if manifest["format"] < FORMAT:  # some of the first releases said less
+        told = {name: told[name] for name in ("plan_digest", "privacy", "schema")}
+    return all(manifest.get(name) == value for name, value in told.items())
+
+
+def _design_fields(design: Design) -> dict[str, Any]:
     return {
-        "name": plan.schema.name,
-        "privacy": plan.privacy.to_dict(),
         "strategy": {
-            "name": plan.strategy,
-            "budgets": plan.budget_rule,
-            "recovery": plan.recovery,
-            "proof": plan.proof,
+            "name": design.strategy,
+            "budgets": design.budget_rule,
+            "recovery": design.recovery,
+            "proof": design.proof,
         },
-        "noise": f"discrete {plan.law}",
-        "plan_digest": plan.digest,
-        "workload": list(plan.workload.words),
-        "schema": plan.schema.to_dict(),
+        "noise": f"discrete {design.law}",
+        "plan_digest": design.digest,
     }
+
+
+def measurement_files(plan: Plan, version: int = FORMAT) -> dict[str, str]:
+    """Where the noisy integers of each part are."""
+    if version < FORMAT:
+        return {COUNT: "measurements/values.parquet"}
+    names = {COUNT: COUNT, **{name: f"sum_{word}" for name, word in safe_names(plan).items()}}
+    return {name: f"measurements/{word}.parquet" for name, word in names.items()}
+
+
+def read_plan(folder: Path, manifest: dict[str, Any]) -> Plan:
+    """The plan of a release; earlier formats have the design of the counts."""
+    text = read_text(folder, PLAN)
+    return Plan.from_json(text) if manifest["format"] >= FORMAT else Plan.of_counts(read_design(text))
 
 
 def seal(manifest: dict[str, Any], folder: Path) -> bytes:
@@ -119,7 +172,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     manifest = read_json(text, MANIFEST, BundleError, damaged("", "").fix)
     if not isinstance(manifest, dict) or manifest.get("format") not in _READABLE or manifest["format"] is True:
         raise damaged(MANIFEST, "is not of this version of hushcube")
-    if manifest["format"] == FORMAT and not _is_sealed(manifest, text):
+    if manifest["format"] >= SEALED and not _is_sealed(manifest, text):
         raise damaged(MANIFEST, "was changed after the release (another digest)")
     return manifest
 
@@ -132,19 +185,19 @@ def _is_sealed(manifest: dict[str, Any], text: str) -> bool:
 def steadily(folder: Path, read: Callable[[], Result]) -> Result:
     """Read from a release; once more where something did not fit because a face was replaced meanwhile."""
     while True:
-        before = version(folder)
+        before = state_of(folder)
         try:
             return read()
         except BundleError:
-            if version(folder) == before:
+            if state_of(folder) == before:
                 raise
 
 
-def version(folder: Path) -> tuple[int, int] | None:
+def state_of(folder: Path) -> tuple[int, int] | None:
     """What differs between the manifests of a folder as time goes by."""
     try:
         found = (folder / MANIFEST).stat()
-    except OSError:
+    except (OSError, ValueError):  # such as a name that no file can have
         return None
     return found.st_ino, found.st_mtime_ns
 
@@ -161,7 +214,7 @@ def check_files(folder: Path, manifest: dict[str, Any], needed: Sequence[str] = 
 
 def file_sizes(manifest: dict[str, Any]) -> dict[str, Any]:
     """The bytes of every file with a checksum; earlier formats do not say."""
-    if manifest["format"] < FORMAT:
+    if manifest["format"] < SEALED:
         return {}
     sizes = manifest.get("sizes")
     if not isinstance(sizes, dict) or sizes.keys() != manifest["checksums"].keys():
@@ -169,7 +222,7 @@ def file_sizes(manifest: dict[str, Any]) -> dict[str, Any]:
     return sizes
 
 
-def entry_key(entry: dict[str, Any], plan: Design) -> Marginal | str:
+def entry_key(entry: dict[str, Any], plan: Plan) -> Marginal | str:
     """A marginal's attributes, or a form's word."""
     form = entry.get("form")
     return plan.schema.marginal(entry["attributes"]) if form is None else str(form)

@@ -15,8 +15,12 @@ and none is given.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
+
+from hushcube.model.measure import Measure
 
 Floats = NDArray[np.float64]
 
@@ -35,3 +39,34 @@ def ratio_interval(S: Floats, C: Floats, m_S: Floats, m_C: Floats) -> tuple[Floa
         known = m_C < C
         ratio, low, high = (np.where(known, x, np.nan) for x in (S / C, (S * C - root) / a, (S * C + root) / a))
     return ratio, low, high
+
+
+def averages(measure: Measure, counts: Any, sums: Any, count_margins: Any, sum_margins: Any) -> tuple[Any, Any, Any]:
+    """Averages of a measure and both ends of their intervals, from counts and sums of its integers; NaN where unknown.
+
+    Means lie within the bounds, so that intervals end there too. An estimate beyond a bound is moved to it before its
+    interval is taken: that brings S - t C nearer to zero for all t within the bounds, so that no interval covers less
+    often, and none shrinks to the bound alone.
+    """
+    step, center = float(measure.resolution), float(measure.center)
+    least, most = (float(bound) for bound in measure.bounds)
+    people = np.maximum(counts, 0.0)
+    possible = np.clip(sums, (least - center) / step * people, (most - center) / step * people)
+    found = ratio_interval(*(np.asarray(x, np.float64) for x in (possible, counts, sum_margins, count_margins)))
+    value, low, high = (np.clip(center + step * t, least, most) for t in found)
+    return value, low, high
+
+
+def sum_values(measure: Measure, counts: Any, sums: Any) -> Any:
+    """Sums in the measure's own unit: what was taken off each value is added again."""
+    return float(measure.resolution) * sums + float(measure.center) * counts
+
+
+def sum_errors(measure: Measure, count_errors: Any, sum_errors: Any) -> Any:
+    """Their standard errors, or the half-widths of their intervals: those of two independent numbers."""
+    return np.hypot(float(measure.resolution) * sum_errors, float(measure.center) * count_errors)
+
+
+def quantised_sums(measure: Measure, counts: Any, values: Any) -> Any:
+    """Back from sums in the measure's unit to those of its integers."""
+    return (values - float(measure.center) * counts) / float(measure.resolution)

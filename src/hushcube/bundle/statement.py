@@ -20,6 +20,10 @@ _PROMISES: Final = {
     "face-valid": "holds whole numbers that add up, without negative cells: the counts of synthetic people "
     "(`people.parquet`), who are made up and stand for nobody.",
 }
+_PUBLIC_MEASURES: Final = (
+    "The attributes, their values, and the bounds and resolutions of the measures (`schema.yaml`) were declared as "
+    "public; they are not protected. Values beyond the bounds were clipped before anything was summed."
+)
 _FACES: Final = [
     "Folders below `faces`, if there are any, hold the same tables under other promises, computed from the same noisy "
     "numbers. The `PRIVACY.md` of each says what it promises, and which public facts it relies on.",
@@ -27,32 +31,62 @@ _FACES: Final = [
 ]
 
 
-def privacy_statement(plan: Design, *, private: bool, faces: Iterable[PublishedFace] | None = None) -> str:
+def privacy_statement(plan: Plan, *, private: bool, faces: Iterable[PublishedFace] | None = None) -> str:
     """The text of PRIVACY.md; in releases of formats 1 and 2 the promises of their `faces` were a part of it."""
     lines = [
         *_guarantee("release", plan.schema, plan.privacy, private=private),
-        f"How it is met: strategy {code(plan.strategy)} measured {prose(plan.measures)} "
-        f"with exact discrete {plan.law.title()} noise{_proof(plan)}. "
-        "Everything else in this folder is computed from those noisy numbers and costs nothing more. "
-        "The full description is in `plan.json`.",
-        "",
-        *_spending(plan),
-        *([] if plan.note is None else [f"Note: {plan.note}.", ""]),
-        "The attributes and their values (`schema.yaml`) were declared as public; they are not protected."
-        f"{_files(plan)}",
-        "",
+        *(_sums_met(plan) if plan.asked else _counts_met(plan.count)),
         *(_FACES if faces is None else [line for face in faces for line in _face(face, plan, f"`faces/{face.name}`")]),
     ]
     return "\n".join(lines)
 
 
-def face_statement(plan: Design, face: PublishedFace, *, private: bool) -> str:
+def _counts_met(design: Design) -> list[str]:
+    """How the guarantee is met where counts are all there is."""
+    return [
+        f"How it is met: strategy {code(design.strategy)} measured {prose(design.measures)} "
+        f"with exact discrete {design.law.title()} noise{_proof(design)}. "
+        "Everything else in this folder is computed from those noisy numbers and costs nothing more. "
+        "The full description is in `plan.json`.",
+        "",
+        *_spending(design),
+        *([] if design.note is None else [f"Note: {design.note}.", ""]),
+        "The attributes and their values (`schema.yaml`) were declared as public; they are not protected."
+        f"{_files(design)}",
+        "",
+    ]
+
+
+def _sums_met(plan: Plan) -> list[str]:
+    """How it is met where measures are summed as well."""
+    notes = dict.fromkeys(design.note for design in plan.designs.values() if design.note is not None)
+    return [
+        "How it is met: counts and sums are measured apart, each with a part of the guarantee, and the parts add up to "
+        "the whole. A sum is protected like a count of rows that may count as often as their value says.",
+        "",
+        *(
+            f"- {code(name)}: {design.privacy}; strategy {code(design.strategy)} measured {prose(design.measures)} "
+            f"with exact discrete {design.law.title()} noise{_proof(design)}."
+            for name, design in plan.designs.items()
+        ),
+        "",
+        "Averages and everything else in this folder are computed from those noisy numbers and cost nothing more. "
+        "The full description is in `plan.json`.",
+        "",
+        *(line for note in notes for line in (f"Note: {note}.", "")),
+        _PUBLIC_MEASURES + _files(plan),
+        "",
+    ]
+
+
+def face_statement(plan: Plan, face: PublishedFace, *, private: bool) -> str:
     """The text of PRIVACY.md in the folder of a face."""
     lines = [
         f"# The face `{face.name}` of the release {code(plan.schema.name)}",
         "",
         *([] if private else [f"**{NOT_PRIVATE}**", ""]),
         *_face(face, plan, "this folder"),
+        *(["Its tables hold counts; sums and averages are in the unbiased tables alone.", ""] if plan.asked else []),
         "The guarantee is that of the release: see its own `PRIVACY.md`.",
         "",
     ]
@@ -84,24 +118,22 @@ def _guarantee(kind: str, schema: Schema, privacy: Privacy, *, private: bool) ->
     ]
 
 
-def cube_statement(plan: Plan, *, private: bool) -> str:
-    """The text of PRIVACY.md of a cube."""
-    shares = ", ".join(f"{code(name)}: {part.privacy}" for name, part in plan.parts.items())
+def earlier_cube_statement(plan: Plan, *, private: bool) -> str:
+    """The text of PRIVACY.md of a cube of format 3."""
+    shares = ", ".join(f"{code(name)}: {part.privacy}" for name, part in plan.designs.items())
     lines = [
         *_guarantee("cube", plan.schema, plan.privacy, private=private),
         "How it is met: counts and sums are measured apart, each with a part of the guarantee, and the parts add up to "
         f"the whole. A sum is protected like a count of rows that may count as often as their value says ({shares}). "
         "Averages and all else in this folder are computed from the noisy counts and sums and cost nothing more.",
         "",
-        "The attributes, their values, and the bounds and resolutions of the measures (`schema.yaml`) were declared as "
-        "public; they are not protected. Values beyond the bounds were clipped before anything was summed."
-        f"{_files(plan)}",
+        _PUBLIC_MEASURES + _files(plan),
         "",
     ]
     return "\n".join(lines)
 
 
-def _face(face: PublishedFace, plan: Design, place: str) -> list[str]:
+def _face(face: PublishedFace, plan: Plan, place: str) -> list[str]:
     """What a face promises, and which public facts went into it."""
     lines = [f"The face `{face.name}` ({place}) {_PROMISES[face.name]}"]
     lines[0] += " It is computed from the same noisy numbers, and costs no privacy."

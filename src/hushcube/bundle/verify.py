@@ -6,6 +6,7 @@
     errors         standard errors are those that the plan predicts
     labels         every table has all its cells, in schema order
     FACE: cells, sums, forms, people, facts      the promise of each face
+    sum(MEASURE): cells, sums                    what is published of each measure
 
 Only published files are read. This is no signature: whoever rewrites a whole release can make one that verifies.
 """
@@ -19,24 +20,25 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from hushcube.bundle import earlier_cubes
 from hushcube.bundle.checks.face import FaceChecks
 from hushcube.bundle.checks.files import Opened, check_checksums, open_release
+from hushcube.bundle.checks.measure import MeasureChecks
 from hushcube.bundle.checks.sums import tolerance
 from hushcube.bundle.checks.tables import noise_scale
 from hushcube.bundle.checks.verdict import Check, Findings, Verdict
-from hushcube.bundle.cube import CubeRelease
-from hushcube.bundle.cube_bundle import NEEDED, cube_table, is_cube, open_cube
-from hushcube.bundle.folder import BundleTables
+from hushcube.bundle.earlier_cubes import is_earlier_cube
+from hushcube.bundle.folder import open_bundle, read_measurement
 from hushcube.bundle.index import index_margins
-from hushcube.bundle.manifest import MEASUREMENTS, read_manifest, version
+from hushcube.bundle.manifest import MANIFEST, STATEMENT, measurement_files, read_manifest, state_of
+from hushcube.bundle.part import RecoveredTables
 from hushcube.bundle.reading import folder_inside, parquet, read_text
-from hushcube.bundle.release import RecoveredTables
+from hushcube.bundle.release import Release
 from hushcube.bundle.stamp import NOT_PRIVATE
-from hushcube.bundle.statement import cube_statement
 from hushcube.bundle.tables import table_margins
 from hushcube.errors import BadInput, BundleError
 from hushcube.model.marginal import Marginal
-from hushcube.model.schema import Schema
+from hushcube.model.schema import COUNT, Schema
 from hushcube.progress import Progress, silent
 
 __all__ = ["Check", "Verdict", "verify"]
@@ -49,24 +51,24 @@ def verify(folder: Path, progress: Progress | None = None, *, allow_seeded: bool
     that gets a face meanwhile is looked at again.
     """
     while True:
-        before = version(folder)
+        before = state_of(folder)
         verdict = _verify(folder, progress or silent, allow_seeded=allow_seeded)
-        if verdict.holds or version(folder) == before:
+        if verdict.holds or state_of(folder) == before:
             return verdict
 
 
 def _verify(folder: Path, tell: Progress, *, allow_seeded: bool) -> Verdict:
-    if _is_cube(folder):
-        return _verify_cube(folder, tell, allow_seeded=allow_seeded)
     files = Findings("files", "the files are those of the manifest, and the manifest fits the plan")
     privacy = Findings("privacy", "the plan's cost is within its guarantee, and PRIVACY.md says so")
     try:
         manifest = read_manifest(folder)
     except BundleError as problem:
-        if problem.field != "manifest.json":  # there is none
+        if problem.field != MANIFEST:  # there is none
             raise
         files.add(f"{problem.field}: {problem.problem}")
         return Verdict((files.check(),), None)
+    if is_earlier_cube(manifest):
+        return _verify_earlier_cube(folder, manifest, tell, allow_seeded=allow_seeded)
     private = _flag(manifest)
     broken = check_checksums(folder, manifest, files, tell)
     opened = open_release(folder, manifest, broken, files, privacy)
@@ -77,11 +79,14 @@ def _verify(folder: Path, tell: Progress, *, allow_seeded: bool) -> Verdict:
     measurements = Findings("measurements", "the unbiased tables are what the plan recovers from the measurements")
     errors = Findings("errors", "standard errors are those that the plan predicts")
     labels = Findings("labels", "every table has all its cells, in schema order")
-    recovered = _recovered(opened, measurements)
+    recovered = _recovered(opened, measurement_files(opened.plan, manifest["format"]), measurements)
     _check_margins(opened, manifest, errors)
     findings = [files, privacy, measurements, errors, labels]
     for face in opened.entries:
-        findings += FaceChecks(opened, face, recovered, (labels, errors, measurements), tell).run()
+        findings += FaceChecks(opened, face, recovered.get(COUNT), (labels, errors, measurements), tell).run()
+    for name in opened.plan.sums:
+        whole = recovered if recovered.keys() >= {COUNT, name} else None
+        findings += MeasureChecks(opened, name, whole, (errors, measurements), tell).run()
     return Verdict(tuple(finding.check() for finding in findings), private)
 
 
@@ -90,7 +95,7 @@ def _check_margins(opened: Opened, manifest: dict[str, Any], errors: Findings) -
     for pack in (entry for entry in manifest.get("tables", ()) if isinstance(entry, dict) and "index" in entry):
         try:
             rows, found = index_margins(opened.folder, pack, opened.plan.schema)
-            expected = table_margins(opened.plan, rows)
+            expected = table_margins(opened.plan.count, rows)
         except (BundleError, KeyError, TypeError, IndexError):
             continue  # an index that cannot be read is reported as a file
         errors.checked += len(rows)
@@ -105,22 +110,18 @@ def _flag(manifest: dict[str, Any]) -> bool | None:
     return private if isinstance(private, bool) else None
 
 
-def _recovered(opened: Opened, measurements: Findings) -> RecoveredTables | None:
-    """The tables that the measurements give, if they can be read."""
-    try:
-        source = BundleTables(opened.folder, opened.plan, {}, opened.private)
-        return RecoveredTables(opened.plan, source.measurement())
-    except BundleError as problem:
-        if MEASUREMENTS not in opened.broken:
-            measurements.add(f"{MEASUREMENTS}: {problem.problem}")
-        return None
-
-
-def _is_cube(folder: Path) -> bool:
-    try:
-        return is_cube(folder)
-    except BundleError:
-        return False
+def _recovered(opened: Opened, files: dict[str, str], measurements: Findings) -> dict[str, RecoveredTables]:
+    """The tables that the measurements of each part give, if they can be read."""
+    found: dict[str, RecoveredTables] = {}
+    for name, file in files.items():
+        design = opened.plan.designs[name]
+        try:
+            measured = read_measurement(opened.folder, file, design, private=opened.private)
+            found[name] = RecoveredTables(design, measured)
+        except BundleError as problem:
+            if file not in opened.broken:
+                measurements.add(f"{file}: {problem.problem}")
+    return found
 
 
 def _are_alike(found: pa.Table, expected: pa.Table, noise: float) -> bool:
@@ -138,19 +139,17 @@ def _same_column(found: pa.ChunkedArray, expected: pa.ChunkedArray, noise: float
     return bool((np.abs(numbers - wanted) <= tolerance(wanted[None], noise=noise)).all())
 
 
-def _verify_cube(folder: Path, tell: Progress, *, allow_seeded: bool) -> Verdict:
+def _verify_earlier_cube(folder: Path, manifest: dict[str, Any], tell: Progress, *, allow_seeded: bool) -> Verdict:
     """The parts like any release, and what is made of them."""
     files = Findings("cube files", "the files are those of the manifest, and the parts are those of the cube")
     tables = Findings("cube tables", "counts, sums and averages are those of the parts")
-    manifest = read_manifest(folder)
-    broken = check_checksums(folder, manifest, files, tell, NEEDED)
+    broken = check_checksums(folder, manifest, files, tell, earlier_cubes.NEEDED)
     try:
-        cube = open_cube(folder, verify=False)
+        cube = open_bundle(folder, verify=False)
     except BundleError as problem:
         files.add(f"{problem.field}: {problem.problem}")
         return Verdict((files.check(),), _flag(manifest))
-    statement = cube_statement(cube.plan, private=cube.private)
-    if "PRIVACY.md" not in broken and read_text(folder, "PRIVACY.md") != statement:
+    if STATEMENT not in broken and read_text(folder, STATEMENT) != earlier_cubes.statement_of(cube):
         files.add("PRIVACY.md: is not the statement that the cube gives")
     _check_schema(folder, cube, broken, files)
     listed, noise = _listed(manifest, cube, files), _noise_scale(cube)
@@ -160,7 +159,7 @@ def _verify_cube(folder: Path, tell: Progress, *, allow_seeded: bool) -> Verdict
         if file is None:
             continue
         try:
-            numbers = cube_table(cube, marginal)
+            numbers = earlier_cubes.cube_table(cube, marginal)
             with parquet(folder, file) as found:
                 fits = found.metadata.num_rows == numbers.num_rows and _are_alike(found.read(), numbers, noise)
         except BundleError:
@@ -176,13 +175,13 @@ def _verify_cube(folder: Path, tell: Progress, *, allow_seeded: bool) -> Verdict
     return Verdict(tuple(checks), cube.private)
 
 
-def _noise_scale(cube: CubeRelease) -> float:
+def _noise_scale(cube: Release) -> float:
     """As for a release; sums are those of whole numbers times a step, around a center."""
     steps = [max(float(m.resolution), abs(float(m.center)), 1.0) for m in cube.schema.measures]
-    return max(noise_scale(part) for part in cube.plan.parts.values()) * max(steps, default=1.0)
+    return max(noise_scale(part) for part in cube.plan.designs.values()) * max(steps, default=1.0)
 
 
-def _check_schema(folder: Path, cube: CubeRelease, broken: frozenset[str], files: Findings) -> None:
+def _check_schema(folder: Path, cube: Release, broken: frozenset[str], files: Findings) -> None:
     try:
         if Schema.from_yaml(read_text(folder, "schema.yaml")) != cube.plan.schema.declared:
             files.add("schema.yaml: does not declare the schema of cube.json")
@@ -191,7 +190,7 @@ def _check_schema(folder: Path, cube: CubeRelease, broken: frozenset[str], files
             files.add("schema.yaml: cannot be read")
 
 
-def _listed(manifest: dict[str, Any], cube: CubeRelease, files: Findings) -> dict[Marginal, str]:
+def _listed(manifest: dict[str, Any], cube: Release, files: Findings) -> dict[Marginal, str]:
     """The file of each table; a list that does not fit the cube is reported."""
     schema = cube.schema
     asked = {tuple(schema.names[i] for i in m): m for m in cube.plan.workload.published}

@@ -15,7 +15,8 @@ from hushcube.text import visible
 
 if TYPE_CHECKING:
     from hushcube.designs.design import Design
-    from hushcube.planning.planner import Comparison
+    from hushcube.planning.planner import Ranking
+    from hushcube.planning.question import Comparison
 
 Rows = list[dict[str, Any]]
 
@@ -50,11 +51,11 @@ def render(comparison: Comparison, path: Path) -> bytes:
 
 
 def draw(comparison: Comparison) -> Any:
-    """The chart: lines over the sizes of tables, or, where all have one size, a row for each strategy."""
+    """The chart of the counts: lines over the sizes of tables, or, where all have one size, a row for each strategy."""
     import altair as alt
 
     chosen = comparison.chosen
-    label, rows = points(best_variants(comparison), chosen.strategy)
+    label, rows = points(best_variants(comparison.parts["count"]), chosen.count.strategy)
     order = list(reversed(dict.fromkeys(row["strategy"] for row in rows)))  # as the lines lie: the largest error on top
     ranks = list(reversed(range(len(order))))  # the best strategy has the first colour
     legend = alt.Legend(title=None, labelLimit=320) if len({row["size"] for row in rows}) > 1 else None
@@ -138,7 +139,7 @@ def round_numbers(low: float, high: float) -> list[float]:
     return [float(f"{step}e{power}") for power in powers for step in steps if low <= float(f"{step}e{power}") <= high]
 
 
-def best_variants(comparison: Comparison) -> list[Design]:
+def best_variants(comparison: Ranking) -> list[Design]:
     """The best plan of each strategy, the least error first; of the chosen strategy, the chosen plan."""
     from hushcube.strategies.objective import objective_value
 
@@ -156,7 +157,9 @@ def points(plans: list[Design], chosen: str) -> tuple[str, Rows]:
     """
     import numpy as np
 
-    from hushcube.planning.targets import table_cells, table_variances
+    from hushcube.planning.plan import Plan
+    from hushcube.planning.summary import table_variances
+    from hushcube.planning.targets import table_cells
 
     workload = plans[0].workload
     cells = table_cells(workload)
@@ -165,7 +168,7 @@ def points(plans: list[Design], chosen: str) -> tuple[str, Rows]:
     distinct, which = np.unique(sizes, return_inverse=True)
     alike: dict[tuple[str, ...], tuple[list[str], list[float]]] = {}
     for plan in plans:
-        means = np.bincount(which, table_variances(plan) * cells) / np.bincount(which, cells)
+        means = np.bincount(which, table_variances(Plan.of_counts(plan)) * cells) / np.bincount(which, cells)
         errors = np.sqrt(means).tolist()
         alike.setdefault(tuple(f"{value:.6g}" for value in errors), ([], errors))[0].append(plan.strategy)
     rows = [

@@ -36,7 +36,7 @@ def command(out: str | None) -> None:
     with progress_bar() as progress:
         comparison = compare(TITANIC, "<=2-way", epsilon=1, neighbours="add-remove", progress=progress)
     click.echo("1. Plan: the error of every table, before any data is touched.\n")
-    show_comparison(comparison)
+    show_comparison(comparison.parts["count"])
     show_marginals(comparison.chosen)
     with progress_bar() as progress:
         published = release(comparison.chosen, titanic(), out=folder, progress=progress)

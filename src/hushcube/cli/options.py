@@ -15,8 +15,7 @@ from hushcube.progress import Progress
 if TYPE_CHECKING:
     from hushcube.designs.options import Options
     from hushcube.model.schema import Schema
-    from hushcube.planning.plan import Plan
-    from hushcube.planning.planner import Comparison
+    from hushcube.planning.question import Comparison
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -118,25 +117,24 @@ as_json = click.option(
 )
 
 
-def make_comparison(options: dict[str, Any], progress: Progress | None = None, *, settle: bool = True) -> Comparison:
-    """Plan as the shared options say."""
+def make_comparison(
+    options: dict[str, Any], measured: dict[str, Any], progress: Progress | None = None, *, settle: bool = True
+) -> Comparison:
+    """Plan as the shared options, and those of measures, say."""
     from hushcube.api import compare
 
     amounts = {name: options[name] for name in ("epsilon", "rho", "delta")}
-    return compare(**asked(options), **amounts, progress=progress, settle=settle)
+    return compare(**asked(options), **measured, **amounts, progress=progress, settle=settle)
 
 
-def make_cube(options: dict[str, Any], measures: Sequence[str], shares: str | None) -> Plan:
-    """Plan counts and measures as the shared options say."""
-    from hushcube.api import plan_cube
-
-    if options["queries"] is not None:
+def asked_measures(options: dict[str, Any], measures: Sequence[str], shares: str | None) -> dict[str, Any]:
+    """What is summed and averaged, as the functions of `hushcube.api` take it."""
+    if options["queries"] is not None and (measures or shares is not None):
         raise BadInput("--queries", "stands beside --measure", "ask for tables with --workload")
-    given = asked(options)
-    del given["queries"]
-    parts = None if shares is None else dict(_share(part) for part in shares.split(","))
-    amounts = {name: options[name] for name in ("epsilon", "rho", "delta")}
-    return plan_cube(measures=measures, shares=parts, **given, **amounts)
+    return {
+        "measures": measures,
+        "shares": None if shares is None else dict(_share(part) for part in shares.split(",")),
+    }
 
 
 def _share(text: str) -> tuple[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,8 +13,8 @@ import click
 from hushcube.cli.chart import new_picture, render
 from hushcube.cli.options import (
     as_json,
+    asked_measures,
     make_comparison,
-    make_cube,
     measuring,
     new_file,
     planning,
@@ -24,12 +24,15 @@ from hushcube.cli.options import (
 from hushcube.cli.output import console, note, number, print_json, progress_bar
 from hushcube.cli.targets import check_find, find_plan, found_document, show_found
 from hushcube.cli.what_if import other_budgets, read_budgets, scenario_list, show_scenarios
-from hushcube.errors import BadInput, OutputError
+from hushcube.errors import OutputError
 from hushcube.text import visible
 
 if TYPE_CHECKING:
     from hushcube.designs.design import Design
-    from hushcube.planning.planner import Candidate, Comparison
+    from hushcube.planning.plan import Plan
+    from hushcube.planning.planner import Candidate, Ranking
+    from hushcube.planning.question import Comparison
+    from hushcube.planning.summary import TableError
 
 _SHOWN = 40
 """Tables whose errors are listed."""
@@ -72,28 +75,18 @@ def command(
         --neighbours add-remove
     """
     target, pictures = new_outputs(out, charts)
-    if measures or shares is not None:
-        if targets or what_if is not None or charts:
-            option = "--target" if targets else "--chart" if charts else "--what-if"
-            raise BadInput(option, "stands beside --measure", "plan the counts alone for that")
-        from hushcube.cli.cubes import show_plan
-
-        cube = make_cube(options, measures, shares)
-        show_plan(cube, public_files(options, cube.schema), as_json=as_json)
-        if target is not None:
-            write_file(cube.to_json(), target)
-            note(f"saved the plan to {target}")
-        return
+    measured = asked_measures(options, measures, shares)
     find = check_find(options, targets)
     budgets = None if what_if is None else read_budgets(what_if)
     with progress_bar() as progress:
-        found = find_plan(options, targets, progress) if find else None
-        comparison = found.comparison if found else make_comparison(options, progress, settle=not charts)
+        found = find_plan(options, measured, targets, progress) if find else None
+        comparison = found.comparison if found else make_comparison(options, measured, progress, settle=not charts)
         scenarios = () if budgets is None else other_budgets(comparison, budgets, options, progress)
-    public = public_files(options, comparison.chosen.schema)
+    plan = comparison.chosen
+    public = public_files(options, plan.schema)
     drawn = [(render(comparison, picture), picture) for picture in pictures]
     if target is not None:
-        save(comparison.chosen, target)
+        write_file(plan.to_json(), target)
     for picture, path in drawn:
         write_file(picture, path, "--chart")
     if as_json:
@@ -104,15 +97,18 @@ def command(
         }
         print_json({**document(comparison), **extra})
     else:
-        show_comparison(comparison, every_variant=options["strategy"] == "all")
-        show_marginals(comparison.chosen)
+        if plan.asked:
+            show_parts(plan)
+        else:
+            show_comparison(comparison.parts["count"], every_variant=options["strategy"] == "all")
+        show_marginals(plan)
         if found:
             show_found(found)
         if scenarios:
             show_scenarios(scenarios)
         click.echo(visible(f"a release publishes what these files hold: {', '.join(public)}"))
     if target is not None:
-        note(f"saved the plan {comparison.chosen.digest[:12]} to {target}")
+        note(f"saved the plan {plan.digest[:12]} to {target}")
     for path in pictures:
         note(f"drew the chart {path}")
 
@@ -127,35 +123,29 @@ def new_outputs(out: str | None, charts: Sequence[str]) -> tuple[Path | None, li
     return target, pictures
 
 
-def save(plan: Design, target: Path) -> None:
-    """Write a plan file whole or not at all."""
-    write_file(plan.to_json(), target)
-
-
 def document(comparison: Comparison) -> dict[str, Any]:
-    """The JSON document of a comparison."""
-    from hushcube.planning.summary import table_errors
-
-    chosen = comparison.chosen
+    """The JSON document of a comparison; beside measures, what it says of strategies and tables is about the counts."""
+    plan, counts = comparison.chosen, comparison.parts["count"]
     return {
         "schema": {
-            "name": chosen.schema.name,
-            "attributes": list(chosen.schema.names),
-            "sizes": list(chosen.schema.sizes),
+            "name": plan.schema.name,
+            "attributes": list(plan.schema.names),
+            "sizes": list(plan.schema.sizes),
         },
-        "privacy": chosen.privacy.to_dict(),
+        "privacy": plan.privacy.to_dict(),
         "workload": {
-            "words": list(chosen.workload.words),
-            "marginals": len(chosen.workload),
-            "cells": chosen.workload.cells,
+            "words": list(plan.workload.words),
+            "marginals": len(plan.workload),
+            "cells": plan.workload.cells,
         },
-        **({} if chosen.schema.caveat is None else {"caveat": chosen.schema.caveat}),
-        "plans": [_summary(candidate) for candidate in comparison.candidates],
+        **({"cube": [str(quantity) for quantity in plan.asked], "parts": _parts(plan)} if plan.asked else {}),
+        **({} if plan.schema.caveat is None else {"caveat": plan.schema.caveat}),
+        "plans": [_summary(candidate) for candidate in counts.candidates],
         "skipped": [{"strategy": name, "reason": reason} for name, reason in comparison.skipped.items()],
-        "lower_bound": comparison.least,
-        "lower_bound_of_tables": comparison.least_of_tables,
+        "lower_bound": counts.least,
+        "lower_bound_of_tables": counts.least_of_tables,
         "optimal": comparison.is_optimal,
-        "chosen": {**_key(chosen), "digest": chosen.digest, "details": _details(chosen)},
+        "chosen": {**_key(plan.count), "digest": plan.digest, "details": _details(plan.count)},
         "marginals": [
             {
                 **({"form": t.word} if t.is_form else {}),
@@ -163,10 +153,51 @@ def document(comparison: Comparison) -> dict[str, Any]:
                 "cells": t.cells,
                 "std_error": t.std_error,
                 "margin_95": t.margin,
+                **sums,
             }
-            for t in table_errors(chosen)
+            for t, sums in _with_sums(plan)
         ],
     }
+
+
+def _with_sums(plan: Plan) -> Iterator[tuple[TableError, dict[str, Any]]]:
+    """The tables' expected errors, with those of sums beside them."""
+    from hushcube.planning.summary import table_errors
+
+    sums = {str(plan.measured[name]): table_errors(plan, plan.measured[name]) for name in plan.sums}
+    for told in table_errors(plan):
+        others = {word: next(errors) for word, errors in sums.items()}
+        yield told, {w: {"std_error": t.std_error, "margin_95": t.margin} for w, t in others.items()}
+
+
+def show_parts(plan: Plan) -> None:
+    """Each part with its share and its error, before any data is touched."""
+    from rich.table import Table
+
+    title = f"{visible(plan.schema.name)}: {len(plan.workload):,} tables, {plan.privacy}"
+    grid = Table(title=title, title_justify="left")
+    for name in ("part", "share of the guarantee", "strategy"):
+        grid.add_column(name)
+    grid.add_column("typical error of a cell's count or sum", justify="right")
+    for part, design in zip(_parts(plan), plan.designs.values(), strict=True):
+        grid.add_row(visible(part["part"]), design.privacy.amounts, part["strategy"], f"± {number(part['rmse'])}")
+    console().print(grid)
+    note("an average's error is about that of its sum over the count; `release` gives an interval for each")
+
+
+def _parts(plan: Plan) -> list[dict[str, Any]]:
+    """Each part of a plan with its share and the typical error of a cell's count or sum."""
+    from hushcube.planning.summary import total_variance
+
+    return [
+        {
+            "part": name,
+            "privacy": design.privacy.to_dict(),
+            "strategy": design.strategy,
+            "rmse": math.sqrt(total_variance(plan, plan.measured[name]) / plan.workload.cells),
+        }
+        for name, design in plan.designs.items()
+    ]
 
 
 def _details(plan: Design) -> dict[str, Any]:
@@ -195,7 +226,7 @@ def _summary(candidate: Candidate) -> dict[str, Any]:
     }
 
 
-def show_comparison(comparison: Comparison, *, every_variant: bool = False, to: Any = None) -> None:
+def show_comparison(comparison: Ranking, *, every_variant: bool = False, to: Any = None) -> None:
     """The strategies, or every variant, as a table, the best first; `to` a console other than standard output."""
     terminal = to or console()
     terminal.print(_variants(comparison) if every_variant else _strategies(comparison))
@@ -206,7 +237,7 @@ def show_comparison(comparison: Comparison, *, every_variant: bool = False, to: 
         note(f"{name} was skipped: {reason}")
 
 
-def _strategies(comparison: Comparison) -> Any:
+def _strategies(comparison: Ranking) -> Any:
     """A line for each distinct strategy."""
     from hushcube.planning.summary import compared_strategies
 
@@ -234,7 +265,7 @@ def _strategies(comparison: Comparison) -> Any:
     return grid
 
 
-def _variants(comparison: Comparison) -> Any:
+def _variants(comparison: Ranking) -> Any:
     """A line for each distinct variant of each strategy."""
     from hushcube.designs import errors as error
     from hushcube.planning.summary import merged_variants
@@ -260,7 +291,7 @@ def _variants(comparison: Comparison) -> Any:
     return grid
 
 
-def _grid(comparison: Comparison, *columns: str) -> Any:
+def _grid(comparison: Ranking, *columns: str) -> Any:
     """A table under what is compared, with a column for the mark of the chosen plan."""
     from rich.table import Table
 
@@ -272,11 +303,11 @@ def _grid(comparison: Comparison, *columns: str) -> Any:
     return grid
 
 
-def _is_max(comparison: Comparison) -> bool:
+def _is_max(comparison: Ranking) -> bool:
     return comparison.chosen.request.options.objective == "max"
 
 
-def _distance(comparison: Comparison) -> str:
+def _distance(comparison: Ranking) -> str:
     """How far the chosen plan is from the best possible one."""
     from hushcube.strategies.objective import objective_value
 
@@ -292,28 +323,28 @@ def _distance(comparison: Comparison) -> str:
     return f"total variance at most {near} times that of the best plan of tables of counts, and {of_all}"
 
 
-def show_marginals(plan: Design) -> None:
+def show_marginals(plan: Plan) -> None:
     """Each table's expected standard error and 95% margin, worst last."""
     from rich.table import Table
 
-    from hushcube.planning.summary import table_errors
-
+    counts = plan.count
     grid = Table(
-        title=f"expected error of a cell with {plan.strategy}, {plan.budget_rule}, {plan.recovery}",
+        title=f"expected error of a cell with {counts.strategy}, {counts.budget_rule}, {counts.recovery}",
         title_justify="left",
     )
     grid.add_column("table")
-    for name in ("cells", "standard error", "95% margin"):
-        grid.add_column(name, justify="right")
-    for t in islice(table_errors(plan), _SHOWN):
-        grid.add_row(visible(t.word), f"{t.cells:,}", number(t.std_error), f"± {number(t.margin)}")
+    for name in ("cells", "standard error", "95% margin", *(str(plan.measured[name]) for name in plan.sums)):
+        grid.add_column(visible(name), justify="right")
+    for t, sums in islice(_with_sums(plan), _SHOWN):
+        others = (f"± {number(told['margin_95'])}" for told in sums.values())
+        grid.add_row(visible(t.word), f"{t.cells:,}", number(t.std_error), f"± {number(t.margin)}", *others)
     console().print(grid)
     if len(plan.workload) > _SHOWN:
         note(f"... and {len(plan.workload) - _SHOWN:,} more tables: --json lists all of them")
-    for name, value in plan.details.items():
+    for name, value in counts.details.items():
         console().print(visible(f"{name.replace('_', ' ')}: {in_words(value)}"), highlight=False)
-    if plan.note is not None:
-        note(plan.note)
+    if counts.note is not None:
+        note(counts.note)
     if plan.schema.caveat is not None:
         click.echo(visible(plan.schema.caveat))
 

@@ -9,12 +9,11 @@ import click
 from click.core import ParameterSource
 
 from hushcube.cli.face_options import face_options, read_face, refuse_without_face, take, time_limit
-from hushcube.cli.options import as_json, make_comparison, make_cube, measuring, planning
+from hushcube.cli.options import as_json, asked_measures, make_comparison, measuring, planning
 from hushcube.cli.output import note, print_about, progress_bar
 from hushcube.cli.recover import describe
 from hushcube.errors import BadInput, PlanError, after
-from hushcube.planning.loading import read_design
-from hushcube.text import at_least, at_most
+from hushcube.text import at_least, at_most, visible
 
 if TYPE_CHECKING:
     from hushcube.designs.design import Design
@@ -68,10 +67,10 @@ def command(
     hushcube release --schema people.yaml --workload 2-way --epsilon 1 --neighbours add-remove \\
         --data people.csv --out published --face-value
     """
-    from hushcube.api import release, release_cube, spent
+    from hushcube.api import release, spent
     from hushcube.durable import check_output
     from hushcube.model.files import read_text
-    from hushcube.planning.plan import Plan, is_cube_plan
+    from hushcube.planning.plan import Plan
 
     if data is None and query is None:
         raise BadInput("--data", "is not given", "name the data, for example `--data people.parquet`")
@@ -85,32 +84,12 @@ def command(
     if plan_file is not None and given:
         raise BadInput(f"--{given[0].replace('_', '-')}", "stands beside a plan file", "leave it out: the plan decides")
     check_output(Path(out))
+    measured = asked_measures(options, measures, shares)
+    if plan_file is not None and (measures or shares is not None):
+        raise BadInput("--measure", "stands beside a plan file", "leave it out: the plan decides")
     text = None if plan_file is None else read_text(plan_file, PlanError, "plan")
-    if measures or shares is not None or (text is not None and is_cube_plan(text)):
-        if face:
-            raise BadInput("--face-value", "is for counts only", "leave it out, or leave --measure out")
-        if text is not None and (measures or shares is not None):
-            raise BadInput("--measure", "stands beside a plan file", "leave it out: the plan decides")
-        cube = make_cube(options, measures, shares) if text is None else Plan.from_json(text)
-        with progress_bar() as progress:
-            made = release_cube(
-                cube,
-                data,
-                out=out,
-                query=query,
-                engine=engine,
-                bad_rows=bad_rows,
-                seed=seed,
-                progress=progress,
-                tell_owner=note,
-            )
-        from hushcube.cli.cubes import report
-
-        with after(spent(out)):
-            report(made, out, as_json=as_json)
-        return
     with progress_bar() as progress:
-        plan = make_comparison(options, progress).chosen if text is None else read_design(text)
+        plan = make_comparison(options, measured, progress).chosen if text is None else Plan.from_json(text)
         value = read_face(face, plan.schema) if face else None
         published = release(
             plan,
@@ -125,14 +104,17 @@ def command(
             progress=progress,
             tell_owner=note,
         )
-    run = published.plan.details["adaptive"] if published.plan.is_outcome else None  # just made: no file can be one
+    ended = published.plan.count
+    run = ended.details["adaptive"] if ended.is_outcome else None  # just made: no file can be one
 
     def say() -> None:
-        click.echo(f"published {len(published):,} tables ({published.cells:,} cells) in {out}: {plan.privacy}")
+        words = f" with count, {', '.join(map(str, plan.asked))}" if plan.asked else ""
+        told = f"published {len(published):,} tables{words} ({published.cells:,} cells) in {out}: {plan.privacy}"
+        click.echo(visible(told))
         for name, shown in published.faces.items():
             click.echo(f"and the face {name}: {describe(shown.description['report'])}")
         if run is not None:
-            click.echo(f"{published.plan.strategy}: {spending(published.plan)}")
+            click.echo(f"{ended.strategy}: {spending(ended)}")
         click.echo(f"look at them with: hushcube show {out}")
 
     with after(spent(out)):
@@ -141,6 +123,7 @@ def command(
             as_json=as_json,
             document=lambda: {
                 "out": out,
+                **({"cube": [str(quantity) for quantity in plan.asked]} if plan.asked else {}),
                 "tables": len(published),
                 "cells": published.cells,
                 "strategy": plan.strategy,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,8 +15,9 @@ from hushcube.errors import QueryError
 from hushcube.text import visible
 
 if TYPE_CHECKING:
+    from hushcube.bundle.index import Found
     from hushcube.bundle.published_table import Table
-    from hushcube.bundle.release import Release
+    from hushcube.bundle.release import Estimate, Release
 
 UNBIASED = "unbiased"  # as in faces/value.py, which is too heavy to import for --help
 MORE = "--rows shows more, --json all"
@@ -54,35 +56,34 @@ def command(
     hushcube show published age*sex --face face-valid
     """
     from hushcube.api import open_release
-    from hushcube.bundle.cube_bundle import is_cube, open_cube
     from hushcube.bundle.index import Found, find_table
     from hushcube.bundle.manifest import steadily
-    from hushcube.cli.cubes import show_cube
 
-    if is_cube(Path(folder)):
-        if face is not None or as_sum:
-            raise QueryError("--face" if face else "--sum", "is for releases of counts", "look into parts/count")
-        show_cube(open_cube(Path(folder), verify=not no_verify), marginal, _conditions(where), rows, as_json=as_json)
-        return
     if marginal is None:
         if where or as_sum:
             raise QueryError("marginal", "is not given", "name a table, for example `hushcube show FOLDER age*sex`")
         _show_contents(open_release(folder, verify=not no_verify), rows, face, as_json=as_json)
         return
-    conditions = _conditions(where)
+    conditions, shown = _conditions(where), face or UNBIASED
     if as_sum:
-        if face not in (None, UNBIASED):
+        if shown != UNBIASED:
             raise QueryError("--face", "a sum has an interval on the unbiased face only", "leave --face or --sum out")
         _show_sum(open_release(folder, verify=not no_verify), marginal, conditions, as_json=as_json)
         return
-    shown = face or UNBIASED
 
-    def read() -> Found:
+    def read() -> tuple[Found, dict[str, Table]]:
         release = open_release(folder, verify=not no_verify)
-        return Found(release.schema.name, release.private, release.table(marginal, face=shown))
+        table = release.table(marginal, face=shown)
+        words = [str(quantity) for quantity in release.plan.asked] if shown == UNBIASED else []
+        others = {word: release.table(marginal, word).slice(conditions) for word in words}
+        return Found(release.schema.name, release.private, table), others
 
-    found = find_table(Path(folder), marginal, face=shown, verify=not no_verify) or steadily(Path(folder), read)
+    indexed = find_table(Path(folder), marginal, face=shown, verify=not no_verify)
+    found, others = steadily(Path(folder), read) if indexed is None else (indexed, {})
     table = found.table.slice(conditions)
+    if others:
+        _show_quantities({"count": table, **others}, found, rows, as_json=as_json)
+        return
     print_about(
         found.private,
         as_json=as_json,
@@ -94,6 +95,53 @@ def command(
         text=lambda: print_page(table.page(rows, more=MORE)),
         caveat=table.schema.caveat,
     )
+
+
+def _show_quantities(tables: dict[str, Table], found: Found, rows: int, *, as_json: bool) -> None:
+    """Counts, sums and averages of the same cells, beside each other."""
+    from hushcube.bundle.published_table import beside
+
+    table = tables["count"]
+    tables = dict(zip(beside(table.attributes, *tables), tables.values(), strict=True))
+    cells: list[dict[str, Any]] = []
+    for at, labels in enumerate(table.rows()):
+        numbers = {word: _interval(one, at) for word, one in tables.items()}
+        cells.append({**dict(zip(table.attributes, labels, strict=True)), **numbers})
+
+    def text() -> None:
+        from rich.table import Table as Grid
+
+        grid = Grid(title=f"{visible(found.name)}: {visible(table.word)}, with 95% intervals", title_justify="left")
+        for attribute in table.attributes:
+            grid.add_column(visible(attribute))
+        for word in tables:
+            grid.add_column(visible(word), justify="right")
+        for cell in cells[:rows]:
+            grid.add_row(*(visible(cell[a]) for a in table.attributes), *(_text(cell[word]) for word in tables))
+        console().print(grid)
+        if len(cells) > rows:
+            note(f"... and {len(cells) - rows:,} more cells: {MORE}")
+
+    print_about(
+        found.private,
+        as_json=as_json,
+        document=lambda: {"attributes": list(table.attributes), "face": UNBIASED, "cells": cells},
+        text=text,
+        caveat=table.schema.caveat,
+    )
+
+
+def _interval(table: Table, at: int) -> dict[str, float | None]:
+    """A number and its interval; nothing where the count is no more than noise, and an average is not known."""
+    numbers = {"value": table.values, "low_95": table.low, "high_95": table.high}
+    found = {name: float(each.ravel()[at]) for name, each in numbers.items()}
+    return {name: None if math.isnan(number) else number for name, number in found.items()}
+
+
+def _text(cell: dict[str, float | None]) -> str:
+    if cell["value"] is None or cell["low_95"] is None or cell["high_95"] is None:
+        return "unknown"
+    return f"{number(cell['value'])} ({number(cell['low_95'])} to {number(cell['high_95'])})"
 
 
 def _conditions(where: tuple[str, ...]) -> dict[str, list[str]]:
@@ -123,20 +171,31 @@ def _cells(table: Table, *, intervals: bool) -> Any:
 
 
 def _show_sum(release: Release, marginal: str, conditions: dict[str, list[str]], *, as_json: bool) -> None:
-    estimate = release.estimate(marginal, conditions)
+    words = [str(quantity) for quantity in release.plan.quantities]
+    estimates = {word: release.estimate(marginal, conditions, word) for word in words}
+
+    def told(estimate: Estimate) -> dict[str, float | None]:
+        numbers = (estimate.value, estimate.std_error, estimate.low, estimate.high)
+        names = ("value", "std_error", "low_95", "high_95")
+        return {name: None if math.isnan(x) else x for name, x in zip(names, numbers, strict=True)}
+
+    def text() -> None:
+        for word, estimate in estimates.items():
+            before = "" if len(words) == 1 else f"{word}: "
+            between = f"(95%: {number(estimate.low)} to {number(estimate.high)})"
+            if math.isnan(estimate.value):
+                click.echo(visible(f"{before}unknown"))
+            elif math.isnan(estimate.std_error):
+                click.echo(visible(f"{before}{number(estimate.value)}  {between}"))
+            else:
+                click.echo(visible(f"{before}{number(estimate.value)} ± {number(estimate.margin)}  {between}"))
+
+    others = {word: told(estimate) for word, estimate in estimates.items() if word != "count"}
     print_about(
         release.private,
         as_json=as_json,
-        document=lambda: {
-            "value": estimate.value,
-            "std_error": estimate.std_error,
-            "low_95": estimate.low,
-            "high_95": estimate.high,
-        },
-        text=lambda: click.echo(
-            f"{number(estimate.value)} ± {number(estimate.margin)}  "
-            f"(95%: {number(estimate.low)} to {number(estimate.high)})"
-        ),
+        document=lambda: {**told(estimates["count"]), **others},
+        text=text,
         caveat=release.schema.caveat,
     )
 
@@ -160,17 +219,19 @@ def _show_contents(release: Release, rows: int, face: str | None, *, as_json: bo
         for name in faces
         for t in table_errors(plan, published=True)
     ]
+    words = [str(quantity) for quantity in plan.asked]
 
     def text() -> None:
         from rich.table import Table
 
-        title = f"{visible(release.schema.name)}: {len(release):,} tables, {plan.privacy}"
+        told = f" with count, {', '.join(words)}" if words else ""
+        title = visible(f"{release.schema.name}: {len(release):,} tables{told}, {plan.privacy}")
         grid = Table(title=title, title_justify="left")
         grid.add_column("table")
         if len(faces) > 1:
             grid.add_column("face")
         grid.add_column("cells", justify="right")
-        grid.add_column("standard error", justify="right")
+        grid.add_column("standard error of a count" if words else "standard error", justify="right")
         for entry in listed[:rows]:
             shown = [entry["face"]] if len(faces) > 1 else []
             grid.add_row(visible(entry["table"]), *shown, f"{entry['cells']:,}", number(entry["std_error"]))
@@ -183,6 +244,7 @@ def _show_contents(release: Release, rows: int, face: str | None, *, as_json: bo
         as_json=as_json,
         document=lambda: {
             "name": release.schema.name,
+            **({"cube": words} if words else {}),
             "privacy": plan.privacy.to_dict(),
             "faces": {name: shown.description for name, shown in release.faces.items()},
             "tables": listed,

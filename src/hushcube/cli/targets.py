@@ -31,19 +31,19 @@ def check_find(options: dict[str, Any], targets: Sequence[str]) -> bool:
     return bool(found)
 
 
-def find_plan(options: dict[str, Any], targets: Sequence[str], progress: Progress) -> Found:
+def find_plan(options: dict[str, Any], measured: dict[str, Any], targets: Sequence[str], progress: Progress) -> Found:
     """The smallest budget found that meets the targets, and its plan."""
     from hushcube import api
 
     guarantee: Any = "rho" if options["rho"] == FIND else "epsilon"
     return api.find_plan(
-        **asked(options), targets=targets, guarantee=guarantee, delta=options["delta"], progress=progress
+        **asked(options), **measured, targets=targets, guarantee=guarantee, delta=options["delta"], progress=progress
     )
 
 
 def found_document(found: Found) -> dict[str, Any]:
     """The fields that targets add to the JSON document."""
-    from hushcube.planning.what_if import amount
+    from hushcube.planning.question import amount
 
     return {
         "found": {amount(found.plan.privacy): found.budget},
@@ -52,7 +52,8 @@ def found_document(found: Found) -> dict[str, Any]:
             {
                 "target": str(goal.target),
                 "tables": len(goal.tables),
-                "measure": goal.target.measure,
+                **({"quantity": str(goal.quantity)} if goal.quantity.measure else {}),
+                "measure": goal.target.error,
                 "bound": goal.target.bound,
                 "reached": reached,
             }
@@ -65,7 +66,7 @@ def show_found(found: Found) -> None:
     """The smallest budget, and what it reaches for each target."""
     from rich.table import Table
 
-    from hushcube.planning.what_if import amount
+    from hushcube.planning.question import amount
 
     grid = Table()
     for name in ("tables", "error"):
@@ -74,7 +75,7 @@ def show_found(found: Found) -> None:
         grid.add_column(name, justify="right")
     for goal, reached in zip(found.goals, found.reached, strict=True):
         target = goal.target
-        grid.add_row(visible(target.words), target.measure, number(target.bound), number(reached))
+        grid.add_row(visible(str(target).rpartition(":")[0]), target.error, number(target.bound), number(reached))
     console().print(f"the smallest {amount(found.plan.privacy)} found that meets the targets is {found.budget}")
     console().print(grid)
     note(found.searched)

@@ -10,7 +10,7 @@ from hushcube.cli.output import console, number
 from hushcube.progress import Progress
 
 if TYPE_CHECKING:
-    from hushcube.planning.planner import Comparison
+    from hushcube.planning.question import Comparison
     from hushcube.planning.what_if import Scenario
 
 
@@ -30,7 +30,7 @@ def other_budgets(
     from hushcube.planning.what_if import what_if
 
     return what_if(
-        comparison.chosen.request,
+        comparison.question,
         values,
         strategy=options["strategy"] or "auto",
         budgets=options["budgets"],
@@ -42,15 +42,15 @@ def other_budgets(
 def scenario_list(scenarios: Sequence[Scenario]) -> list[dict[str, Any]]:
     """The scenarios for the JSON document; fields mean what they mean elsewhere in it."""
     from hushcube.designs import errors as error
-    from hushcube.planning.what_if import amount
+    from hushcube.planning.question import amount
 
     result = []
     for scenario in scenarios:
-        plan = scenario.plan
+        plan = scenario.plan.count
         total = error.total_variance(plan, exact=False)
         result.append(
             {
-                amount(plan.privacy): scenario.budget,
+                amount(scenario.plan.privacy): scenario.budget,
                 "strategy": plan.strategy,
                 "budgets": plan.budget_rule,
                 "recovery": plan.recovery,
@@ -68,7 +68,7 @@ def show_scenarios(scenarios: Sequence[Scenario]) -> None:
     """One row for each budget."""
     from rich.table import Table
 
-    from hushcube.planning.what_if import amount
+    from hushcube.planning.question import amount
 
     grid = Table(title="what if the budget were another", title_justify="left")
     grid.add_column(amount(scenarios[0].plan.privacy), justify="right")
@@ -77,7 +77,7 @@ def show_scenarios(scenarios: Sequence[Scenario]) -> None:
     for name in ("total variance", "typical error", "median table", "worst table"):
         grid.add_column(name, justify="right")
     for scenario in scenarios:
-        plan = scenario.plan
+        plan = scenario.plan.count
         errors = (scenario.rmse, scenario.median_std_error, scenario.worst_std_error)
         grid.add_row(
             scenario.budget,

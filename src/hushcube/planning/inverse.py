@@ -16,22 +16,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 from typing import Final
 
 from hushcube.designs import margins
-from hushcube.designs.design import Budgets, Design, Recovery
-from hushcube.designs.request import Request
+from hushcube.designs.design import Budgets, Recovery
 from hushcube.errors import BadInput
 from hushcube.model.privacy import LARGEST_BUDGET, SMALLEST_BUDGET
-from hushcube.planning.planner import Comparison, Variant, compare, refuse_unpredictable, variants
+from hushcube.planning.plan import Plan
+from hushcube.planning.planner import Variant, refuse_unpredictable, variants
+from hushcube.planning.question import Comparison, Question, amount, compare, objective_of
 from hushcube.planning.targets import Goal, Target, resolve
-from hushcube.planning.what_if import amount, under
 from hushcube.progress import Progress
 from hushcube.strategies import ALL
-from hushcube.strategies.objective import objective_value
 
 _MANTISSAS: Final = 9000
 """Numbers 1.000 to 9.999."""
@@ -52,15 +51,15 @@ class Found:
     @property
     def searched(self) -> str:
         """Among what the budget is the smallest: plans are made for the workload as a whole, not for the targets."""
-        aim = "largest variance" if self.plan.request.options.objective == "max" else "total variance"
+        aim = "largest variance" if self.comparison.question.options.objective == "max" else "total variance"
         return (
             f"searched: budgets of four digits, for the plans that {', '.join(self.strategies)} would make under each, "
             f"with the least {aim} of the workload; a plan made for the targets alone might need less"
         )
 
     @property
-    def plan(self) -> Design:
-        """The plan that meets all targets."""
+    def plan(self) -> Plan:
+        """The best of the plans that meet all targets."""
         return self.comparison.chosen
 
     @cached_property
@@ -70,7 +69,7 @@ class Found:
 
 
 def find_budget(
-    request: Request,
+    question: Question,
     targets: Sequence[str | Target],
     *,
     strategy: str = "auto",
@@ -80,29 +79,39 @@ def find_budget(
 ) -> Found:
     """The smallest budget of four digits under which the plan of some strategy meets all targets, and that plan.
 
-    The request's own budget only says which kind is wanted: epsilon, epsilon beside its delta, or rho.
+    The question's own budget only says which kind is wanted: epsilon, epsilon beside its delta, or rho.
     """
     refuse_unpredictable(strategy)
-    goals = resolve(targets, request.workload)
-    tried, _ = variants(request, strategy=strategy, budgets=budgets, recovery=recovery)
-    tried = [variant for variant in tried if ALL[variant[0]].automatic] or tried
+    goals = resolve(targets, question)
+    tried = _variants(question, strategy, budgets, recovery)
     start = step(1.0)
     best = end = step(LARGEST_BUDGET) + 1
     for done, variant in enumerate(tried):
         if progress:
             progress(variant[0], done / len(tried))
-        probe = _Probe(request, variant, goals)
+        probe = _Probe(question, variant, goals)
         if best == end or probe.has_steps or probe.ratio(best) <= 1:  # one look tells whether it could do better
             best = _least(probe, start, best)
             start = best if best < end else start
     if best == end:
-        raise _unreachable(request, tried, goals)
-    under_it = under(request, number(best))
-    comparison = compare(under_it, strategy=strategy, budgets=budgets, recovery=recovery, settle=False)
+        raise _unreachable(question, tried, goals)
+    comparison = compare(
+        question.under(number(best)), strategy=strategy, budgets=budgets, recovery=recovery, settle=False
+    )
     names = {name for name, _, _ in tried}
-    plans = [candidate.plan for candidate in comparison.candidates if candidate.plan.strategy in names]
-    chosen = min((plan for plan in plans if all(goal.ratio(plan) <= 1 for goal in goals)), key=objective_value)
-    return Found(replace(comparison, chosen=chosen), number(best), tuple(goals), tuple(dict.fromkeys(sorted(names))))
+    plans = [plan for plan in comparison.plans if plan.strategy in names]
+    chosen = min((plan for plan in plans if all(goal.ratio(plan) <= 1 for goal in goals)), key=objective_of)
+    return Found(comparison.choosing(chosen), number(best), tuple(goals), tuple(dict.fromkeys(sorted(names))))
+
+
+def _variants(question: Question, strategy: str, budgets: Budgets | None, recovery: Recovery | None) -> list[Variant]:
+    """What is tried for all parts alike."""
+    lists = (
+        variants(request, strategy=strategy, budgets=budgets, recovery=recovery)[0]
+        for request in question.requests.values()
+    )
+    tried = list(dict.fromkeys(variant for each in lists for variant in each))
+    return [variant for variant in tried if ALL[variant[0]].automatic] or tried
 
 
 def step(budget: float) -> int:
@@ -125,21 +134,20 @@ def number(at: int) -> str:
 class _Probe:
     """How far one variant misses the targets, budget by budget."""
 
-    def __init__(self, request: Request, variant: Variant, goals: Sequence[Goal]) -> None:
-        self._request, self._variant, self._goals = request, variant, goals
-        self.power = 0.5 if amount(request.privacy) == "epsilon" else 1.0
+    def __init__(self, question: Question, variant: Variant, goals: Sequence[Goal]) -> None:
+        self._question, self._variant, self._goals = question, variant, goals
+        self.power = 0.5 if amount(question.privacy) == "epsilon" else 1.0
         """The budget goes like this power of the inverse variance."""
-        self.has_steps = not request.privacy.is_pure and any(goal.target.measure == "margin" for goal in goals)
+        self.has_steps = not question.privacy.is_pure and any(goal.target.error == "margin" for goal in goals)
         """Whether margins may rise with the budget, where noise becomes coarse."""
-        self._last: tuple[int, Design | None] = (-1, None)
+        self._last: tuple[int, Plan | None] = (-1, None)
         self.problem: BadInput | None = None
 
-    def plan(self, at: int) -> Design | None:
+    def plan(self, at: int) -> Plan | None:
         """The variant's plan; None where it cannot serve the budget, which is mostly too small for it."""
         if self._last[0] != at:
-            name, rule, recovery = self._variant
             try:
-                self._last = at, ALL[name].plan(under(self._request, number(at)), rule, recovery)
+                self._last = at, self._question.under(number(at)).planned(self._variant)
             except BadInput as problem:  # not under this budget
                 self._last, self.problem = (at, None), problem
         return self._last[1]
@@ -152,12 +160,12 @@ class _Probe:
     def is_coarse(self, at: int) -> bool:
         """Whether margins include half a step."""
         plan = self.plan(at)
-        return plan is not None and margins.is_coarse(plan)
+        return plan is not None and any(map(margins.is_coarse, plan.designs.values()))
 
     def is_near(self, at: int) -> bool:
         """Whether margins without their half steps would meet the targets."""
         plan = self.plan(at)
-        spare = [0.5 * (goal.target.measure == "margin") for goal in self._goals]
+        spare = [0.5 * (goal.target.error == "margin") for goal in self._goals]
         pairs = zip(self._goals, spare, strict=True)
         return plan is not None and all(goal.reached(plan) - extra <= goal.target.bound for goal, extra in pairs)
 
@@ -196,9 +204,9 @@ def _narrow(probe: _Probe, start: int, end: int) -> int:
     return high
 
 
-def _unreachable(request: Request, tried: Sequence[Variant], goals: Sequence[Goal]) -> BadInput:
+def _unreachable(question: Question, tried: Sequence[Variant], goals: Sequence[Goal]) -> BadInput:
     """Which target is out of reach, or that they are together."""
-    probes = [_Probe(request, variant, goals) for variant in tried]
+    probes = [_Probe(question, variant, goals) for variant in tried]
     plans = [plan for probe in probes if (plan := probe.plan(step(LARGEST_BUDGET)))]
     for problem in (probe.problem for probe in probes if probe.problem and not plans):
         return problem
@@ -206,6 +214,6 @@ def _unreachable(request: Request, tried: Sequence[Variant], goals: Sequence[Goa
     which = beyond[0] if beyond else "all targets together"
     return BadInput(
         "target",
-        f"no {amount(request.privacy)} up to {LARGEST_BUDGET} meets {which}",
+        f"no {amount(question.privacy)} up to {LARGEST_BUDGET} meets {which}",
         "allow a larger error, or ask for fewer or smaller tables",
     )

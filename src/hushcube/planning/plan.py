@@ -1,32 +1,32 @@
-"""Counts, sums and averages of one workload under one guarantee: each part is a plan of its own with a share of it.
+"""A plan: counts, and sums and averages of measures, of one workload under one guarantee; a plan file is one.
+
+Each part, the count and every measure's sums, is a design of its own with a share of the guarantee. A plan of counts
+has one part, which has all of it.
 
 A sum over rows of integers q, |q| <= Q, is a count in which a row may count up to Q times. So what is measured, its
-noise and its errors are those of a plan for counts of people who have k Q rows where they had k:   [model/measure.py]
+noise and its errors are those of a design for counts of people who have k Q rows where they had k: [model/measure.py]
 
     add-remove                  k Q rows come or go; with both signs no more, since |sum q| <= k Q
     replace-one, one sign       up to k Q rows go and up to k Q others come; the total is not public
     replace-one, both signs     +Q may become -Q in one cell: 2 k Q rows come or go
 
-Parts compose: their epsilons (rhos, deltas) add up to the whole. The average of a cell of n people with mean m errs by
-about (Var S + (m - center)² Var C) / n². With |m - center| taken as a quarter of the range, the sum of these errors
-over the measures, each relative to its range, is least for shares in proportion to
-
-    w^(1/3) under Laplace, w^(1/2) under Gaussian noise,      w = (Q resolution / range)²; for the count, 1/16 a measure
+Parts compose: their epsilons (rhos, deltas) add up to the whole.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
 from hushcube.designs import AdaptiveDesign
 from hushcube.designs.design import Design, digest_of
-from hushcube.errors import BadInput, BudgetExceeded, NotApplicable, PlanError, SchemaError, WorkloadError
+from hushcube.errors import BadInput, BudgetExceeded, NotApplicable, PlanError, WorkloadError
 from hushcube.model.files import read_json
 from hushcube.model.measure import Measure
 from hushcube.model.privacy import Privacy
@@ -34,19 +34,23 @@ from hushcube.model.schema import COUNT, Schema
 from hushcube.model.workload import Workload
 from hushcube.planning.loading import AGAIN, design_of
 
+FORMAT: Final = 2
+"""Of plan files. In format 1 a plan of counts was its design alone, and one with measures had its designs as parts."""
+_SHARED: Final = ("format", "schema", "workload", "queries")
+"""What a plan file says once for all its parts."""
 _WORD: Final = re.compile(r"(?P<kind>sum|avg)\((?P<name>.+)\)")
 Kind = Literal["count", "sum", "avg"]
 
 
 @dataclass(frozen=True)
-class Asked:
+class Quantity:
     """A kind of number: how many people, or the sum or the average of a measure."""
 
     kind: Kind
     measure: str = ""
 
     @classmethod
-    def parse(cls, word: str, schema: Schema) -> Asked:
+    def parse(cls, word: str, schema: Schema) -> Quantity:
         """Read `count`, `sum(wage)` or `avg(wage)`."""
         text = word.strip()
         if text == COUNT:
@@ -59,58 +63,75 @@ class Asked:
         return cls("sum" if match["kind"] == "sum" else "avg", name)
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        """What its numbers are called in a table: the estimate first, then what says how wrong it may be."""
-        errors = ("low_95", "high_95") if self.kind == "avg" else ("std_error",)
-        return str(self), *(f"{self} {error}" for error in errors)
+    def part(self) -> str:
+        """The part of a plan that is measured for it."""
+        return self.measure or COUNT
+
+    @property
+    def width(self) -> int:
+        """How many numbers say it: an estimate and its standard error, or an average and the ends of its interval."""
+        return 3 if self.kind == "avg" else 2
 
     def __str__(self) -> str:
         return self.kind if self.kind == "count" else f"{self.kind}({self.measure})"
 
 
+COUNTED: Final = Quantity(COUNT)
+
+
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """The plan of the counts, and one for the sums of each measure; together they keep the guarantee."""
+    """The design of the counts, and one for the sums of each measure; together they keep the guarantee."""
 
     schema: Schema
     privacy: Privacy
-    asked: tuple[Asked, ...]
-    count: Design
-    sums: Mapping[str, Design]
+    asked: tuple[Quantity, ...]
+    """The sums and averages asked for; counts always are."""
+    designs: Mapping[str, Design]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sums", MappingProxyType(dict(self.sums)))
+        object.__setattr__(self, "designs", MappingProxyType(dict(self.designs)))
         self.schema.check_unit(self.privacy.rows_per_person)
-        if {asked.measure for asked in self.asked if asked.measure} != self.sums.keys() or not self.sums:
+        if list(self.designs) != [COUNT, *dict.fromkeys(quantity.measure for quantity in self.asked)]:
             raise PlanError("plan, parts", "are not the count and the measures asked for", "plan again")
-        self._check_columns()
+        if not self.asked:
+            if self.count.privacy != self.privacy or self.count.schema != self.schema:
+                raise PlanError("plan, count", "is for another guarantee or schema than the plan", "plan again")
+            return
         self.check_cost()
-        for name, plan in self.parts.items():
-            if isinstance(plan, AdaptiveDesign) or plan.is_outcome:
-                raise NotApplicable(plan.strategy, "it adapts to noisy counts, and cubes also hold sums")
-            if plan.schema.declared != plain(self.schema) or plan.workload.words != self.workload.words:
+        for name, design in self.designs.items():
+            if isinstance(design, AdaptiveDesign) or design.is_outcome:
+                raise NotApplicable(design.strategy, "it adapts to noisy counts, and cubes also hold sums")
+            if design.schema.declared != plain(self.schema) or design.workload.words != self.workload.words:
                 raise PlanError(f"plan, {name}", "is for other tables than the count", "plan again")
-            share = next(Fraction(getattr(plan.privacy, n)) for n in ("epsilon", "rho") if getattr(plan.privacy, n))
-            whole = next(Fraction(getattr(self.privacy, n)) for n in ("epsilon", "rho") if getattr(self.privacy, n))
-            expected = part_privacy(self.privacy, share / whole, None if name == COUNT else self.schema.measure(name))
-            if plan.privacy != expected:
+            expected = part_privacy(
+                self.privacy, _share(design.privacy, self.privacy), None if name == COUNT else self.schema.measure(name)
+            )
+            if design.privacy != expected:
                 raise PlanError(f"plan, {name}", "protects people with another number of rows", "plan again")
 
-    def _check_columns(self) -> None:
-        """Refuse attributes that are called like a column of numbers: tables could not hold both."""
-        numbers = {column.casefold() for asked in (Asked(COUNT), *self.asked) for column in asked.columns}
-        taken = next((name for name in self.schema.names if name.casefold() in numbers), None)
-        if taken is not None:
-            problem = "a table of the cube has a column of numbers of that name"
-            raise SchemaError(f"attribute {taken!r}", problem, "rename it, and give `column:`")
+    @classmethod
+    def of_counts(cls, design: Design) -> Plan:
+        """The plan that is one design of counts."""
+        return cls(design.schema, design.privacy, (), {COUNT: design})
 
     def check_cost(self) -> None:
         """Refuse parts that together cost more than the whole allows; each is held against its own share."""
         for name in ("epsilon", "rho", "delta"):
             whole = getattr(self.privacy, name) or Fraction(0)
-            given = sum((getattr(plan.privacy, name) or Fraction(0) for plan in self.parts.values()), Fraction(0))
+            given = sum((getattr(part.privacy, name) or Fraction(0) for part in self.designs.values()), Fraction(0))
             if given > whole:
                 raise BudgetExceeded(given, whole, f"{name} for all parts")
+
+    @property
+    def count(self) -> Design:
+        """The design of the counts."""
+        return self.designs[COUNT]
+
+    @property
+    def sums(self) -> dict[str, Design]:
+        """The designs of the measures' sums."""
+        return {name: design for name, design in self.designs.items() if name != COUNT}
 
     @property
     def workload(self) -> Workload:
@@ -118,52 +139,113 @@ class Plan:
         return self.count.workload
 
     @property
-    def parts(self) -> dict[str, Design]:
-        """The plan of the counts, and those of the sums."""
-        return {COUNT: self.count, **self.sums}
+    def quantities(self) -> tuple[Quantity, ...]:
+        """What every table holds: the count, and what else was asked for."""
+        return COUNTED, *self.asked
 
     @property
-    def digests(self) -> dict[str, str]:
-        """What each part decided."""
-        return {name: plan.digest for name, plan in self.parts.items()}
+    def measured(self) -> dict[str, Quantity]:
+        """What the noisy numbers of each part are of: the count, and sums."""
+        return {name: Quantity("sum", name) if name != COUNT else COUNTED for name in self.designs}
+
+    @property
+    def strategy(self) -> str:
+        """The strategies of the parts, each once."""
+        return ", ".join(dict.fromkeys(design.strategy for design in self.designs.values()))
+
+    @property
+    def details(self) -> Mapping[str, Any]:
+        """What the count's strategy has to say about its decision."""
+        return self.count.details
+
+    def carried_out(self, designs: Mapping[str, Design]) -> Plan:
+        """The plan with the designs that were carried out: an adaptive one ends with another than it began with."""
+        same = all(designs[name] is design for name, design in self.designs.items())
+        return self if same else replace(self, designs=designs)
+
+    @cached_property
+    def digest(self) -> str:
+        """Any change of any part changes it."""
+        return _digest(self.to_dict())
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON form."""
+        """The JSON form, without the digest."""
+        shared = {name: told for name, told in self.count.to_dict().items() if name in _SHARED}
         return {
-            "format": 1,
-            "cube": [str(asked) for asked in self.asked],
+            **shared,
+            "format": FORMAT,
             "schema": self.schema.to_dict(),
             "privacy": self.privacy.to_dict(),
-            "parts": {name: {**plan.to_dict(), "digest": plan.digest} for name, plan in self.parts.items()},
+            "measures": [str(quantity) for quantity in self.asked],
+            "parts": {name: _own(design) for name, design in self.designs.items()},
         }
 
     def to_json(self) -> str:
-        """The file's text."""
-        return json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False)
+        """The file's text: the JSON form with its digest."""
+        return json.dumps({**self.to_dict(), "digest": self.digest}, ensure_ascii=False, allow_nan=False)
 
     @staticmethod
     def from_json(text: str) -> Plan:
-        """Read a plan file of a cube: every part and their sum are checked."""
+        """Read a plan file: every part, and all of them together, are checked."""
         raw = read_json(text, "plan", PlanError, AGAIN)
+        if not isinstance(raw, dict) or type(raw.get("format")) is not int or raw["format"] not in (1, FORMAT):
+            raise PlanError("plan", "is not a plan of this version of hushcube", AGAIN)
         try:
-            parts = {name: design_of(part) for name, part in raw["parts"].items()}
-            schema = Schema.from_dict(raw["schema"])
-            asked = tuple(Asked.parse(word, schema) for word in raw["cube"])
-            count = parts.pop(COUNT)
-            cube = Plan(seen_by(count.workload, schema), Privacy.from_dict(raw["privacy"]), asked, count, parts)
-            if digest_of(cube.to_dict()) != digest_of(raw):
-                raise ValueError
-            return cube
+            if raw["format"] == FORMAT:
+                return _read(raw)
+            return _earlier_cube(raw) if "cube" in raw else Plan.of_counts(design_of(raw))
         except BadInput:
             raise
         except (KeyError, TypeError, ValueError, AttributeError):
             raise PlanError("plan", "a field is missing or damaged", AGAIN) from None
 
 
-def is_cube_plan(text: str) -> bool:
-    """Whether a plan file is one of a cube."""
-    raw = read_json(text, "plan", PlanError, AGAIN)
-    return isinstance(raw, dict) and "cube" in raw
+def _own(design: Design) -> dict[str, Any]:
+    """What a plan file says of one part alone."""
+    own = {name: told for name, told in design.to_dict().items() if name not in _SHARED}
+    return {**own, "digest": design.digest}
+
+
+def _digest(told: dict[str, Any]) -> str:
+    """Of the JSON form; its parts are long, and each has a digest that covers it and what it shares with the others."""
+    return digest_of({**told, "parts": {name: part["digest"] for name, part in told["parts"].items()}})
+
+
+def _read(raw: dict[str, Any]) -> Plan:
+    """A plan from its JSON form, which must be to the letter what is written for it."""
+    schema = Schema.from_dict(raw["schema"])
+    asked = tuple(Quantity.parse(word, schema) for word in raw["measures"])
+    shared = {name: raw[name] for name in _SHARED if name in raw}
+    shared |= {"format": 1, "schema": plain(schema).to_dict() if asked else raw["schema"]}
+    if any(part.keys() & shared.keys() for part in raw["parts"].values()):
+        raise ValueError
+    designs = {name: design_of({**shared, **part}) for name, part in raw["parts"].items()}
+    workload = designs[COUNT].workload
+    plan = Plan(
+        seen_by(workload, schema) if asked else workload.schema, Privacy.from_dict(raw["privacy"]), asked, designs
+    )
+    if not plan.digest == _digest({k: v for k, v in raw.items() if k != "digest"}) == raw.get("digest"):
+        raise PlanError("plan, digest", "does not fit the plan: the file was changed", AGAIN)
+    return plan
+
+
+def _earlier_cube(raw: dict[str, Any]) -> Plan:
+    """A plan with measures from a file of format 1, whose parts say all that a plan of counts says."""
+    schema = Schema.from_dict(raw["schema"])
+    asked = tuple(q for word in raw["cube"] if (q := Quantity.parse(word, schema)).measure)
+    designs = {name: design_of(part) for name, part in raw["parts"].items()}
+    if not asked or raw.keys() != {"format", "cube", "schema", "privacy", "parts"}:
+        raise ValueError
+    plan = Plan(seen_by(designs[COUNT].workload, schema), Privacy.from_dict(raw["privacy"]), asked, designs)
+    if (raw["schema"], raw["privacy"]) != (plan.schema.to_dict(), plan.privacy.to_dict()):
+        raise ValueError
+    return plan
+
+
+def _share(part: Privacy, whole: Privacy) -> Fraction:
+    """Which share of a guarantee a part of it is, as its epsilon or rho says."""
+    amount = "epsilon" if whole.rho is None else "rho"
+    return Fraction(getattr(part, amount) or 0) / Fraction(getattr(whole, amount))
 
 
 def part_privacy(privacy: Privacy, share: Fraction, measure: Measure | None) -> Privacy:
@@ -179,47 +261,11 @@ def part_privacy(privacy: Privacy, share: Fraction, measure: Measure | None) -> 
     return Privacy.of(**amounts, neighbours=neighbours, rows_per_person=rows)
 
 
-def shares_of(privacy: Privacy, measures: Sequence[Measure]) -> dict[str, Fraction]:
-    """The shares that make the asked averages' errors least; they sum to one, exactly."""
-    power = 1 / 3 if privacy.is_pure else 1 / 2
-    weights = {COUNT: (len(measures) / 16) ** power}
-    for measure in measures:
-        low, high = measure.bounds
-        weights[measure.name] = float(measure.largest * measure.resolution / (high - low)) ** (2 * power)
-    total = sum(weights.values())
-    shares = {m.name: Fraction(round(10_000 * weights[m.name] / total), 10_000) for m in measures}
-    return {COUNT: 1 - sum(shares.values(), Fraction(0)), **shares}
-
-
-def make_cube(
-    privacy: Privacy,
-    schema: Schema,
-    words: Sequence[str],
-    shares: Mapping[str, Fraction] | None,
-    make: Callable[[Privacy], Design],
-) -> Plan:
-    """Plan every part with its share; `make` plans the workload for a guarantee."""
-    asked = tuple(dict.fromkeys(Asked.parse(word, schema) for text in words for word in text.split(",")))
-    names = tuple(dict.fromkeys(one.measure for one in asked if one.measure))
-    if not names:
-        raise BadInput("measure", "no measure is asked for", "write for example `--measure avg(wage)`")
-    measures = [schema.measure(name) for name in names]
-    parts = dict(shares_of(privacy, measures) if shares is None else shares)
-    if parts.keys() != {COUNT, *names}:
-        fix = f"name {COUNT}, {', '.join(names)}"
-        raise BadInput("shares", "do not name the count and every measure asked for", fix)
-    if any(share <= 0 for share in parts.values()) or sum(parts.values()) > 1:
-        raise BadInput("shares", "must be positive and sum to at most 1", "give for example count=0.3, wage=0.7")
-    count = make(part_privacy(privacy, parts[COUNT], None))
-    sums = {m.name: make(part_privacy(privacy, parts[m.name], m)) for m in measures}
-    return Plan(seen_by(count.workload, schema), privacy, asked, count, sums)
-
-
 def plain(schema: Schema) -> Schema:
-    """The attributes alone: whose rows count, and what is summed, is the cube's concern."""
+    """The attributes alone: whose rows count, and what is summed, is the plan's concern."""
     return replace(schema.declared, unit=None, measures=())
 
 
 def seen_by(workload: Workload, schema: Schema) -> Schema:
-    """A cube's schema at the levels that its workload asks for."""
+    """A plan's schema at the levels that its workload asks for."""
     return replace(schema.declared, attributes=workload.schema.attributes, whole=schema.declared)

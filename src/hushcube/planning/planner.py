@@ -36,8 +36,8 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """Candidates in the order tried, the chosen one, and the strategies that do not apply, with the reason."""
+class Ranking:
+    """Designs in the order tried, the chosen one, and the strategies that do not apply, with the reason."""
 
     candidates: tuple[Candidate, ...]
     chosen: Design
@@ -64,7 +64,7 @@ def compare(
     recovery: Recovery | None = None,
     progress: Progress | None = None,
     settle: bool = True,
-) -> Comparison:
+) -> Ranking:
     """Plan with one strategy, with `auto` (the best by predicted error), or with `all` (every variant, best chosen).
 
     Unless told otherwise one strategy means optimal budgets and generalised least squares; `auto` tries both budgets.
@@ -100,7 +100,7 @@ def compare(
     plans = [candidate.plan for candidate in candidates]
     eligible = [plan for plan in plans if ALL[plan.strategy].automatic] or plans
     chosen = eligible[0] if len(eligible) == 1 else min(eligible, key=objective_value)
-    return Comparison(tuple(candidates), chosen, skipped, least)
+    return Ranking(tuple(candidates), chosen, skipped, least)
 
 
 def variants(

@@ -1,17 +1,24 @@
-"""What people look at before they spend a budget: the strategies compared, and the expected error of each table."""
+"""What people look at before they spend a budget: the strategies compared, and the expected error of each table.
+
+The sum of a measure is resolution * (sum of its integers) + center * (count); both are noisy, and independently so.
+The error of an average depends on how many people there are, so that nothing can be said of it beforehand.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from hushcube.designs import errors as error
 from hushcube.designs.design import Design
 from hushcube.designs.margins import any_margin, margins
-from hushcube.planning.planner import Comparison
+from hushcube.errors import BadInput
+from hushcube.model.arrays import Floats
+from hushcube.planning.plan import COUNTED, Plan, Quantity
+from hushcube.planning.planner import Ranking
 from hushcube.strategies import ALL
 from hushcube.strategies.objective import objective_value
 
@@ -36,7 +43,7 @@ class ComparedStrategy:
     """The objective, over that of the first line."""
 
 
-def compared_strategies(comparison: Comparison) -> list[ComparedStrategy]:
+def compared_strategies(comparison: Ranking) -> list[ComparedStrategy]:
     """A line for each distinct strategy, the best first."""
     best: dict[str, Design] = {}
     for design in (comparison.chosen, *(candidate.plan for candidate in comparison.candidates)):
@@ -50,7 +57,7 @@ def compared_strategies(comparison: Comparison) -> list[ComparedStrategy]:
     return [_compared(equals, comparison.chosen, least) for equals in groups]
 
 
-def merged_variants(comparison: Comparison) -> list[list[Design]]:
+def merged_variants(comparison: Ranking) -> list[list[Design]]:
     """All plans, the best first; variants of one strategy that come to the same are together."""
     groups: dict[tuple[str, ...], list[Design]] = {}
     for candidate in comparison.candidates:
@@ -90,8 +97,46 @@ class TableError:
     is_form: bool = False
 
 
-def table_errors(design: Design, *, published: bool = False) -> Iterator[TableError]:
-    """The tables asked for, marginals first; or all that are published."""
+def table_errors(plan: Plan, quantity: Quantity = COUNTED, *, published: bool = False) -> Iterator[TableError]:
+    """The counts, or the sums, of the tables asked for, marginals first; or of all that are published."""
+    counts = _errors(plan.count, published)
+    if quantity.kind == "count":
+        yield from counts
+        return
+    step, center = _scales(plan, quantity)
+    for sums, count in zip(_errors(plan.designs[quantity.part], published), counts, strict=True):
+        deviation = math.hypot(step * sums.std_error, center * count.std_error)
+        yield replace(sums, std_error=deviation, margin=math.hypot(step * sums.margin, center * count.margin))
+
+
+def table_variances(plan: Plan, quantity: Quantity = COUNTED) -> Floats:
+    """The mean variance of a cell of each table asked for, marginals first, then forms."""
+    counts = _variances(plan.count)
+    if quantity.kind == "count":
+        return counts
+    step, center = _scales(plan, quantity)
+    found: Floats = step**2 * _variances(plan.designs[quantity.part]) + center**2 * counts
+    return found
+
+
+def total_variance(plan: Plan, quantity: Quantity = COUNTED) -> float:
+    """The expected sum of squared errors of a quantity over all cells, for the noise that is drawn."""
+    counts = error.total_variance(plan.count, exact=True)
+    if quantity.kind == "count":
+        return counts
+    step, center = _scales(plan, quantity)
+    return step**2 * error.total_variance(plan.designs[quantity.part], exact=True) + center**2 * counts
+
+
+def _scales(plan: Plan, quantity: Quantity) -> tuple[float, float]:
+    if quantity.kind == "avg":
+        fix = f"ask for the errors of sum({quantity.measure}) and of the count"
+        raise BadInput("quantity", f"the error of {quantity} depends on how many people there are", fix)
+    measure = plan.schema.measure(quantity.measure)
+    return float(measure.resolution), float(measure.center)
+
+
+def _errors(design: Design, published: bool) -> Iterator[TableError]:
     schema, workload = design.schema, design.workload
     listed = workload.published if published else workload.marginals
     ids = design.request.marginals.ids(listed)
@@ -104,3 +149,9 @@ def table_errors(design: Design, *, published: bool = False) -> Iterator[TableEr
         names = tuple(schema.names[i] for i in form.marginal)
         width = float(any_margin(design, np.asarray(deviation)))
         yield TableError(form.word, names, form.cells, deviation, width, is_form=True)
+
+
+def _variances(design: Design) -> Floats:
+    marginals = error.exact_cell_variances(design)[design.request.marginals.ids(design.workload.marginals)]
+    forms = zip(error.form_totals(design, exact=True), design.workload.forms, strict=True)
+    return np.concatenate((marginals, [total / form.cells for total, form in forms]))

@@ -1,7 +1,9 @@
 """How large an error may be: targets in words, read, resolved to tables and held against a plan.
 
-WORDS: MEASURE<=NUMBER        age*sex: stderr<=20        2-way: margin<=40        workload: rmse<=12
+[QUANTITY] WORDS: ERROR<=NUMBER      age*sex: stderr<=20      2-way: margin<=40      sum(days) age*sex: stderr<=50
 
+    QUANTITY    count, which it is unless given, or sum(MEASURE), in the measure's unit; an average's error depends on
+                the number of people, so that none can be a target
     WORDS       workload words, of tables that are asked for; `workload` means all of them, `total` the 0-way
     stderr      the standard error of a cell, as `hushcube plan` prints it, in each of the tables
     margin      the half-width of the 95% interval of a cell, likewise
@@ -20,19 +22,21 @@ from typing import Final, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from hushcube.designs import errors as error
-from hushcube.designs.design import Design
 from hushcube.errors import BadInput
 from hushcube.model.form import Form
 from hushcube.model.marginal import Marginal
+from hushcube.model.schema import COUNT
 from hushcube.model.workload import Workload
-from hushcube.planning.summary import table_errors
+from hushcube.planning.plan import Plan, Quantity
+from hushcube.planning.question import Question
+from hushcube.planning.summary import table_errors, table_variances
 
 Floats = NDArray[np.float64]
-Measure = Literal["stderr", "margin", "variance", "rmse"]
-MEASURES: Final[tuple[Measure, ...]] = get_args(Measure)
+ErrorKind = Literal["stderr", "margin", "variance", "rmse"]
+ERRORS: Final[tuple[ErrorKind, ...]] = get_args(ErrorKind)
 _EXAMPLE: Final = "write for example `age*sex: stderr<=20`, `2-way: margin<=40` or `workload: rmse<=12`"
-_CONDITION: Final = re.compile(r"\s*(?P<measure>\w+)\s*<=\s*(?P<bound>\S+)\s*")
+_QUANTITY: Final = re.compile(r"(?P<quantity>count|(?:sum|avg)\([^)]+\))\s+(?P<words>.+)")
+_CONDITION: Final = re.compile(r"\s*(?P<error>\w+)\s*<=\s*(?P<bound>\S+)\s*")
 
 
 @dataclass(frozen=True)
@@ -40,14 +44,15 @@ class Target:
     """A bound on the error of some tables.
 
     >>> Target.parse("age*sex: stderr<=20")
-    Target(words='age*sex', measure='stderr', bound=20.0)
-    >>> str(Target.parse("<=2-way :  margin <= 1e2"))
-    '<=2-way: margin<=100'
+    Target(words='age*sex', error='stderr', bound=20.0, quantity='count')
+    >>> str(Target.parse("sum(days) <=2-way :  margin <= 1e2"))
+    'sum(days) <=2-way: margin<=100'
     """
 
     words: str
-    measure: Measure
+    error: ErrorKind
     bound: float
+    quantity: str = COUNT
 
     @classmethod
     def parse(cls, text: str) -> Target:
@@ -56,19 +61,23 @@ class Target:
         match = _CONDITION.fullmatch(condition)
         if not colon or not words.strip() or match is None:
             raise BadInput("target", f"{str(text)[:80]!r} cannot be read", _EXAMPLE)
-        measure: Measure | None = next((m for m in MEASURES if m == match["measure"]), None)
-        if measure is None:
-            raise BadInput("target", f"{match['measure']!r} is unknown", f"bound one of {', '.join(MEASURES)}")
+        kind: ErrorKind | None = next((error for error in ERRORS if error == match["error"]), None)
+        if kind is None:
+            raise BadInput("target", f"{match['error']!r} is unknown", f"bound one of {', '.join(ERRORS)}")
         try:
             bound = float(match["bound"])
         except ValueError:
             bound = math.nan
         if not 0 < bound < math.inf:
             raise BadInput("target", f"{match['bound'][:40]!r} is not a positive number", _EXAMPLE)
-        return cls(words.strip(), measure, bound)
+        named = _QUANTITY.fullmatch(words.strip())
+        if named is None:
+            return cls(words.strip(), kind, bound)
+        return cls(named["words"], kind, bound, named["quantity"])
 
     def __str__(self) -> str:
-        return f"{self.words}: {self.measure}<={self.bound:.12g}"
+        quantity = "" if self.quantity == COUNT else f"{self.quantity} "
+        return f"{quantity}{self.words}: {self.error}<={self.bound:.12g}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,31 +85,25 @@ class Goal:
     """A target with the tables that it names: their places in the workload, marginals first, then forms."""
 
     target: Target
+    quantity: Quantity
     tables: NDArray[np.int64]
 
-    def reached(self, plan: Design) -> float:
+    def reached(self, plan: Plan) -> float:
         """What a plan reaches with the noise that is drawn: the worst of the tables, or their root mean square."""
-        if self.target.measure == "margin":
-            widths = [table.margin for table in table_errors(plan)]
+        if self.target.error == "margin":
+            widths = [table.margin for table in table_errors(plan, self.quantity)]
             return float(np.array(widths)[self.tables].max())
-        variances = table_variances(plan)[self.tables]
-        if self.target.measure == "rmse":
+        variances = table_variances(plan, self.quantity)[self.tables]
+        if self.target.error == "rmse":
             cells = table_cells(plan.workload)[self.tables]
             return math.sqrt(float(variances @ cells) / float(cells.sum()))
         worst = float(variances.max())
-        return worst if self.target.measure == "variance" else math.sqrt(worst)
+        return worst if self.target.error == "variance" else math.sqrt(worst)
 
-    def ratio(self, plan: Design) -> float:
+    def ratio(self, plan: Plan) -> float:
         """The reached over the allowed variance: at most 1 where the target is met."""
         ratio = self.reached(plan) / self.target.bound
-        return ratio if self.target.measure == "variance" else ratio * ratio
-
-
-def table_variances(plan: Design) -> Floats:
-    """The mean variance of a cell of each table asked for, marginals first, then forms."""
-    marginals = error.exact_cell_variances(plan)[plan.request.marginals.ids(plan.workload.marginals)]
-    forms = zip(error.form_totals(plan, exact=True), plan.workload.forms, strict=True)
-    return np.concatenate((marginals, [total / form.cells for total, form in forms]))
+        return ratio if self.target.error == "variance" else ratio * ratio
 
 
 def table_cells(workload: Workload) -> Floats:
@@ -109,12 +112,22 @@ def table_cells(workload: Workload) -> Floats:
     return np.array(counts, dtype=np.float64)
 
 
-def resolve(targets: Sequence[str | Target], workload: Workload) -> list[Goal]:
+def resolve(targets: Sequence[str | Target], question: Question) -> list[Goal]:
     """The tables of each target; all of them must be asked for."""
     if isinstance(targets, str) or not targets:
         raise BadInput("target", "is not a list of targets", _EXAMPLE)
     read = [target if isinstance(target, Target) else Target.parse(target) for target in targets]
-    return [Goal(target, _tables(target.words, workload)) for target in read]
+    return [Goal(target, _quantity(target, question), _tables(target.words, question.workload)) for target in read]
+
+
+def _quantity(target: Target, question: Question) -> Quantity:
+    found = Quantity.parse(target.quantity, question.schema)
+    if found.kind == "avg":
+        problem = f"the error of {found} depends on the number of people, so that no budget can be found for it"
+        raise BadInput("target", problem, f"bound the error of sum({found.measure}), or of the count")
+    if found.part not in question.requests:
+        raise BadInput("target", f"{found} is not asked for", f"ask for it with `--measure {found}`")
+    return found
 
 
 def _tables(words: str, workload: Workload) -> NDArray[np.int64]:

@@ -4,35 +4,33 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import dataclass
 
 import numpy as np
 
 from hushcube.designs import errors as error
-from hushcube.designs.design import Budgets, Design, Recovery
-from hushcube.designs.request import Request
+from hushcube.designs.design import Budgets, Recovery
 from hushcube.errors import BadInput, PrivacyError
 from hushcube.model.privacy import Number, Privacy
-from hushcube.planning.planner import compare, refuse_unpredictable
-from hushcube.planning.targets import table_variances
+from hushcube.planning.plan import Plan
+from hushcube.planning.planner import refuse_unpredictable
+from hushcube.planning.question import Question, compare
+from hushcube.planning.summary import table_variances
 from hushcube.progress import Progress
-
-Amount = Literal["epsilon", "rho"]
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """The best plan under one budget, and its errors, exact for the noise that is drawn."""
+    """The best plan under one budget, and the errors of its counts, exact for the noise that is drawn."""
 
-    plan: Design
+    plan: Plan
     budget: str
     """As a decimal number, or as it was given."""
 
     @property
     def total_variance(self) -> float:
         """The expected sum of squared errors over all cells."""
-        return error.total_variance(self.plan, exact=True)
+        return error.total_variance(self.plan.count, exact=True)
 
     @property
     def rmse(self) -> float:
@@ -50,17 +48,6 @@ class Scenario:
         return float(np.sqrt(table_variances(self.plan).max()))
 
 
-def amount(privacy: Privacy) -> Amount:
-    """Which budget a guarantee has."""
-    return "epsilon" if privacy.rho is None else "rho"
-
-
-def under(request: Request, budget: Number) -> Request:
-    """The same request under another budget of the same kind; delta, neighbours and rows per person stay."""
-    privacy = request.privacy
-    return replace(request, privacy=Privacy.from_dict({**privacy.to_dict(), amount(privacy): budget}))
-
-
 def checked(values: Sequence[Number]) -> Sequence[Number]:
     """Some budgets, all of them possible."""
     example = "list budgets, for example `0.1,0.5,1,2`"
@@ -75,7 +62,7 @@ def checked(values: Sequence[Number]) -> Sequence[Number]:
 
 
 def what_if(
-    request: Request,
+    question: Question,
     values: Sequence[Number],
     *,
     strategy: str = "auto",
@@ -85,11 +72,11 @@ def what_if(
 ) -> tuple[Scenario, ...]:
     """The best plan under each budget; all are checked before the first is planned."""
     refuse_unpredictable(strategy)
-    requests = {str(value): under(request, value) for value in checked(values)}
+    questions = {str(value): question.under(value) for value in checked(values)}
     scenarios = []
-    for done, (text, changed) in enumerate(requests.items()):
+    for done, (text, changed) in enumerate(questions.items()):
         if progress:
-            progress("what if", done / len(requests))
+            progress("what if", done / len(questions))
         chosen = compare(changed, strategy=strategy, budgets=budgets, recovery=recovery).chosen
         scenarios.append(Scenario(chosen, text))
     return tuple(scenarios)

@@ -7,8 +7,11 @@ counts themselves. An adaptive plan decides the rest as its noisy answers come i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from hushcube import interrupts
 from hushcube.designs import AdaptiveDesign
@@ -34,38 +37,6 @@ MAX_ROWS: Final = 2**34
 
 @guarded
 def carry_out(
-    plan: Design,
-    engine: Engine,
-    *,
-    entropy: Entropy | None = None,
-    noise: Noise | None = None,
-    progress: Progress | None = None,
-    tell_owner: Callable[[str], None] | None = None,
-) -> tuple[Design, Measurement]:
-    """The noisy answers of a plan on the data behind an engine, with noise from the operating system unless given.
-
-    With them comes the plan as it was carried out: the plan itself, unless it adapts to its noisy answers.
-    """
-    _require_memory(plan)
-    counts = count(plan, engine, progress=progress)
-    _tell(plan.schema, counts, tell_owner)
-    return draw(plan, counts, entropy=entropy, noise=noise, progress=progress)
-
-
-def measure(
-    plan: Design,
-    engine: Engine,
-    *,
-    entropy: Entropy | None = None,
-    noise: Noise | None = None,
-    progress: Progress | None = None,
-) -> Measurement:
-    """The noisy answers alone, for plans that decide everything beforehand."""
-    return carry_out(plan, engine, entropy=entropy, noise=noise, progress=progress)[1]
-
-
-@guarded
-def carry_out_cube(
     plan: Plan,
     engine: Engine,
     *,
@@ -73,36 +44,63 @@ def carry_out_cube(
     noise: Noise | None = None,
     progress: Progress | None = None,
     tell_owner: Callable[[str], None] | None = None,
-) -> dict[str, tuple[Design, Measurement]]:
-    """The parts of a cube with their noisy answers: one scan, so that counts and sums are of the same rows."""
+) -> tuple[Plan, dict[str, Measurement]]:
+    """The noisy answers of each part of a plan on the data behind an engine: one scan, so all are of the same rows.
+
+    The noise is the operating system's unless given. With the answers comes the plan as it was carried out: the plan
+    itself, unless a part adapts to its noisy answers.
+    """
     plan.check_cost()
-    parts = plan.parts
-    _require_memory(*parts.values())
-    counted = {group.tobytes(): group for part in parts.values() for group in part.counted}
+    _require_memory(*plan.designs.values())
     measures = [plan.schema.measure(name) for name in plan.sums]
+    counts = count(plan.designs.values(), plan.schema, engine, measures=measures, progress=progress)
+    for measure in measures:
+        _check_sums(plan.designs[measure.name], measure, counts.rows)
+    _tell(plan.schema, counts, tell_owner)
+    exact = {COUNT: counts, **counts.sums}
+    drawn = {
+        name: draw(design, exact[name], entropy=entropy, noise=noise, progress=progress)
+        for name, design in plan.designs.items()
+    }
+    done = plan.carried_out({name: design for name, (design, _) in drawn.items()})
+    return done, {name: measurement for name, (_, measurement) in drawn.items()}
+
+
+@guarded
+def measure(
+    design: Design,
+    engine: Engine,
+    *,
+    entropy: Entropy | None = None,
+    noise: Noise | None = None,
+    progress: Progress | None = None,
+) -> Measurement:
+    """The noisy answers of one design of counts that decides everything beforehand."""
+    _require_memory(design)
+    counts = count([design], design.schema, engine, progress=progress)
+    return draw(design, counts, entropy=entropy, noise=noise, progress=progress)[1]
+
+
+def count(
+    designs: Iterable[Design],
+    schema: Schema,
+    engine: Engine,
+    *,
+    measures: Sequence[Measure] = (),
+    progress: Progress | None = None,
+) -> ExactCounts:
+    """The exact counts, and sums of measures, that designs need."""
+    wanted: dict[bytes, NDArray[np.int32]] = {}
+    for design in designs:
+        if design.is_outcome:
+            fix = f"plan again: a run of {design.strategy} decides its noise anew"
+            raise PlanError("plan", "records what a run ended with, and cannot be carried out again", fix)
+        wanted |= {group.tobytes(): group for group in design.counted}
     report = progress or silent
     report("counting", 0.0)
     counts = engine.count(
-        plan.schema, list(counted.values()), measures=measures, progress=lambda share: report("counting", share)
+        schema, list(wanted.values()), measures=measures, progress=lambda share: report("counting", share)
     )
-    _check_rows(counts)
-    for name, part in plan.sums.items():
-        _check_sums(part, plan.schema.measure(name), counts.rows)
-    _tell(plan.schema, counts, tell_owner)
-    exact = {COUNT: counts, **counts.sums}
-    return {
-        name: draw(part, exact[name], entropy=entropy, noise=noise, progress=progress) for name, part in parts.items()
-    }
-
-
-def count(plan: Design, engine: Engine, *, progress: Progress | None = None) -> ExactCounts:
-    """The exact counts that a plan needs."""
-    if plan.is_outcome:
-        fix = f"plan again: a run of {plan.strategy} decides its noise anew"
-        raise PlanError("plan", "records what a run ended with, and cannot be carried out again", fix)
-    report = progress or silent
-    report("counting", 0.0)
-    counts = engine.count(plan.schema, plan.counted, progress=lambda share: report("counting", share))
     _check_rows(counts)
     return counts
 

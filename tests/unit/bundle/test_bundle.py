@@ -11,13 +11,23 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from helpers import MemoryEngine, all_tables, every_plan, label, make_plan, make_request, make_schema, random_codes
+from helpers import (
+    MemoryEngine,
+    all_tables,
+    every_plan,
+    label,
+    make_plan,
+    make_request,
+    make_schema,
+    random_codes,
+    released,
+)
 from hushcube.api import open_release, plan, release
 from hushcube.bundle import tables
-from hushcube.bundle.folder import open_bundle, write
+from hushcube.bundle.folder import open_bundle
 from hushcube.bundle.index import table_entries
 from hushcube.bundle.manifest import manifest_text
-from hushcube.bundle.release import Release
+from hushcube.bundle.writing import write
 from hushcube.designs import errors as error
 from hushcube.errors import BundleError, HushcubeError, OutputError
 from hushcube.model.attribute import Attribute
@@ -31,7 +41,7 @@ SIZES = (2, 3, 4)
 
 def make_release(p, rows=200):
     engine = MemoryEngine(random_codes(p.schema.sizes, rows))
-    return Release.of(p, measure(p, engine, entropy=SeededEntropy(5)))
+    return released(p, measure(p, engine, entropy=SeededEntropy(5)))
 
 
 def plans():
@@ -51,7 +61,7 @@ def test_what_is_read_is_what_was_written(tmp_path, layout):
         published = make_release(p)
         write(published, tmp_path / str(number))
         read = open_bundle(tmp_path / str(number))
-        assert read.private is False and read.plan.digest == p.digest and list(read) == list(published)
+        assert read.private is False and read.plan.count.digest == p.digest and list(read) == list(published)
         found = all_tables(p, read.source)
         for marginal, table in all_tables(p, published.source).items():
             assert np.array_equal(found[marginal], table), label(p)
@@ -77,7 +87,7 @@ def test_a_measurement_recovers_the_same_tables(tmp_path):
     p = make_plan(make_request(SIZES, "<=2-way", epsilon=1), "workload")
     published = make_release(p)
     write(published, tmp_path / "out")
-    again = Release.of(p, open_bundle(tmp_path / "out").source.measurement())
+    again = released(p, open_bundle(tmp_path / "out").source.measurement())
     found = all_tables(p, again.source)
     for marginal, table in all_tables(p, published.source).items():
         assert np.array_equal(found[marginal], table)
@@ -91,8 +101,11 @@ def test_every_file_is_listed_and_nothing_else_is_there(tmp_path, layout):
     assert files == {"manifest.json", *manifest["checksums"]}
     assert {entry["file"] for entry in manifest["tables"]} <= manifest["checksums"].keys()
     assert manifest.keys() == {
-        "format", "hushcube", "name", "private", "warning", "privacy", "strategy", "noise", "plan_digest", "workload",
-        "schema", "faces", "checksums", "sizes", "digest", "tables",
+        "format", "hushcube", "name", "private", "warning", "privacy", "columns", "parts", "measures", "plan_digest",
+        "workload", "schema", "faces", "checksums", "sizes", "digest", "tables",
+    }  # fmt: skip
+    assert manifest["columns"] == {"count": ["value", "std_error"]} and manifest["parts"]["count"].keys() == {
+        "privacy", "strategy", "noise", "plan_digest", "measurements",
     }  # fmt: skip
     packed = {"pack", "file", "index", "tables", "cells", "face"}
     for entry in manifest["tables"]:
@@ -168,7 +181,7 @@ def test_attributes_may_be_named_like_the_number_columns(tmp_path, layout, names
     p = plan(schema, "cube", epsilon=1, neighbours="add-remove", strategy="identity")
     data = pa.table({name: ["x", "x", "y"] for name in schema.names})
     published = release(p, data, out=tmp_path / "out")
-    memory = Release.of(p, published.source.measurement())
+    memory = released(p.count, published.source.measurement())
     for word in published:
         assert np.array_equal(published.table(word).values, memory.table(word).values)
     if layout == "one file each":
@@ -235,13 +248,13 @@ def test_checksums_are_verified_unless_told_otherwise(folder):
 
 
 def test_measurements_are_checked_when_read(folder):
-    path = folder / "measurements" / "values.parquet"
+    path = folder / "measurements" / "count.parquet"
     for content in (pa.table({"value": [1, 2, 3]}), pa.table({"other": [1]})):
         pq.write_table(content, path)
-        with pytest.raises(BundleError, match=r"measurements/values\.parquet"):
+        with pytest.raises(BundleError, match=r"measurements/count\.parquet"):
             open_bundle(folder, verify=False).source.measurement()
     path.unlink()
-    with pytest.raises(BundleError, match=r"measurements/values\.parquet"):
+    with pytest.raises(BundleError, match=r"measurements/count\.parquet"):
         open_bundle(folder, verify=False).source.measurement()
 
 
@@ -312,7 +325,7 @@ def test_longest_names_work(tmp_path):
 )
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
 def test_the_privacy_statement_says_what_is_promised(tmp_path, law, words, neighbours):
-    p = plan(make_schema(SIZES), "1-way", neighbours=neighbours, rows_per_person=3, **law)
+    p = plan(make_schema(SIZES), "1-way", neighbours=neighbours, rows_per_person=3, **law).count
     write(make_release(p), tmp_path / "out")
     text = (tmp_path / "out" / "PRIVACY.md").read_text()
     for word in [*words, neighbours, "at most 3 rows", "NOT PRIVATE", "public"]:
@@ -337,7 +350,7 @@ def test_rollups_of_every_published_table_agree_and_know_their_variance():
                     rolled = published.table(kept)
                     assert rolled.attributes == kept
                     summed = tuple(axis for axis, name in enumerate(names) if name not in kept)
-                    source = published._published(published.schema.marginal(kept))
+                    source = published.parts["count"]._published(published.schema.marginal(kept))
                     if p.recovery != "none" or source == published.schema.marginal(names):
                         assert rolled.values == pytest.approx(whole.values.sum(axis=summed), abs=1e-8)
                     for cell in np.ndindex(rolled.values.shape):
@@ -367,7 +380,7 @@ def test_sums_of_cells_have_the_brute_force_variance():
                         where[name] = [str(at) for at in np.flatnonzero(kept)]
                         mask = np.multiply.outer(mask, kept.astype(float))
                     estimate = published.estimate(names, where)
-                    values = published._values(marginal, published.source)
+                    values = published.parts["count"]._values(marginal, published.source)
                     assert estimate.value == pytest.approx(float((values * mask).sum()), abs=1e-8)
                     brute = float(mask.ravel() @ covariance @ mask.ravel())
                     assert estimate.std_error**2 == pytest.approx(brute, rel=1e-7, abs=1e-9), label(p)
@@ -380,7 +393,7 @@ def test_slices_are_parts_of_tables():
     p = make_plan(make_request(SIZES, "<=3-way", epsilon=1), "workload")
     published = make_release(p)
     whole = published.table("a0*a1*a2")
-    part = published.table("a0*a1*a2", {"a1": ["2", "0"], "a2": "3"})
+    part = published.table("a0*a1*a2", where={"a1": ["2", "0"], "a2": "3"})
     assert part.labels == (("0", "1"), ("2", "0"), ("3",))
     for name in ("values", "std_errors", "margins"):
         assert np.array_equal(getattr(part, name), getattr(whole, name)[:, [2, 0], 3:])

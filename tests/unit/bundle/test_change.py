@@ -4,6 +4,7 @@ import errno
 import json
 import multiprocessing
 import os
+import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -12,22 +13,23 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from helpers import MemoryEngine, make_plan, make_request, random_codes
+from datasets import EARLIER
+from helpers import MemoryEngine, make_plan, make_request, random_codes, released
 from hushcube import durable
-from hushcube.api import open_release, plan_cube, release_cube
-from hushcube.bundle import change, lock
+from hushcube.api import open_release, plan, release
+from hushcube.bundle import change, lock, writing
 from hushcube.bundle import folder as bundle
 from hushcube.bundle.change import add_face
-from hushcube.bundle.folder import open_bundle, write
+from hushcube.bundle.folder import open_bundle
 from hushcube.bundle.lock import LOCK, changing
-from hushcube.bundle.manifest import manifest_text
+from hushcube.bundle.manifest import manifest_text, plan_fields
 from hushcube.bundle.published_face import FormsFromCells, PublishedFace
 from hushcube.bundle.reading import checksum
-from hushcube.bundle.release import Release
 from hushcube.bundle.statement import privacy_statement
 from hushcube.bundle.verify import verify
+from hushcube.bundle.writing import write
 from hushcube.cli import run
-from hushcube.errors import BundleError, HushcubeError, OutputError
+from hushcube.errors import BundleError, HushcubeError, OutputError, QueryError
 from hushcube.faces.people import PeopleTables
 from hushcube.model.attribute import Attribute
 from hushcube.model.measure import Measure
@@ -56,7 +58,7 @@ def face(name="consistent", shift=0.0):
 def folder(tmp_path):
     p = make_plan(make_request(SIZES, "1-way", epsilon=1), "workload")
     write(
-        Release.of(p, measure(p, MemoryEngine(random_codes(SIZES, 50)), entropy=SeededEntropy(5))), tmp_path / "release"
+        released(p, measure(p, MemoryEngine(random_codes(SIZES, 50)), entropy=SeededEntropy(5))), tmp_path / "release"
     )
     return tmp_path / "release"
 
@@ -271,7 +273,7 @@ def test_what_a_killed_process_left_is_removed_by_the_next(folder, monkeypatch, 
 
     def die(*arguments, **options):
         if when == "write_face":
-            bundle.write_face(*arguments, **options)
+            writing.write_face(*arguments, **options)
         else:
             durable.replace_file(*arguments, **options)
         os.kill(os.getpid(), signal.SIGKILL)
@@ -318,21 +320,37 @@ def test_faces_added_at_once_are_all_there(folder):
 # --------------------------------------------------------------------------------------- what cannot get a face there
 
 
+def test_a_cube_gets_faces_of_its_counts(tmp_path):
+    schema = Schema((Attribute(name="sex", values=("F", "M")),), measures=(Measure(name="pay", bounds=(0, 10)),))
+    asked = plan(schema, "1-way", measures="sum(pay)", epsilon=1, neighbours="add-remove")
+    cube = tmp_path / "cube"
+    release(asked, pa.table({"sex": ["F", "M", "M"], "pay": [1, 2, 3]}), out=cube)
+    before = {path: path.read_bytes() for path in cube.glob("tables/*")}
+    assert run(["recover", str(cube)]) == 0 and run(["recover", str(cube), "--out", str(tmp_path / "new")]) == 0
+    assert {path: path.read_bytes() for path in cube.glob("tables/*")} == before
+    for folder in (cube, tmp_path / "new"):
+        assert run(["verify", str(folder)]) == 0
+        opened = open_bundle(folder)
+        assert (opened.table("sex", face="face-valid").values >= 0).all()
+        with pytest.raises(QueryError, match="has no other face than the unbiased one"):
+            opened.table("sex", "sum(pay)", face="face-valid")
+
+
 @pytest.fixture
 def cube(tmp_path):
-    schema = Schema((Attribute(name="sex", values=("F", "M")),), measures=(Measure(name="pay", bounds=(0, 10)),))
-    asked = plan_cube(schema, "1-way", "sum(pay)", epsilon=1, neighbours="add-remove")
-    release_cube(asked, pa.table({"sex": ["F", "M", "M"], "pay": [1, 2, 3]}), out=tmp_path / "cube")
-    return tmp_path / "cube"
+    """As format 3 had them."""
+    return shutil.copytree(EARLIER / "cube-3", tmp_path / "cube")
 
 
-def test_a_part_of_a_cube_stays_as_it_is(cube, tmp_path, capsys):
+def test_an_earlier_cube_and_its_parts_stay_as_they_are(cube, tmp_path, capsys):
     """Following the advice leads to a release of its own, and the cube stays whole."""
     assert run(["recover", str(cube)]) == 2
     told = capsys.readouterr().err
-    assert "is a cube" in told
-    advice = told.split("`")[1].split()
-    assert advice == ["hushcube", "recover", f"{cube}/parts/count", "--out", "NEW"]
+    assert "has format 3, of an earlier version" in told
+    assert told.split("`")[1].split() == ["hushcube", "recover", str(cube), "--out", "NEW"]
+    assert run(["recover", str(cube), "--out", str(tmp_path / "whole")]) == 0
+    capsys.readouterr()
+    advice = ["hushcube", "recover", f"{cube}/parts/count", "--out", "NEW"]
     assert run(["recover", f"{cube}/parts/count"]) == 2
     told = capsys.readouterr().err
     assert "is a part of a cube" in told and told.split("`")[1].split() == advice
@@ -340,8 +358,13 @@ def test_a_part_of_a_cube_stays_as_it_is(cube, tmp_path, capsys):
     link.symlink_to(cube / "parts" / "count")
     assert run(["recover", str(link)]) == 2
     assert run([*advice[1:-1], str(tmp_path / "own")]) == 0
-    for folder in (cube, tmp_path / "own"):
-        assert run(["verify", str(folder)]) == 0 and run(["show", str(folder)]) == 0
+    for folder in (cube, tmp_path / "own", tmp_path / "whole"):
+        assert run(["verify", str(folder), "--allow-seeded"]) == 0 and run(["show", str(folder)]) == 0
+    whole = open_bundle(tmp_path / "whole")
+    assert whole.plan.digest == open_bundle(cube).plan.digest and set(whole.faces) == {"face-valid"}
+    for word in ("count", "sum(days)", "avg(days)", "sum(cost)"):
+        found, expected = whole.table("ward*age", word).values, open_bundle(cube).table("ward*age", word).values
+        assert np.allclose(found, expected, rtol=1e-12, equal_nan=True)
 
 
 def test_a_release_that_cannot_be_written(folder, monkeypatch):
@@ -362,11 +385,15 @@ def earlier(folder):
     text = privacy_statement(opened.plan, private=opened.private, faces=opened.faces.values())
     assert "The face `consistent` (`faces/consistent`) holds" in text
     (folder / "PRIVACY.md").write_text(text)
+    (folder / "plan.json").write_text(opened.plan.count.to_json())
+    (folder / "measurements" / "count.parquet").rename(folder / "measurements" / "values.parquet")
     (folder / "faces/consistent/PRIVACY.md").unlink()
-    told = manifest(folder)
-    told["format"] = 2
+    told = {k: v for k, v in manifest(folder).items() if k not in ("columns", "parts", "measures", "sizes", "digest")}
+    told |= {"format": 2, **plan_fields(opened.plan, 2)}
     del told["faces"]["consistent"]["folder"], told["checksums"]["faces/consistent/PRIVACY.md"]
-    told["checksums"]["PRIVACY.md"] = checksum(folder, "PRIVACY.md")
+    told["checksums"]["measurements/values.parquet"] = told["checksums"].pop("measurements/count.parquet")
+    for name in ("PRIVACY.md", "plan.json"):
+        told["checksums"][name] = checksum(folder, name)
     (folder / "manifest.json").write_text(json.dumps(told))
     return folder
 
@@ -378,7 +405,7 @@ def test_earlier_formats_are_read_and_get_faces_in_a_new_folder(earlier, tmp_pat
         add_face(earlier, face("nonnegative", 1))
     assert names(earlier) == before
     add_face(earlier, face("nonnegative", 1), out=tmp_path / "new")
-    assert holds(tmp_path / "new") and manifest(tmp_path / "new")["format"] == 3
+    assert holds(tmp_path / "new") and manifest(tmp_path / "new")["format"] == 4
     assert set(places(tmp_path / "new")) == {"consistent", "nonnegative"}
     again = json.loads((earlier / "manifest.json").read_text())
     again["format"], again["faces"]["consistent"]["facts"] = 2, {"totals": [{"count": 3}]}

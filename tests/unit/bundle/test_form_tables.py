@@ -11,12 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from helpers import MemoryEngine, label, random_codes
+from helpers import MemoryEngine, label, random_codes, released
 from hushcube.api import open_release, plan, release
 from hushcube.bundle import tables
-from hushcube.bundle.folder import open_bundle, write
+from hushcube.bundle.folder import open_bundle
 from hushcube.bundle.manifest import manifest_text
-from hushcube.bundle.release import Release
+from hushcube.bundle.writing import write
 from hushcube.errors import BundleError, QueryError
 from hushcube.model.attribute import Attribute
 from hushcube.model.form import QueryTable
@@ -42,7 +42,7 @@ PUBLISHED = ["grade", "sex*age", "sex*prefix(age)", "ranges(grade)", "queries"]
 
 
 def make_release(p, rows=200):
-    return Release.of(p, measure(p, MemoryEngine(random_codes(SCHEMA.sizes, rows)), entropy=SeededEntropy(5)))
+    return released(p, measure(p, MemoryEngine(random_codes(SCHEMA.sizes, rows)), entropy=SeededEntropy(5)))
 
 
 def make_plans(**law):
@@ -86,7 +86,7 @@ def test_what_is_read_is_what_was_written(tmp_path, layout, law):
         write(published, tmp_path / str(number))
         read = open_bundle(tmp_path / str(number))
         assert list(read) == list(published) == PUBLISHED and len(read) == len(PUBLISHED)
-        assert read.plan.digest == p.digest and read.plan.workload == p.workload
+        assert read.plan.count.digest == p.digest and read.plan.workload == p.workload
         for word in PUBLISHED:
             before, after = published.table(word), read.table(word)
             for name in ("values", "std_errors", "margins"):
@@ -111,7 +111,7 @@ def test_a_form_is_a_file_with_labelled_columns(written):
     ups = [f"up to {age}" for age in range(20, 25)] + ["unknown"]
     assert frame["sex"].astype(str).tolist() == ["F"] * 6 + ["M"] * 6
     assert frame["prefix(age)"].astype(str).tolist() == ups * 2
-    table = open_bundle(written).table("prefix(age)*sex")
+    table = open_bundle(written).table("sex*prefix(age)")
     assert frame["value"].tolist() == table.values.ravel().tolist()
     assert frame["std_error"].tolist() == table.std_errors.ravel().tolist()
 
@@ -151,13 +151,14 @@ def test_every_file_is_listed_and_checked(written):
 
 def test_slices_of_forms_are_parts_of_them(written):
     published = open_bundle(written)
-    whole = published.table("prefix(age)*sex")
-    part = published.table("prefix(age)*sex", {"prefix(age)": ["up to 23", "unknown"], "sex": "M"})
+    whole = published.table("sex*prefix(age)")
+    part = published.table("sex*prefix(age)", where={"prefix(age)": ["up to 23", "unknown"], "sex": "M"})
     assert part.labels == (("M",), ("up to 23", "unknown")) and part.attributes == ("sex", "prefix(age)")
     assert np.array_equal(part.values, whole.values[1:, [3, 5]])
     assert np.array_equal(part.margins, whole.margins[1:, [3, 5]])
     assert (
-        published.table("queries", {"query": "men"}).values.tolist() == published.table("queries").values[1:2].tolist()
+        published.table("queries", where={"query": "men"}).values.tolist()
+        == published.table("queries").values[1:2].tolist()
     )
     for where, problem in (
         ({"age": "20"}, "'age' is not an attribute of this table"),
@@ -165,7 +166,7 @@ def test_slices_of_forms_are_parts_of_them(written):
         ({"prefix(age)": ["up to 20", "up to 20"]}, "twice"),
     ):
         with pytest.raises(QueryError, match=re.escape(problem)):
-            published.table("prefix(age)*sex", where)
+            published.table("prefix(age)*sex", where=where)
 
 
 @pytest.mark.parametrize("word", ["prefix(age)", "ranges(age)*sex", "prefix(grade)", "prefix(nobody)", "sex*queries"])
@@ -263,7 +264,7 @@ def test_more_than_a_thousand_tables_are_packed_beside_forms(tmp_path):
         "2-way-index.parquet",
         "2-way.parquet",
     ]
-    form, carrier = published.table("prefix(age)*a3"), published.table("a3*age")
+    form, carrier = published.table("a3*prefix(age)"), published.table("a3*age")
     np.testing.assert_allclose(form.values, carrier.values.cumsum(axis=1), atol=1e-8)
     assert "offset" not in entry_of(tmp_path / "out", "a3*prefix(age)")
     assert abs(form.values[0] - 5).max() < 12 * form.std_errors.max()
@@ -285,7 +286,7 @@ def test_attributes_may_be_named_like_the_columns(tmp_path, layout, other):
         strategy="hierarchy",
     )
     published = release(p, pa.table({other: [0, 1, 2], "sex": ["x", "x", "y"]}), out=tmp_path / "out")
-    memory = Release.of(p, published.source.measurement())
+    memory = released(p.count, published.source.measurement())
     assert list(published) == list(memory)
     for word in published:
         assert np.array_equal(published.table(word).values, memory.table(word).values), word
@@ -300,7 +301,7 @@ def test_a_cell_axis_named_value_steps_aside(tmp_path):
     published = release(p, pa.table({"age": [0, 1, 2], "value": ["x", "x", "y"]}), out=tmp_path / "out")
     file = entry_of(tmp_path / "out", "prefix(age)*value")["file"]
     assert pq.read_schema(tmp_path / "out" / file).names == ["prefix(age)", "value", "value_", "std_error"]
-    memory = Release.of(p, published.source.measurement())
+    memory = released(p.count, published.source.measurement())
     assert np.array_equal(published.table("prefix(age)*value").values, memory.table("prefix(age)*value").values)
 
 

@@ -9,16 +9,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from helpers import MemoryEngine, every_plan, label, make_plan, make_request, random_codes
+from helpers import MemoryEngine, every_plan, label, make_plan, make_request, random_codes, released
 from hushcube.bundle import reading, tables
 from hushcube.bundle.change import add_face
-from hushcube.bundle.folder import open_bundle, write
+from hushcube.bundle.folder import open_bundle
 from hushcube.bundle.index import find_table, table_entries
 from hushcube.bundle.manifest import manifest_text, seal
 from hushcube.bundle.published_face import FormsFromCells, PublishedFace
 from hushcube.bundle.reading import checksum
-from hushcube.bundle.release import Release
 from hushcube.bundle.verify import verify
+from hushcube.bundle.writing import write
 from hushcube.cli import run
 from hushcube.errors import BundleError
 from hushcube.faces.people import PeopleTables
@@ -35,7 +35,7 @@ def packed(monkeypatch):
 
 def publish(p, folder):
     codes = random_codes(p.schema.sizes, 200)
-    write(Release.of(p, measure(p, MemoryEngine(codes), entropy=SeededEntropy(5))), folder)
+    write(released(p, measure(p, MemoryEngine(codes), entropy=SeededEntropy(5))), folder)
     return codes
 
 
@@ -80,7 +80,7 @@ def test_what_is_found_is_what_the_release_gives(tmp_path, law):
 
 def test_one_table_needs_neither_the_plan_nor_other_files(folder, monkeypatch):
     expected = open_bundle(folder).table("a1*a3").values
-    monkeypatch.setattr("hushcube.bundle.folder.read_design", lambda _: pytest.fail("the plan was loaded"))
+    monkeypatch.setattr("hushcube.bundle.folder.read_plan", lambda *_: pytest.fail("the plan was loaded"))
     opened = []
     inside = reading.inside
     monkeypatch.setattr(reading, "inside", lambda place, name: opened.append(name) or inside(place, name))

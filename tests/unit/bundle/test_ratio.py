@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from hushcube import Attribute, Schema
-from hushcube.api import plan_cube
-from hushcube.bundle.cube import CubeRelease
+from hushcube.api import plan
 from hushcube.bundle.ratio import ratio_interval
 from hushcube.bundle.release import Release
 from hushcube.model.measure import Measure
@@ -30,13 +29,13 @@ def test_both_ends_solve_the_equation():
 def released(counts, sums):
     """A cube whose noisy numbers are given."""
     schema = Schema((Attribute(name="a", codes=len(counts)),), measures=(WAGE,))
-    cube = plan_cube(schema, "a", "avg(wage)", neighbours="add-remove", rho=1, strategy="identity")
+    cube = plan(schema, "a", measures="avg(wage)", neighbours="add-remove", rho=1, strategy="identity")
     given = {COUNT: counts, "wage": sums}
-    parts = {
-        name: Release.of(plan, Measurement(plan.digest, [np.array([given[name]], dtype=np.int64)], private=False))
-        for name, plan in cube.parts.items()
+    measured = {
+        name: Measurement(design.digest, [np.array([given[name]], dtype=np.int64)], private=False)
+        for name, design in cube.designs.items()
     }
-    return CubeRelease(cube, parts.pop(COUNT), parts)
+    return Release.of(cube, measured)
 
 
 def test_an_estimate_beyond_a_bound_keeps_an_interval_that_reaches_inwards():
@@ -50,7 +49,7 @@ def test_an_estimate_beyond_a_bound_keeps_an_interval_that_reaches_inwards():
 
 def test_inside_the_bounds_nothing_is_moved():
     found = released([1000], [-20_000])
-    count, total = found.count.table("a"), found.sums["wage"].table("a")
+    count, total = found.parts["count"].table("a"), found.parts["wage"].table("a")
     expected = ratio_interval(total.values, count.values, total.margins, count.margins)
     average = found.table("a", "avg(wage)")
     for shown, each in zip((average.values, average.low, average.high), expected, strict=True):

@@ -9,19 +9,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from helpers import MemoryEngine, every_plan, label, make_plan, make_request, random_codes
+from helpers import MemoryEngine, every_plan, label, make_plan, make_request, random_codes, released
 from hushcube.api import plan, release
 from hushcube.bundle import tables
 from hushcube.bundle.change import add_face
 from hushcube.bundle.checks.face import count_cells
-from hushcube.bundle.folder import write
 from hushcube.bundle.index import table_entries
 from hushcube.bundle.manifest import manifest_text, seal
 from hushcube.bundle.people import read_people, write_people
 from hushcube.bundle.published_face import FormsFromCells, PublishedFace
 from hushcube.bundle.reading import checksum
-from hushcube.bundle.release import Release
 from hushcube.bundle.verify import verify
+from hushcube.bundle.writing import write
 from hushcube.designs.options import Options
 from hushcube.errors import BundleError
 from hushcube.faces.people import PeopleTables
@@ -138,7 +137,7 @@ def test_every_kind_of_plan_holds(most, law, tmp_path, monkeypatch):
         if p.budget_rule == "uniform":
             continue
         engine = MemoryEngine(random_codes(p.schema.sizes, 200))
-        write(Release.of(p, measure(p, engine, entropy=SeededEntropy(5))), tmp_path / str(number))
+        write(released(p, measure(p, engine, entropy=SeededEntropy(5))), tmp_path / str(number))
         verdict = verify(tmp_path / str(number), allow_seeded=True)
         assert verdict.holds, (label(p), [c for c in verdict.checks if not c.holds])
         assert any(c.name == "unbiased: sums" for c in verdict.checks) == p.is_consistent
@@ -149,7 +148,7 @@ def test_tables_of_different_sizes_without_their_subsets_hold(tmp_path):
     request = make_request(sizes, ["a0*a1*a2", "a1*a2*a3*a4", "a0*a4", "a3"], epsilon=1)
     p = make_plan(request, "workload")
     codes = random_codes(sizes, 50)
-    write(Release.of(p, measure(p, MemoryEngine(codes), entropy=SeededEntropy(5))), tmp_path / "r")
+    write(released(p, measure(p, MemoryEngine(codes), entropy=SeededEntropy(5))), tmp_path / "r")
     for face in faces(codes, sizes):
         add_face(tmp_path / "r", face)
     assert verify(tmp_path / "r", allow_seeded=True).holds
@@ -227,19 +226,17 @@ def missing_row(folder):
 
 
 def changed_measurement(folder):
-    change(folder, "measurements/values.parquet", "value", 2, lambda x: x + 1)
+    change(folder, "measurements/count.parquet", "value", 2, lambda x: x + 1)
     return "but the measurements give"
 
 
 def lost_measurement(folder):
-    pq.write_table(
-        pq.read_table(folder / "measurements/values.parquet").slice(1), folder / "measurements/values.parquet"
-    )
-    return "measurements/values.parquet: does not have the right number of rows"
+    pq.write_table(pq.read_table(folder / "measurements/count.parquet").slice(1), folder / "measurements/count.parquet")
+    return "measurements/count.parquet: does not have the right number of rows"
 
 
 def rounded_measurement(folder):
-    change(folder, "measurements/values.parquet", "value", 2, lambda x: x + 0.5, pa.float64())
+    change(folder, "measurements/count.parquet", "value", 2, lambda x: x + 0.5, pa.float64())
     return "not all integers"
 
 
@@ -353,8 +350,8 @@ def missing_people(folder):
 
 
 def missing_measurements(folder):
-    (folder / "measurements/values.parquet").unlink()
-    return {"files": "measurements/values.parquet: is missing"}
+    (folder / "measurements/count.parquet").unlink()
+    return {"files": "measurements/count.parquet: is missing"}
 
 
 def missing_plan(folder):
@@ -392,7 +389,8 @@ def undeclared_fact(folder):
 
 def dearer_plan(folder):
     raw = json.loads((folder / "plan.json").read_text())
-    raw["budget"] = [b * 2 for b in raw["budget"]]
+    part = raw["parts"]["count"]
+    part["budget"] = [b * 2 for b in part["budget"]]
     (folder / "plan.json").write_text(json.dumps(raw))
     repair(folder)
     return {"privacy": "plan.json: budget: the plan costs 2"}
@@ -400,7 +398,8 @@ def dearer_plan(folder):
 
 def cheaper_plan(folder):
     raw = json.loads((folder / "plan.json").read_text())
-    raw["budget"] = [b / 2 for b in raw["budget"]]
+    part = raw["parts"]["count"]
+    part["budget"] = [b / 2 for b in part["budget"]]
     (folder / "plan.json").write_text(json.dumps(raw))
     repair(folder)
     return {"privacy": "plan.json: plan, digest: does not fit the plan"}
@@ -542,7 +541,7 @@ def test_packs_are_checked_table_by_table(tmp_path, monkeypatch):
     monkeypatch.setattr(tables, "MOST_FILES", 3)
     p = make_plan(make_request((3, 3, 3, 3), "<=2-way", epsilon=1), "workload")
     engine = MemoryEngine(random_codes(p.schema.sizes, 200))
-    write(Release.of(p, measure(p, engine, entropy=SeededEntropy(5))), tmp_path / "r")
+    write(released(p, measure(p, engine, entropy=SeededEntropy(5))), tmp_path / "r")
     assert verify(tmp_path / "r", allow_seeded=True).holds
     name = "tables/2-way.parquet"
     kept = (tmp_path / "r" / name).read_bytes()
@@ -622,7 +621,7 @@ def test_queries_on_cells_that_nothing_answers_are_verified(tmp_path, recovery):
 def test_hundreds_of_tables_take_a_moment(tmp_path):
     p = make_plan(make_request((4,) * 12, "<=3-way", rho=1), "residual")
     engine = MemoryEngine(random_codes(p.schema.sizes, 500))
-    write(Release.of(p, measure(p, engine, entropy=SeededEntropy(5))), tmp_path / "r")
+    write(released(p, measure(p, engine, entropy=SeededEntropy(5))), tmp_path / "r")
     start = time.perf_counter()
     verdict = verify(tmp_path / "r", allow_seeded=True)
     assert verdict.holds and time.perf_counter() - start < 10

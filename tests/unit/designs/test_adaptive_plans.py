@@ -46,8 +46,8 @@ def adaptive(strategy, neighbours="add-remove", asks="tables", *, epsilon=1, bud
     kept = {"epsilon": epsilon, "neighbours": neighbours, "strategy": strategy, "budgets": budgets}
     kept |= {"recovery": recovery, "options": Options(rule=rule)}
     if asks == "queries":
-        return plan(make_schema(SIZES[2:]), [], queries=QUERIES, **kept)
-    return plan(make_schema(SIZES), "1-way,a0*a1,a1*a2=3", **kept)
+        return plan(make_schema(SIZES[2:]), [], queries=QUERIES, **kept).count
+    return plan(make_schema(SIZES), "1-way,a0*a1,a1*a2=3", **kept).count
 
 
 def run(asked, seed=1):
@@ -201,7 +201,7 @@ def test_a_file_that_measures_something_else_gets_no_answer_without_its_noise(ne
     shares = {"sanity_bound": "1%", "people_epsilon": "0.1"} if neighbours == "add-remove" else {}
     rule = Options(rule=Rule.of(**{"sanity_bound": 10, **shares}))
     way = {"epsilon": 1, "neighbours": neighbours, "strategy": "ireduct", "recovery": "none", "options": rule}
-    raw = plan(make_schema(SIZES), "1-way", **way).to_dict()
+    raw = plan(make_schema(SIZES), "1-way", **way).count.to_dict()
     assert raw["under"]["measured"] == [[[]], [[0], [1], [2]]]
     raw["under"]["measured"] = [[], [[0], [1], [2]], [[0, 1]]]
     raw["budget"] = [0.01] * 4

@@ -17,6 +17,7 @@ from hushcube.designs.adaptive.grid import MOST_LEVELS, Grid, mean_size
 from hushcube.designs.options import Options
 from hushcube.designs.refinement import MOST_PEOPLE, Amount, Rule
 from hushcube.errors import BadInput, NotApplicable
+from hushcube.planning.plan import Plan
 from hushcube.strategies.adaptive import NOT_PRIVATE
 
 SIZES = (2, 3, 4)
@@ -31,7 +32,7 @@ def asked(strategy="ireduct", words="<=2-way", *, sizes=SIZES, budgets=None, rec
     return plan(
         make_schema(sizes), words, strategy=strategy, budgets=budgets, recovery=recovery, options=Options(rule=rule),
         **guarantee,
-    )  # fmt: skip
+    ).count  # fmt: skip
 
 
 def refused(field, make, *, says="", fix=""):
@@ -232,7 +233,7 @@ def test_a_damaged_json_form_is_noticed(raw):
 def test_numbers_beyond_floats_are_refused_by_name(given):
     with pytest.raises(BadInput, match=next(iter(given)).replace("_", "-")):
         chosen = asked(**given)
-        release(chosen, _frame(), seed=1)
+        release(Plan.of_counts(chosen), _frame(), seed=1)
 
 
 # --------------------------------------------------------------------------------------------------------------- grids
@@ -371,7 +372,7 @@ def test_the_optimal_base_allocation_is_that_of_the_plan_workload(strategy, neig
     words = "1-way,a0*a1=5,a1*a2,a0*a2=0.3"
     made = asked(strategy, words, budgets="optimal", neighbours=neighbours)
     way = {"strategy": "workload", "budgets": "optimal", "recovery": "none"}
-    judge = plan(make_schema(SIZES), words, epsilon=1, neighbours=neighbours, **way)
+    judge = plan(make_schema(SIZES), words, epsilon=1, neighbours=neighbours, **way).count
     ours = dict(zip((made.underlying if strategy != "dwork" else made).measured, made.budgets, strict=True))
     theirs = {A: b for A, b in zip(judge.measured, judge.budgets, strict=True) if np.isfinite(b)}
     assert {A for A in ours if np.isfinite(ours[A])} == set(theirs)
@@ -443,13 +444,17 @@ def test_too_many_steps_are_refused_when_planning(given):
 
 def test_too_many_steps_are_refused_before_noise_is_drawn():
     for steps in ({"lambda_max": 200, "lambda_step": "1e-8"}, {"lambda_factor": "0.999999"}):
-        refused("lambda-step", lambda steps=steps: release(asked(**steps), _frame(), seed=1), says="more than")
+        refused(
+            "lambda-step",
+            lambda steps=steps: release(Plan.of_counts(asked(**steps)), _frame(), seed=1),
+            says="more than",
+        )
 
 
 def test_a_noisy_number_of_people_cannot_make_a_run_fail():
     """10% of some 300 people are less than a step of 100: the start then costs its share, as where it is too dear."""
     chosen = asked(lambda_max="10%", lambda_step=100, people_epsilon="0.1")
-    assert release(chosen, _frame(300), seed=1).plan.details["adaptive"]["spent"] <= 1
+    assert release(Plan.of_counts(chosen), _frame(300), seed=1).plan.details["adaptive"]["spent"] <= 1
 
 
 def _frame(rows=50):

@@ -6,8 +6,7 @@ from math import prod
 import numpy as np
 import pytest
 
-from helpers import MemoryEngine, exact_table, make_plan, make_request, make_schema, random_codes
-from hushcube.bundle.release import Release
+from helpers import MemoryEngine, exact_table, make_plan, make_request, make_schema, random_codes, released
 from hushcube.errors import BadInput, DataError, HushcubeError, QueryError
 from hushcube.experiments import naive_bayes
 from hushcube.experiments.naive_bayes import NaiveBayes, accuracy, folds
@@ -114,7 +113,7 @@ def test_classes_are_learned_from_dependent_data():
 
 def published(words, **law):
     plan = make_plan(make_request(SIZES, words, **law), "workload")
-    return Release.of(plan, measure(plan, MemoryEngine(dependent_codes(500, seed=3)), entropy=SeededEntropy(4)))
+    return released(plan, measure(plan, MemoryEngine(dependent_codes(500, seed=3)), entropy=SeededEntropy(4)))
 
 
 def test_a_release_gives_the_tables_that_contain_the_class():

@@ -14,7 +14,7 @@ from hushcube.designs.options import Options
 from hushcube.errors import BadInput, WorkloadError
 from hushcube.model.queries import integer_problem, query_table
 from hushcube.model.sparse_rows import SparseRows
-from hushcube.planning.loading import read_design
+from hushcube.planning.plan import Plan
 from hushcube.planning.summary import table_errors
 from hushcube.strategies.objective import objective_value
 
@@ -74,7 +74,7 @@ def test_a_plan_remembers_its_queries():
     assert decided.workload.words == ("a0", "queries")
     raw = json.loads(decided.to_json())
     assert raw["queries"]["attributes"] == ["a0", "a2"] and raw["queries"]["width"] == 8
-    again = read_design(decided.to_json())
+    again = Plan.from_json(decided.to_json())
     assert again.digest == decided.digest and again.workload.queries == decided.workload.queries
     other = plan(SCHEMA, "a0", queries=(["a2", "a0"], [[1] * 7 + [2]]), **ASKED)
     assert other.digest != decided.digest
@@ -97,7 +97,7 @@ def test_a_release_holds_the_answers(tmp_path):
     decided = plan(SCHEMA, "a0", queries=(None, SparseRows.of(Q, ["up", "down"])), **ASKED)
     people = pd.DataFrame(codes, columns=["a0", "a1", "a2"])
     published = release(decided, people, out=tmp_path / "out")
-    table = published.table("queries", {"query": "down"})
+    table = published.table("queries", where={"query": "down"})
     counts = np.bincount(np.ravel_multi_index(codes.T, (2, 3, 4)), minlength=24)
     assert abs(table.values[0] - Q[1] @ counts) < 25 * table.std_errors[0]
     assert list(published) == ["a0", "queries"]
@@ -111,4 +111,4 @@ def test_the_largest_and_smallest_weights_and_entries_have_finite_errors(budget)
     for strategy in ("identity", "auto"):
         found = compare(schema, words, queries=queries, neighbours="add-remove", strategy=strategy, **budget)
         assert all(np.isfinite(told.std_error) for told in table_errors(found.chosen))
-        assert np.isfinite(objective_value(found.chosen))
+        assert np.isfinite(objective_value(found.chosen.count))

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from helpers import make_request, make_schema
+from helpers import make_request, make_schema, question
 from hushcube import Attribute, Schema
 from hushcube.api import compare, find_plan, what_if
 from hushcube.designs import errors as error
@@ -12,12 +12,12 @@ from hushcube.designs import margins
 from hushcube.designs.options import Options, Threshold
 from hushcube.errors import BadInput, PrivacyError
 from hushcube.planning.inverse import find_budget, number, step
-from hushcube.planning.planner import compare as compare_plans
+from hushcube.planning.question import compare as compare_plans
 from hushcube.planning.targets import Target, resolve
-from hushcube.planning.what_if import under
 from hushcube.strategies import REGISTRY
 
 SIZES = (3, 4, 2)
+UNIFORM = ("workload", "uniform", "gls")
 LOW = Options(effort="low")
 LAWS = {"epsilon": {"epsilon": 1}, "rho": {"rho": 1}, "epsilon, delta": {"epsilon": 1, "delta": "1e-6"}}
 TARGETS = [
@@ -29,22 +29,22 @@ TARGETS = [
 
 
 def meets(plan, targets):
-    return all(goal.reached(plan) <= goal.target.bound for goal in resolve(targets, plan.workload))
+    return all(goal.reached(plan) <= goal.target.bound for goal in resolve(targets, question(plan.count.request)))
 
 
 def met_at(request, at, targets, strategy="auto"):
-    candidates = compare_plans(under(request, number(at)), strategy=strategy, settle=False).candidates
-    return any(meets(candidate.plan, targets) for candidate in candidates)
+    plans = compare_plans(question(request).under(number(at)), strategy=strategy, settle=False).plans
+    return any(meets(plan, targets) for plan in plans)
 
 
 @pytest.mark.parametrize("targets", TARGETS, ids="; ".join)
 @pytest.mark.parametrize("law", LAWS)
 def test_no_smaller_budget_meets_the_targets(law, targets):
     request = make_request(SIZES, "<=2-way", **LAWS[law])
-    found = find_budget(request, targets)
+    found = find_budget(question(request), targets)
     assert meets(found.plan, targets)
     assert found.reached == tuple(goal.reached(found.plan) for goal in found.goals)
-    assert any(found.plan is candidate.plan for candidate in found.comparison.candidates)
+    assert found.plan in found.comparison.plans
     at = step(float(found.budget))
     assert number(at) == found.budget
     for before in (1, 200) if "delta" in law else (1, 2, 10, 200, 3000):
@@ -55,7 +55,7 @@ def test_no_smaller_budget_meets_the_targets(law, targets):
 @pytest.mark.parametrize("rows_per_person", [1, 3])
 def test_other_units_and_neighbours(neighbours, rows_per_person):
     request = make_request(SIZES, "2-way", rho=1, neighbours=neighbours, rows_per_person=rows_per_person)
-    found = find_budget(request, ["workload: stderr<=5"])
+    found = find_budget(question(request), ["workload: stderr<=5"])
     assert found.plan.privacy.neighbours == neighbours
     assert found.plan.privacy.rows_per_person == rows_per_person
     at = step(float(found.budget))
@@ -64,7 +64,7 @@ def test_other_units_and_neighbours(neighbours, rows_per_person):
 
 def test_the_full_table_needs_what_the_formula_says():
     """Var = 2/eps² N/cells less a sixth for each cell summed, since discrete noise is a little smaller."""
-    found = find_budget(make_request((3, 4, 2), "a0", epsilon=1), ["a0: stderr<=50"], strategy="identity")
+    found = find_budget(question(make_request((3, 4, 2), "a0", epsilon=1)), ["a0: stderr<=50"], strategy="identity")
     exact = math.sqrt(2 / (50**2 / 8 + 1 / 6))
     assert exact <= float(found.budget) * (1 + 1e-6) and float(found.budget) <= exact * 1.001
 
@@ -72,15 +72,15 @@ def test_the_full_table_needs_what_the_formula_says():
 def test_several_targets_need_the_largest_of_their_budgets():
     request = make_request(SIZES, "<=2-way", epsilon=1)
     texts = ["a0*a1: stderr<=20", "a2: margin<=40", "workload: rmse<=9"]
-    alone = [float(find_budget(request, [text], strategy="workload").budget) for text in texts]
-    assert float(find_budget(request, texts, strategy="workload").budget) == max(alone)
+    alone = [float(find_budget(question(request), [text], strategy="workload").budget) for text in texts]
+    assert float(find_budget(question(request), texts, strategy="workload").budget) == max(alone)
 
 
 def test_auto_is_no_worse_than_any_strategy_alone():
     request = make_request(SIZES, "<=2-way", epsilon=1)
-    best = find_budget(request, ["2-way: stderr<=12"])
+    best = find_budget(question(request), ["2-way: stderr<=12"])
     alone = {
-        name: float(find_budget(request, ["2-way: stderr<=12"], strategy=name).budget)
+        name: float(find_budget(question(request), ["2-way: stderr<=12"], strategy=name).budget)
         for name in ("identity", "workload", "fourier", "residual", "covering")
     }
     assert float(best.budget) <= min(alone.values()) and best.plan.strategy in REGISTRY
@@ -89,11 +89,13 @@ def test_auto_is_no_worse_than_any_strategy_alone():
 def test_margins_that_rise_where_noise_becomes_coarse():
     """Gaussian margins gain half a step at some budget: a target may be met, then missed, then met again."""
     request = make_request((2, 3), "1-way", rho=1)
-    plans = {at: REGISTRY["workload"].plan(under(request, number(at)), "uniform", "gls") for at in edges(request)}
+    plans = {at: question(request).under(number(at)).planned(UNIFORM).count for at in edges(request)}
     smooth, coarse = sorted(plans)
     width = margins.margins(plans[smooth]).max()
     assert margins.margins(plans[coarse]).max() > width + 0.4
-    found = find_budget(request, [f"workload: margin<={width * 1.005:.6g}"], strategy="workload", budgets="uniform")
+    found = find_budget(
+        question(request), [f"workload: margin<={width * 1.005:.6g}"], strategy="workload", budgets="uniform"
+    )
     assert step(float(found.budget)) <= smooth
     assert meets(found.plan, [f"workload: margin<={width * 1.005:.6g}"])
 
@@ -103,7 +105,7 @@ def edges(request):
     low, high = step(0.001), step(100)
     while high - low > 1:
         middle = (low + high) // 2
-        plan = REGISTRY["workload"].plan(under(request, number(middle)), "uniform", "gls")
+        plan = question(request).under(number(middle)).planned(UNIFORM).count
         low, high = (low, middle) if margins.is_coarse(plan) else (middle, high)
     return low, high
 
@@ -112,7 +114,7 @@ def test_tables_of_ranges_can_have_targets():
     schema = Schema((Attribute(name="age", range=(0, 3)), Attribute(name="sex", codes=3)))
     told = {"targets": ["prefix(age)*sex: stderr<=10"], "neighbours": "add-remove", "options": LOW}
     found = find_plan(schema, ["2-way", "prefix(age)*sex"], **told)
-    total = error.form_totals(found.plan, exact=True)[0]
+    total = error.form_totals(found.plan.count, exact=True)[0]
     assert math.sqrt(total / 12) == pytest.approx(found.reached[0]) and found.reached[0] <= 10
     with pytest.raises(BadInput, match=r"'prefix\(age\)\*sex' is not in the workload"):
         find_plan(schema, "2-way", **told)
@@ -181,19 +183,19 @@ def test_unknown_measures_name_the_known_ones():
 )
 def test_targets_name_tables_of_the_workload(text, problem):
     with pytest.raises(BadInput, match=problem):
-        find_budget(make_request(SIZES, "<=2-way", epsilon=1), [text])
+        find_budget(question(make_request(SIZES, "<=2-way", epsilon=1)), [text])
 
 
 def test_targets_out_of_reach_are_named():
     request = make_request(SIZES, "<=2-way", epsilon=1)
     with pytest.raises(BadInput, match=r"no epsilon up to 500 meets a0: stderr<=1e-300\. Fix: allow a larger error"):
-        find_budget(request, ["a1: stderr<=20", "a0: stderr<=1e-300"])
+        find_budget(question(request), ["a1: stderr<=20", "a0: stderr<=1e-300"])
 
 
 @pytest.mark.parametrize("targets", [[], (), "a0: stderr<=1"])
 def test_targets_are_a_list(targets):
     with pytest.raises(BadInput, match="target"):
-        find_budget(make_request(SIZES, "1-way", epsilon=1), targets)
+        find_budget(question(make_request(SIZES, "1-way", epsilon=1)), targets)
 
 
 # ------------------------------------------------------------------------------------------------------------- Python
@@ -241,12 +243,16 @@ def test_what_if_plans_again_under_each_budget():
     for scenario in scenarios:
         chosen = compare(schema, "<=2-way", epsilon=scenario.budget, strategy="auto", **told).chosen
         assert chosen.digest == scenario.plan.digest
-        assert scenario.total_variance == pytest.approx(error.total_variance(chosen, exact=True))
+        assert scenario.total_variance == pytest.approx(error.total_variance(chosen.count, exact=True))
         assert scenario.rmse == pytest.approx(math.sqrt(scenario.total_variance / chosen.workload.cells))
         assert scenario.median_std_error <= scenario.worst_std_error
     assert scenarios[0].rmse > scenarios[1].rmse > scenarios[2].rmse
     (alone,) = what_if(schema, "2-way", rho=["1/2"], strategy="workload", budgets="uniform", recovery="none", **told)
-    assert (alone.plan.strategy, alone.plan.budget_rule, alone.plan.recovery) == ("workload", "uniform", "none")
+    assert (alone.plan.strategy, alone.plan.count.budget_rule, alone.plan.count.recovery) == (
+        "workload",
+        "uniform",
+        "none",
+    )
 
 
 @pytest.mark.parametrize("values", [[], "0.1,1", ["x"], [0], [-1], [501], ["nan"], [None]], ids=repr)

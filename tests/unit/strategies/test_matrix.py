@@ -5,8 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from helpers import LAWS, NEIGHBOURS, MemoryEngine, all_tables, exact_table, make_schema, random_codes
-from hushcube.bundle.release import Release
+from helpers import LAWS, NEIGHBOURS, MemoryEngine, all_tables, exact_table, make_schema, random_codes, released
 from hushcube.costs import calibrate
 from hushcube.designs import MatrixDesign
 from hushcube.designs import errors as error
@@ -289,7 +288,7 @@ def test_a_release_of_queries_in_memory():
     asked = request((2, 3), "queries,a0", np.eye(6), queries=Q)
     decided = plan(asked)
     codes = random_codes((2, 3), 400)
-    release = Release.of(decided, measure(decided, MemoryEngine(codes), entropy=SeededEntropy(1)))
+    release = released(decided, measure(decided, MemoryEngine(codes), entropy=SeededEntropy(1)))
     assert list(release) == ["a0", "queries"]
     table = release.table("queries")
     assert table.attributes == ("query",) and table.labels == (("0", "1"),)

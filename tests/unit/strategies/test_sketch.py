@@ -7,8 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from helpers import LAWS, NEIGHBOURS, MemoryEngine, all_tables, exact_table, make_schema, random_codes
-from hushcube.bundle.release import Release
+from helpers import LAWS, NEIGHBOURS, MemoryEngine, all_tables, exact_table, make_schema, random_codes, released
 from hushcube.costs import calibrate
 from hushcube.designs import SketchDesign
 from hushcube.designs import errors as error
@@ -295,7 +294,7 @@ def test_a_hundred_thousand_cells(estimate):
     asked = request(sizes, "a0*a1,a0,0-way", estimate=estimate)
     decided = plan(asked)
     assert decided.cells == 100_000 and decided.buckets == 2**16
-    release = Release.of(decided, measure(decided, MemoryEngine(codes), entropy=SeededEntropy(2)))
+    release = released(decided, measure(decided, MemoryEngine(codes), entropy=SeededEntropy(2)))
     heavy = release.table("a0*a1")
     assert heavy.values[7, 77] == pytest.approx(5000, abs=25 * heavy.std_errors[7, 77] + 100)
     total = release.estimate("a0*a1")
@@ -309,7 +308,7 @@ def test_forms_are_medians_of_their_own():
     measurement = measure(decided, MemoryEngine(random_codes(SIZES, 100)), entropy=SeededEntropy(2))
     z = measurement.values[0]
     own = np.median([np.array(Q) @ (s * z[r][b]) for r, (b, s) in enumerate(decided.throws)], axis=0)
-    release = Release.of(decided, measurement)
+    release = released(decided, measurement)
     assert release.table("queries").values.tolist() == own.tolist()
 
 

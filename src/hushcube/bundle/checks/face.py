@@ -17,9 +17,9 @@ from hushcube.bundle.checks.level_sums import add_up_levels
 from hushcube.bundle.checks.sums import add_up, tolerance
 from hushcube.bundle.checks.tables import Block, FaceTables
 from hushcube.bundle.checks.verdict import Findings
-from hushcube.bundle.folder import people_file
+from hushcube.bundle.manifest import people_file
+from hushcube.bundle.part import RecoveredTables
 from hushcube.bundle.people import read_people
-from hushcube.bundle.release import RecoveredTables
 from hushcube.bundle.tables import std_errors
 from hushcube.designs import errors as error
 from hushcube.errors import BundleError
@@ -56,7 +56,8 @@ class FaceChecks:
         self._plan, self._place = opened.plan, opened.places.get(face, "")
         self._recovered = recovered if face == UNBIASED else None
         self._exact = face == _WHOLE
-        self._agrees = face != UNBIASED or self._plan.is_consistent
+        self._design = self._plan.count
+        self._agrees = face != UNBIASED or self._design.is_consistent
         self._facts = opened.facts.get(face, Facts.none(self._plan.schema))
         self._tables = FaceTables(opened, face, self._labels)
         promise = "is finite" + ", none is negative" * (face in _NONNEGATIVE) + ", all are whole" * self._exact
@@ -101,46 +102,35 @@ class FaceChecks:
         if self._exact:
             wrong |= values != np.rint(values)
         self._cells.checked += values.size
-        self._tell(self._cells, rows, wrong, values, None, self._promise)
-        predicted = std_errors(self._plan, rows, shape)
-        wrong = _differ(block.std_errors, predicted)
+        report(self._cells, self._tables, rows, wrong, values, None, self._promise)
+        predicted = std_errors(self._design, rows, shape)
+        wrong = differ(block.std_errors, predicted)
         self._errors.checked += len(rows)
-        self._tell(self._errors, rows, wrong, block.std_errors, predicted, "the standard error; the plan predicts")
+        report(
+            self._errors,
+            self._tables,
+            rows,
+            wrong,
+            block.std_errors,
+            predicted,
+            "the standard error; the plan predicts",
+        )
         if self._recovered is not None:
             expected = self._recovered.tables(rows, shape)
             self._measurements.checked += len(rows)
             told = "but the measurements give"
-            wrong = _differ(values, expected, self._tables.noise)
-            self._tell(self._measurements, rows, wrong, values, expected, told)
+            wrong = differ(values, expected, self._tables.noise)
+            report(self._measurements, self._tables, rows, wrong, values, expected, told)
         if self._codes is not None:
             counted = count(self._codes, self._plan.schema.sizes, rows, shape).astype(np.float64)
             self._people.checked += len(rows)
-            self._tell(self._people, rows, values != counted, values, counted, "but the people are")
+            report(self._people, self._tables, rows, values != counted, values, counted, "but the people are")
 
     @property
     def _promise(self) -> str:
         if self._exact:
             return "which is not a whole number of people"
         return "which is negative or no number" if self._face in _NONNEGATIVE else "which is no number"
-
-    def _tell(
-        self,
-        findings: Findings,
-        rows: NDArray[np.int32],
-        wrong: Bools,
-        found: Floats,
-        expected: Floats | None,
-        words: str,
-    ) -> None:
-        """One problem for each table with wrong cells: the first of them, and how many more there are."""
-        flat = wrong.reshape(len(rows), -1)
-        for k in np.flatnonzero(flat.any(axis=1)).tolist():
-            marginal: Marginal = tuple(rows[k].tolist())
-            at = tuple(np.argwhere(wrong[k])[0].tolist())
-            instead = "" if expected is None else f" {expected[k][at]:.10g}"
-            more = f" (and {int(flat[k].sum()) - 1:,} other cells)" if flat[k].sum() > 1 else ""
-            cell = self._tables.cell(marginal, at)
-            findings.add(f"{self._tables.place(marginal)}: {cell} is {found[k][at]:.10g}, {words}{instead}{more}")
 
     # ------------------------------------------------------------------------------------------------ forms, facts
 
@@ -150,17 +140,17 @@ class FaceChecks:
             if found is None:
                 continue
             place = self._tables.place(form.word)
-            values, errors = found
+            values, errors = found.values[0], found.std_errors[0]
             self._cells.checked += values.size
-            self._count(self._cells, ~np.isfinite(values), f"{place}: {{}} answers are no numbers")
-            predicted = np.sqrt(error.form_variances(self._plan, form, exact=True)).reshape(form.shape)
+            count_wrong(self._cells, ~np.isfinite(values), f"{place}: {{}} answers are no numbers")
+            predicted = np.sqrt(error.form_variances(self._design, form, exact=True)).reshape(form.shape)
             self._errors.checked += 1
-            self._count(self._errors, _differ(errors, predicted), f"{place}: {{}} standard errors are not the plan's")
+            count_wrong(self._errors, differ(errors, predicted), f"{place}: {{}} standard errors are not the plan's")
             if self._recovered is not None:
                 expected = self._recovered.form(form).reshape(form.shape)
                 self._measurements.checked += 1
                 problem = f"{place}: {{}} answers are not what the measurements give"
-                self._count(self._measurements, _differ(values, expected, self._tables.noise), problem)
+                count_wrong(self._measurements, differ(values, expected, self._tables.noise), problem)
             carrier = self._tables.table(form.marginal) if self._agrees else None
             if carrier is None:
                 continue
@@ -173,12 +163,7 @@ class FaceChecks:
                 wrong = ~(np.abs(values - expected) <= allowed)
             self._forms.checked += 1
             word = self._tables.schema.describe(form.marginal)
-            self._count(self._forms, wrong, f"{place}: {{}} answers are not the sums of the cells of {word}")
-
-    @staticmethod
-    def _count(findings: Findings, wrong: Bools, problem: str) -> None:
-        if wrong.any():
-            findings.add(problem.format(f"{int(wrong.sum()):,}"))
+            count_wrong(self._forms, wrong, f"{place}: {{}} answers are not the sums of the cells of {word}")
 
     def _read_people(self) -> Codes | None:
         name = people_file(self._place)
@@ -223,7 +208,33 @@ def count_cells(codes: Codes, sizes: tuple[int, ...], marginal: Marginal, cells:
     return counts[keys[len(codes) :]].astype(np.float64)
 
 
-def _differ(found: Floats, expected: Floats, noise: float = 0.0) -> Bools:
+def report(
+    findings: Findings,
+    tables: FaceTables,
+    rows: NDArray[np.int32],
+    wrong: Bools,
+    found: Floats,
+    expected: Floats | None,
+    words: str,
+) -> None:
+    """One problem for each table with wrong cells: the first of them, and how many more there are."""
+    flat = wrong.reshape(len(rows), -1)
+    for k in np.flatnonzero(flat.any(axis=1)).tolist():
+        marginal: Marginal = tuple(rows[k].tolist())
+        at = tuple(np.argwhere(wrong[k])[0].tolist())
+        instead = "" if expected is None else f" {expected[k][at]:.10g}"
+        more = f" (and {int(flat[k].sum()) - 1:,} other cells)" if flat[k].sum() > 1 else ""
+        cell = tables.cell(marginal, at)
+        findings.add(f"{tables.place(marginal)}: {cell} is {found[k][at]:.10g}, {words}{instead}{more}")
+
+
+def count_wrong(findings: Findings, wrong: Bools, problem: str) -> None:
+    """One problem for a form with wrong answers."""
+    if wrong.any():
+        findings.add(problem.format(f"{int(wrong.sum()):,}"))
+
+
+def differ(found: Floats, expected: Floats, noise: float = 0.0) -> Bools:
     """Where numbers are not the same up to rounding, measured by the largest of them and the noise they come from."""
     with np.errstate(invalid="ignore"):
         largest = np.abs(expected).max(initial=noise)

@@ -15,24 +15,26 @@ from hushcube.bundle.manifest import (
     FORMAT,
     MANIFEST,
     NEEDED,
+    SEALED,
     STATEMENT,
     entry_key,
     face_folders,
     file_sizes,
     is_entry,
     is_face_folder,
+    measurement_files,
     plan_fields,
+    read_plan,
 )
 from hushcube.bundle.published_face import PublishedFace
 from hushcube.bundle.reading import check_file, read_text
 from hushcube.bundle.statement import face_statement, privacy_statement
-from hushcube.designs.design import Design
 from hushcube.errors import BadInput, BundleError
 from hushcube.faces.value import NAMES, UNBIASED
 from hushcube.model.facts import Facts
 from hushcube.model.marginal import Marginal
 from hushcube.model.schema import Schema
-from hushcube.planning.loading import read_design
+from hushcube.planning.plan import Plan
 from hushcube.progress import Progress
 
 Entry = dict[str, Any]
@@ -44,13 +46,15 @@ class Opened:
     """What can be read of a release: usable entries by face, and the faces' facts."""
 
     folder: Path
-    plan: Design
+    plan: Plan
     private: bool
     entries: dict[str, Entries]
     """For each face, the unbiased one first, the tables that the manifest lists."""
     facts: dict[str, Facts]
     places: dict[str, str]
     """Where the files of each face but the unbiased one are."""
+    is_current: bool
+    """Whether the release has this version's format, in which tables also hold what measures come to."""
     broken: frozenset[str]
     """Files that are missing or were changed, which is reported already."""
 
@@ -103,7 +107,7 @@ def open_release(
     """The plan, and what the manifest says about its tables; None where there is no plan to go by."""
     privacy.checked += 1
     try:
-        plan = read_design(read_text(folder, "plan.json"))
+        plan = read_plan(folder, manifest)
     except BundleError as problem:
         if "plan.json" not in broken:
             files.add(f"{problem.field}: {problem.problem}")
@@ -118,7 +122,7 @@ def open_release(
     facts: dict[str, Facts] = {}
     faces = []
     for name, description in described.items():
-        face = PublishedFace(name, description, BundleTables(folder, plan, {}, private))
+        face = PublishedFace(name, description, BundleTables(folder, plan, {}))
         try:
             facts[name] = face.facts(plan.schema)
             faces.append(face)
@@ -126,7 +130,7 @@ def open_release(
             files.add(f"manifest.json: the facts of the face {name}: {problem.field}: {problem.problem}")
     places = face_folders({"faces": described})
     if len(faces) == len(described):
-        apart = manifest["format"] == FORMAT
+        apart = manifest["format"] >= SEALED
         statements = {STATEMENT: privacy_statement(plan, private=private, faces=None if apart else faces)}
         if apart:
             statements |= {
@@ -134,17 +138,21 @@ def open_release(
             }
         for name, text in statements.items():
             _check_statement(folder, name, text, broken, privacy)
+    for name in measurement_files(plan, manifest["format"]).values():
+        if name not in manifest["checksums"]:
+            files.add(f"manifest.json: has no checksum of {name}")
+            broken |= {name}
     if not files and not privacy:
         try:
             open_bundle(folder, verify=False)
         except BundleError as problem:
             files.add(f"{problem.field}: {problem.problem}")
-    return Opened(folder, plan, private, entries, facts, places, broken)
+    return Opened(folder, plan, private, entries, facts, places, manifest["format"] >= FORMAT, broken)
 
 
-def _check_fields(folder: Path, manifest: Entry, plan: Design, broken: frozenset[str], files: Findings) -> None:
+def _check_fields(folder: Path, manifest: Entry, plan: Plan, broken: frozenset[str], files: Findings) -> None:
     """The fields that repeat the plan's decision, and the schema's own file."""
-    for field, value in plan_fields(plan).items():
+    for field, value in plan_fields(plan, manifest["format"]).items():
         if manifest.get(field) != value:
             files.add(f"manifest.json: `{field}` does not say what plan.json says")
     if not isinstance(manifest.get("private"), bool):
@@ -174,7 +182,7 @@ def _described(manifest: Entry, files: Findings) -> dict[str, Entry]:
     return known
 
 
-def _entries(folder: Path, manifest: Entry, plan: Design, described: list[str], files: Findings) -> dict[str, Entries]:
+def _entries(folder: Path, manifest: Entry, plan: Plan, described: list[str], files: Findings) -> dict[str, Entries]:
     """The usable entries of the tables; what is missing, double or unknown is reported."""
     faces: dict[str, Entries] = {name: {} for name in (UNBIASED, *described)}
     schema, workload = plan.schema, plan.workload

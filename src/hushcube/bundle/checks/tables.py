@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -23,13 +23,16 @@ from numpy.typing import NDArray
 from hushcube.bundle.checks.files import Entry, Opened
 from hushcube.bundle.checks.verdict import Findings
 from hushcube.bundle.reading import inside, parquet, row_groups, unreadable
-from hushcube.bundle.tables import number_columns, positions
+from hushcube.bundle.tables import column_names, positions, written
 from hushcube.designs.design import Design
 from hushcube.designs.errors import exact_cell_variances
 from hushcube.errors import BundleError
+from hushcube.faces.value import UNBIASED
 from hushcube.lattice.family import Family
 from hushcube.model.form import Form
 from hushcube.model.marginal import Marginal, position_rows
+from hushcube.model.schema import COUNT
+from hushcube.planning.plan import COUNTED, Quantity
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -59,14 +62,17 @@ class Block:
     shape: tuple[int, ...]
     values: Floats
     std_errors: Floats
+    averages: tuple[Floats, ...] = ()
+    """Beside sums, where they are published: averages and the ends of their intervals, NaN where they are null."""
 
 
 class FaceTables:
-    """The tables and forms of one face, as its files have them."""
+    """The tables and forms of one face, as its files have them: the counts, or the sums of a measure."""
 
-    def __init__(self, opened: Opened, face: str, labels: Findings) -> None:
-        self.face, self.plan = face, opened.plan
+    def __init__(self, opened: Opened, face: str, labels: Findings, part: str = COUNT) -> None:
+        self.face, self.plan, self.part = face, opened.plan, part
         self.schema = opened.plan.schema
+        self._quantities = written(opened.plan) if opened.is_current and face == UNBIASED else (COUNTED,)
         self._opened = opened
         self._entries = opened.entries[face]
         self._labels = labels
@@ -76,7 +82,12 @@ class FaceTables:
     @cached_property
     def noise(self) -> float:
         """The scale of the noise that the tables come from."""
-        return noise_scale(self.plan)
+        counts = noise_scale(self.plan.count)
+        if self.part == COUNT:
+            return counts
+        measure = self.schema.measure(self.part)
+        own = noise_scale(self.plan.designs[self.part])
+        return float(measure.resolution) * own + abs(float(measure.center)) * counts
 
     def place(self, key: Marginal | str) -> str:
         """A table as problems name it: its file, and in a pack its attributes."""
@@ -112,17 +123,16 @@ class FaceTables:
         with np.errstate(invalid="ignore"):
             return np.asarray(values.sum(axis=tuple(a for a, i in enumerate(found) if i not in marginal)))
 
-    def form(self, form: Form) -> tuple[Floats, Floats] | None:
-        """The values and standard errors of a form; None, and reported, where its file does not fit."""
+    def form(self, form: Form) -> Block | None:
+        """The numbers of a form, as the one table of a block; None, and reported, where its file does not fit."""
         if form.word not in self._entries:
             return None
         self._labels.checked += 1
         try:
-            values, errors = self._file(self._entries[form.word], form.axes, form.labels, form.shape)
+            return self._file(self._entries[form.word], form.axes, form.labels, form.shape)
         except Unfit as problem:
             self._tell(form.word, problem)
             return None
-        return values, errors
 
     def _block(self, rows: Rows, shape: tuple[int, ...]) -> Iterator[Block]:
         """Whole if all of it fits; otherwise table by table."""
@@ -146,6 +156,7 @@ class FaceTables:
                 shape,
                 np.concatenate([block.values for block in blocks]),
                 np.concatenate([block.std_errors for block in blocks]),
+                tuple(map(np.concatenate, zip(*(block.averages for block in blocks), strict=True))),
             )
 
     def _tell(self, key: Marginal | str, problem: Unfit) -> None:
@@ -164,14 +175,13 @@ class FaceTables:
         marginal = tuple(rows[0].tolist())
         attributes = [self.schema.attributes[i] for i in marginal]
         names, labels = [a.name for a in attributes], [a.labels for a in attributes]
-        values, errors = self._file(self._entries[marginal], names, labels, shape)
-        return Block(rows, shape, values[None], errors[None])
+        return replace(self._file(self._entries[marginal], names, labels, shape), rows=rows)
 
     def _file(
         self, entry: Entry, names: Sequence[str], labels: Sequence[Sequence[str]], shape: tuple[int, ...]
-    ) -> tuple[Floats, Floats]:
+    ) -> Block:
         """The numbers of a file of its own, if columns, rows and labels are what they should be."""
-        numbers = number_columns(np.zeros(0), np.zeros(0), taken=dict.fromkeys(names))
+        numbers = self._columns(names)
         with self._reading(entry["file"]), parquet(self._opened.folder, entry["file"]) as file:
             found = file.schema_arrow.names
             if found != [*names, *numbers]:
@@ -184,14 +194,35 @@ class FaceTables:
             wrong = np.flatnonzero(at != positions(shape, axis))
             if len(wrong):
                 raise Unfit(f"the labels of {name} are not in schema order, from row {wrong[0] + 1:,} on")
-        return _floats(table.column(-2), shape), _floats(table.column(-1), shape)
+        return self._numbers(table, np.zeros((1, 0), np.int32), shape, (1, *shape))
+
+    def _columns(self, taken: Sequence[str] = ()) -> list[str]:
+        """The names of the columns of numbers, beside attributes of some names."""
+        return [name for own in column_names(self.plan, self._quantities, taken).values() for name in own]
+
+    def _numbers(self, table: Any, rows: Rows, shape: tuple[int, ...], batch: tuple[int, ...]) -> Block:
+        """The part's own columns of numbers, which are the last ones."""
+        at = -sum(quantity.width for quantity in self._quantities)
+        found: dict[Quantity, list[Floats]] = {}
+        for quantity in self._quantities:
+            columns = [table.column(at + k) for k in range(quantity.width)]
+            if quantity.part == self.part:
+                found[quantity] = [_floats(column, batch) for column in columns]
+                if quantity.kind == "avg" and any(
+                    np.isnan(own).sum() != column.null_count
+                    for own, column in zip(found[quantity], columns, strict=True)
+                ):
+                    raise Unfit("its averages are not all numbers or null")
+            at += quantity.width
+        values, errors = found[self.plan.measured[self.part]]
+        return Block(rows, shape, values, errors, tuple(found.get(Quantity("avg", self.part), ())))
 
     def _packed(self, rows: Rows, shape: tuple[int, ...]) -> Block:
         """Tables that are runs of rows of one pack."""
         order, cells = len(shape), math.prod(shape)
         table = self._run([self._entries[tuple(row)] for row in rows.tolist()], cells)
         names = [name for k in range(1, order + 1) for name in (f"attribute_{k}", f"label_{k}")]
-        if table.column_names != [*names, "value", "std_error"]:
+        if table.column_names != [*names, *self._columns()]:
             raise Unfit("the pack has other columns")
         for axis in range(order):
             own = rows[:, axis].astype(np.int64)[:, None]
@@ -202,7 +233,7 @@ class FaceTables:
             if (_codes(table.column(2 * axis + 1), self._all_labels).reshape(len(rows), cells) != expected).any():
                 raise Unfit(f"the labels of {self.schema.names[int(own[0, 0])]} are not in schema order")
         batch = (len(rows), *shape)
-        return Block(rows, shape, _floats(table.column(-2), batch), _floats(table.column(-1), batch))
+        return self._numbers(table, rows, shape, batch)
 
     def _run(self, entries: list[Entry], cells: int) -> Any:
         """The rows of tables of one size, in their order: one read where they follow each other in one pack."""
@@ -267,5 +298,5 @@ def _codes(column: Any, wanted: Any) -> Ints:
 
 def _floats(column: Any, shape: tuple[int, ...]) -> Floats:
     if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
-        raise Unfit("its last two columns are no numbers")
+        raise Unfit("its last columns are no numbers")
     return np.asarray(column.to_numpy(), np.float64).reshape(shape)

@@ -25,7 +25,7 @@ def make_plan(sizes, words, rule, *, strategy="ireduct", epsilon=1, neighbours="
         strategy=strategy,
         recovery="none",
         options=Options(rule=Rule.of(**rule)),
-    )
+    ).count
 
 
 def make_subject(sizes, words, rule, *, rows=60, seed=0, **rest):

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from hushcube import Attribute, Schema
-from hushcube.api import plan, plan_cube, release, release_cube
+from hushcube.api import plan, release
 from hushcube.cli import run
 from hushcube.errors import DataError, SchemaError
 from hushcube.model.measure import Measure
@@ -259,5 +259,5 @@ def test_python_has_the_same_word():
     with pytest.raises(DataError, match="bad_rows"):
         release(decided, data, seed=1, bad_rows="ignore")
     measured = Schema(SCHEMA.attributes, "s", None, (Measure(name="m", column="b", bounds=(0, 5), missing=0),))
-    cube = plan_cube(measured, "1-way", "sum(m)", epsilon=100, neighbours="add-remove")
-    assert round(float(release_cube(cube, data, seed=1, bad_rows="missing").table("total").values)) == 2
+    cube = plan(measured, "1-way", measures="sum(m)", epsilon=100, neighbours="add-remove")
+    assert round(float(release(cube, data, seed=1, bad_rows="missing").table("total").values)) == 2

@@ -1,0 +1,187 @@
+"""A part of a release: the counts, or the whole numbers that a measure's values are summed as, with their errors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushcube.bundle.published_face import FormsFromCells
+from hushcube.bundle.published_table import Table, Where, positions
+from hushcube.bundle.roll_up import attributes_of, rolled_up
+from hushcube.bundle.tables import Values
+from hushcube.designs import DerivedDesign, LatticeDesign, margins
+from hushcube.designs import errors as error
+from hushcube.designs.design import Design
+from hushcube.designs.recovery import recover
+from hushcube.errors import QueryError
+from hushcube.model.arrays import Floats
+from hushcube.model.form import Form
+from hushcube.model.marginal import Marginal, position_rows
+from hushcube.model.measurement import Measurement
+from hushcube.model.schema import Schema
+
+
+class Tables(Values, Protocol):
+    """Where the unbiased values come from: memory or a folder."""
+
+    def measurement(self) -> Measurement:
+        """The noisy measurements behind them."""
+
+
+class RecoveredTables:
+    """Values computed from a measurement when asked for."""
+
+    def __init__(self, plan: Design, measurement: Measurement) -> None:
+        self._answers = recover(plan, measurement)
+        self._measurement = measurement
+
+    def tables(self, rows: NDArray[np.int32], shape: tuple[int, ...]) -> Floats:
+        """The values of published marginals of one shape."""
+        return self._answers.tables(rows, shape)
+
+    def form(self, form: Form) -> Floats:
+        """The values of a published form."""
+        return FormsFromCells(self._answers).form(form)
+
+    def measurement(self) -> Measurement:
+        """The measurement itself."""
+        return self._measurement
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """What was measured for one quantity, and where its values come from."""
+
+    design: Design
+    source: Tables
+    private: bool
+
+    @classmethod
+    def of(cls, design: Design, measurement: Measurement) -> Part:
+        """What a measurement allows: its tables are recovered when asked for."""
+        return cls(design, RecoveredTables(design, measurement), measurement.private)
+
+    @property
+    def schema(self) -> Schema:
+        """The attributes as the workload sees them."""
+        return self.design.schema
+
+    def table(self, marginal: str | Sequence[str], source: Values | None = None) -> Table:
+        """A published marginal or form, or a roll-up; its values may be another `source`'s. Its axes are as asked."""
+        values = self.source if source is None else source
+        form = self.design.workload.form(marginal) if isinstance(marginal, str) else None
+        if form is not None:
+            return self._form_table(form, values).ordered(_in_order(form.axes, str(marginal)))
+        asked = attributes_of(self.schema, names_of(self.schema, marginal))
+        return self._cells(marginal, values).ordered([attribute.name for attribute in asked])
+
+    def weighted(self, marginal: str | Sequence[str], where: Where | None = None) -> tuple[float, float, float]:
+        """The sum of the cells that `where` keeps, its standard error and the half-width of its 95% interval."""
+        if isinstance(marginal, str) and self.design.workload.form(marginal) is not None:
+            raise QueryError(
+                "marginal",
+                f"{marginal!r} holds sums already",
+                "name a table of cells, such as age*sex, and what to add up",
+            )
+        form = rolled_up(
+            self.schema, attributes_of(self.schema, names_of(self.schema, marginal)), self.design.workload.published
+        )
+        published = form.marginal
+        chosen = iter(positions(form.axes, form.labels, where or {}))
+        weights = np.ones(())
+        for groups, level in zip(form.groups, form.seen_at, strict=True):
+            kept = np.ones(len(groups)) if level is None else np.isin(groups, next(chosen)).astype(np.float64)
+            weights = np.multiply.outer(weights, kept)
+        return (
+            float((weights * self._values(published, self.source)).sum()),
+            math.sqrt(error.sum_variance(self.design, published, weights)),
+            margins.sum_margin(self.design, published, weights),
+        )
+
+    def _cells(self, marginal: str | Sequence[str], source: Values) -> Table:
+        wanted = self._marginal(marginal)
+        if wanted is None or not self._contains(wanted):
+            return self._rolled_up(marginal, source)
+        published = self._published(wanted)
+        values = self._values(published, source)
+        if published != wanted:
+            values = values.sum(axis=tuple(axis for axis, i in enumerate(published) if i not in wanted))
+        variances, widths = self._errors(wanted, published)
+        return Table.of(self.schema, wanted, values, np.sqrt(variances), widths)
+
+    def _rolled_up(self, marginal: str | Sequence[str], source: Values) -> Table:
+        """Sums over groups of the cells of a published table, with their exact errors."""
+        form = rolled_up(
+            self.schema, attributes_of(self.schema, names_of(self.schema, marginal)), self.design.workload.published
+        )
+        deviations = np.sqrt(error.form_variances(self.design, form, exact=True))
+        values = form.evaluate(self._values(form.marginal, source))
+        return Table.of(self.schema, form, values, deviations, margins.any_margin(self.design, deviations))
+
+    def _form_table(self, form: Form, source: Values) -> Table:
+        deviations = np.sqrt(error.form_variances(self.design, form, exact=True))
+        widths = margins.any_margin(self.design, deviations)
+        return Table.of(self.schema, form, source.form(form), deviations, widths)
+
+    def _values(self, published: Marginal, source: Values) -> Floats:
+        rows = position_rows(published)
+        return np.asarray(source.tables(rows, self.schema.shape(published))[0], dtype=np.float64)
+
+    def _errors(self, wanted: Marginal, published: Marginal) -> tuple[Floats, Floats]:
+        """Variances and margins of the cells of a table; numbers of shape () where all cells are alike."""
+        plan = self.design
+        if wanted == published:
+            variances = error.cell_variance_table(plan, wanted)
+            return variances, margins.cell_margin(plan, wanted, np.sqrt(variances))
+        under = plan.underlying if isinstance(plan, DerivedDesign) else plan
+        if not isinstance(under, LatticeDesign):
+            variances = error.cell_variance_table(plan, wanted)
+            return variances, margins.any_margin(plan, np.sqrt(variances))
+        # a roll-up: one of its cells sums a slab of the published table
+        slab = np.zeros(self.schema.shape(published))
+        slab[tuple(0 if i in wanted else slice(None) for i in published)] = 1.0
+        margin = margins.sum_margin(plan, published, slab)
+        if not plan.is_consistent:
+            return np.asarray(error.sum_variance(plan, published, slab)), np.asarray(margin)
+        variances = error.cell_variance_table(plan, wanted)
+        first = math.sqrt(error.sum_variance(plan, published, slab))
+        return variances, np.sqrt(variances) * (margin / first if first else 0.0)
+
+    def _marginal(self, marginal: str | Sequence[str]) -> Marginal | None:
+        """What is asked for as a marginal of the plan; None where the plan does not see these levels."""
+        names = [attribute.name for attribute in attributes_of(self.schema, names_of(self.schema, marginal))]
+        return self.schema.marginal(names) if set(names) <= set(self.schema.names) else None
+
+    def _contains(self, wanted: Marginal) -> bool:
+        return any(set(wanted) <= set(published) for published in self.design.workload.published)
+
+    @cached_property
+    def _published_set(self) -> frozenset[Marginal]:
+        return frozenset(self.design.workload.published)
+
+    def _published(self, wanted: Marginal) -> Marginal:
+        """The published table that answers a marginal: itself, or the smallest one that contains it."""
+        published = self.design.workload.published
+        if wanted in self._published_set:
+            return wanted
+        containing = (m for m in published if set(wanted) <= set(m))
+        return min(containing, key=lambda m: (self.schema.cells(m), m))
+
+
+def _in_order(axes: Sequence[str], word: str) -> tuple[str, ...]:
+    """The axes of a form in the order in which a word names them; a matrix of queries names none."""
+    parts = ["".join(part.split()) for part in word.split("*")]
+    places = {axis: "".join(axis.split()) for axis in axes}
+    return tuple(sorted(axes, key=lambda axis: parts.index(places[axis]) if places[axis] in parts else 0))
+
+
+def names_of(schema: Schema, marginal: str | Sequence[str]) -> list[str]:
+    """The names in a word such as `age*sex`, or in a sequence; `total` has none."""
+    names = [name.strip() for name in (marginal.split("*") if isinstance(marginal, str) else marginal)]
+    return [] if names == ["total"] and "total" not in schema.names else names

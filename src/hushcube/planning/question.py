@@ -1,0 +1,215 @@
+"""What a plan is asked for, and the plans that answer it, compared.
+
+A question splits into one request for each part: the count, and each measure's sums. The average of a cell of n people
+with mean m errs by about (Var S + (m - center)² Var C) / n². With |m - center| taken as a quarter of the range, the sum
+of these errors over the measures, each relative to its range, is least for shares in proportion to
+
+    w^(1/3) under Laplace, w^(1/2) under Gaussian noise,      w = (Q resolution / range)²; for the count, 1/16 a measure
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Literal
+
+from hushcube.designs.design import Budgets, Design, Recovery
+from hushcube.designs.options import Options
+from hushcube.designs.request import Request
+from hushcube.errors import BadInput
+from hushcube.model.form import QueryTable
+from hushcube.model.measure import Measure
+from hushcube.model.privacy import Number, Privacy, exact_number
+from hushcube.model.queries import query_table
+from hushcube.model.schema import COUNT, Schema
+from hushcube.model.workload import Workload, public_part
+from hushcube.planning.plan import Plan, Quantity, part_privacy, plain, seen_by
+from hushcube.planning.planner import Ranking, Variant
+from hushcube.planning.planner import compare as rank
+from hushcube.progress import Progress
+from hushcube.strategies import ALL
+from hushcube.strategies.objective import objective_value
+
+Amount = Literal["epsilon", "rho"]
+Queries = QueryTable | tuple[Sequence[str] | None, Any]
+"""A matrix of queries: the attributes of a table (None: all), and rows over its cells, dense or sparse."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """The tables, the measures and the guarantee that a plan is asked for, and how the guarantee is shared."""
+
+    schema: Schema
+    workload: Workload
+    privacy: Privacy
+    options: Options
+    asked: tuple[Quantity, ...] = ()
+    shares: Mapping[str, Fraction] | None = None
+    """Of the count and each measure; None where averages are to err least."""
+
+    @classmethod
+    def of(
+        cls,
+        schema: Schema,
+        workload: str | Sequence[str],
+        privacy: Privacy,
+        options: Options,
+        *,
+        queries: Queries | None = None,
+        measures: str | Sequence[str] = (),
+        shares: Mapping[str, Number] | None = None,
+    ) -> Question:
+        """Read the words; what mapping files hold and nobody needs is left out of the schema."""
+        words = [measures] if isinstance(measures, str) else list(measures)
+        if not words and shares is None:
+            matrix = () if options.matrix is None else [attribute.name for attribute in options.matrix.attributes]
+            needed = public_part(schema, workload, matrix if queries is None else None)
+            return cls(needed, _workload(workload, needed, queries), privacy, options)
+        if queries is not None:
+            raise BadInput("queries", "stands beside measures", "ask for tables with the workload")
+        needed = public_part(schema, workload)
+        found = dict.fromkeys(Quantity.parse(word, needed) for text in words for word in text.split(","))
+        asked = tuple(quantity for quantity in found if quantity.measure)
+        if not asked:
+            raise BadInput("measure", "no measure is asked for", "write for example `--measure avg(wage)`")
+        given = None if shares is None else {name: exact_number("shares", share) for name, share in shares.items()}
+        return cls(needed, Workload.parse(workload, plain(needed)), privacy, options, asked, given)
+
+    def __post_init__(self) -> None:
+        if self.shares is None:
+            return
+        names = [COUNT, *(measure.name for measure in self.measures)]
+        if self.shares.keys() != set(names):
+            fix = f"name {', '.join(names)}"
+            raise BadInput("shares", "do not name the count and every measure asked for", fix)
+        if any(share <= 0 for share in self.shares.values()) or sum(self.shares.values()) > 1:
+            raise BadInput("shares", "must be positive and sum to at most 1", "give for example count=0.3, wage=0.7")
+
+    @property
+    def measures(self) -> list[Measure]:
+        """The measures asked for, each once."""
+        return [self.schema.measure(name) for name in dict.fromkeys(quantity.measure for quantity in self.asked)]
+
+    @cached_property
+    def requests(self) -> dict[str, Request]:
+        """What is asked of each part's design."""
+        if not self.asked:
+            return {COUNT: Request(self.workload, self.privacy, self.options)}
+        shares = shares_of(self.privacy, self.measures) if self.shares is None else self.shares
+        parts: dict[str, Measure | None] = {COUNT: None, **{measure.name: measure for measure in self.measures}}
+        return {
+            name: Request(self.workload, part_privacy(self.privacy, shares[name], measure), self.options)
+            for name, measure in parts.items()
+        }
+
+    def under(self, budget: Number) -> Question:
+        """The same under another budget of the same kind; delta, neighbours and rows per person stay."""
+        privacy = self.privacy
+        return replace(self, privacy=Privacy.from_dict({**privacy.to_dict(), amount(privacy): budget}))
+
+    def plan(self, designs: Mapping[str, Design]) -> Plan:
+        """The plan that some designs make."""
+        count = designs[COUNT]
+        if not self.asked:
+            return Plan.of_counts(count)
+        return Plan(seen_by(count.workload, self.schema), self.privacy, self.asked, designs)
+
+    def planned(self, variant: Variant) -> Plan:
+        """The plan of one strategy for all parts."""
+        name, rule, recovery = variant
+        return self.plan({part: ALL[name].plan(request, rule, recovery) for part, request in self.requests.items()})
+
+
+def _workload(words: str | Sequence[str], schema: Schema, queries: Queries | None) -> Workload:
+    if queries is None:
+        return Workload.parse(words, schema)
+    if isinstance(queries, QueryTable):
+        own = tuple(schema[attribute.name] for attribute in queries.attributes)
+        return Workload.parse(words, schema, replace(queries, attributes=own))
+    return Workload.parse(words, schema, query_table(schema, *queries))
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """The designs that were compared for each part, and the plan of the best of each."""
+
+    question: Question
+    parts: Mapping[str, Ranking]
+
+    @cached_property
+    def plans(self) -> tuple[Plan, ...]:
+        """The plans of one strategy for all parts, in the order tried."""
+        found = [{_variant(c.plan): c.plan for c in ranking.candidates} for ranking in self.parts.values()]
+        shared = [variant for variant in found[0] if all(variant in part for part in found)]
+        parts = ({name: part[v] for name, part in zip(self.parts, found, strict=True)} for v in shared)
+        return tuple(map(self.question.plan, parts))
+
+    @cached_property
+    def chosen(self) -> Plan:
+        """The best of each part: one of the plans, if one strategy is the best for all parts."""
+        best = {name: ranking.chosen for name, ranking in self.parts.items()}
+        alike = (plan for plan in self.plans if dict(plan.designs) == best)
+        return next(alike, None) or self.question.plan(best)
+
+    def choosing(self, plan: Plan) -> Comparison:
+        """The same comparison, of which another plan is chosen."""
+        parts = {name: replace(ranking, chosen=plan.designs[name]) for name, ranking in self.parts.items()}
+        return replace(self, parts=parts)
+
+    @property
+    def skipped(self) -> dict[str, str]:
+        """The strategies that do not apply to some part, with the reason."""
+        return {name: reason for ranking in self.parts.values() for name, reason in ranking.skipped.items()}
+
+    @property
+    def is_optimal(self) -> bool:
+        """Whether every part is proven to be the best possible."""
+        return all(ranking.is_optimal for ranking in self.parts.values())
+
+
+def compare(
+    question: Question,
+    *,
+    strategy: str = "auto",
+    budgets: Budgets | None = None,
+    recovery: Recovery | None = None,
+    progress: Progress | None = None,
+    settle: bool = True,
+) -> Comparison:
+    """Compare designs for every part, as `planner.compare` does for one."""
+    rankings = {
+        name: rank(request, strategy=strategy, budgets=budgets, recovery=recovery, progress=progress, settle=settle)
+        for name, request in question.requests.items()
+    }
+    comparison = Comparison(question, rankings)
+    _ = comparison.chosen  # refused here, if the best designs make no plan
+    return comparison
+
+
+def objective_of(plan: Plan) -> float:
+    """What plans are compared by: the product of their parts' objectives, which have units of their own."""
+    return math.prod(map(objective_value, plan.designs.values()))
+
+
+def _variant(design: Design) -> Variant:
+    return design.strategy, design.budget_rule, design.recovery
+
+
+def shares_of(privacy: Privacy, measures: Sequence[Measure]) -> dict[str, Fraction]:
+    """The shares that make the asked averages' errors least; they sum to one, exactly."""
+    power = 1 / 3 if privacy.is_pure else 1 / 2
+    weights = {COUNT: (len(measures) / 16) ** power}
+    for measure in measures:
+        low, high = measure.bounds
+        weights[measure.name] = float(measure.largest * measure.resolution / (high - low)) ** (2 * power)
+    total = sum(weights.values())
+    shares = {m.name: Fraction(round(10_000 * weights[m.name] / total), 10_000) for m in measures}
+    return {COUNT: 1 - sum(shares.values(), Fraction(0)), **shares}
+
+
+def amount(privacy: Privacy) -> Amount:
+    """Which budget a guarantee has."""
+    return "epsilon" if privacy.rho is None else "rho"
