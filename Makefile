@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 WORKERS ?= $(shell nproc 2>/dev/null || echo 2)
 
-.PHONY: demo test check audit bench engines pictures tables faces relative clean
+.PHONY: demo test check audit bench engines pictures tables faces relative options clean
 
 demo: .venv/ready
 	$(BIN)/hushcube demo
@@ -29,6 +29,9 @@ engines: .venv/dev
 
 pictures: .venv/dev
 	$(BIN)/python docs/pictures/draw.py
+
+options: .venv/dev
+	$(BIN)/python docs/options.py
 
 tables: .venv/dev
 	$(BIN)/python -m benchmarks.tables

@@ -107,7 +107,7 @@ def barak(strategy):
     rows = []
     for objective in OBJECTIVES[strategy]:
         start = time.perf_counter()
-        value = FaceValue(method="barak", objective=objective)
+        value = FaceValue(method="barak", minimise=objective)
         face = recover(published, value).face("face-valid")
         seconds = time.perf_counter() - start
         off = [face.source.tables(b.rows, b.shape) - t for b, t in zip(family.batches, exact, strict=True)]

@@ -85,27 +85,24 @@ def count(names, people, folder):
 
 def ours(words, file, people, epsilon, levels, plain):
     from hushcube.api import plan
-    from hushcube.designs.options import Options
-    from hushcube.designs.refinement import Rule
     from hushcube.experiments.truth import HeldTables
     from hushcube.private.measure import draw
     from hushcube.private.noise import SeededEntropy
+    from hushcube.strategies import IReduct
 
     with np.load(file) as stored:
         tables = {tuple(map(int, name.split("_"))): stored[name] for name in stored.files}
     counts = HeldTables(people, tables)
 
     def decide(words, **given):
-        rule = Rule.of(sanity_bound="0.01%", people=people, **given)
         return plan(
             CENSUS,
             words,
             epsilon=epsilon,
             neighbours="replace-one",
-            strategy="ireduct",
+            strategy=IReduct(sanity_bound="0.01%", people=people, **given),
             recovery="none",
             budgets="uniform",
-            options=Options(rule=rule),
         ).count
 
     rule = {"caution": "0.1"} if levels is None else PAPER | {"lambda_step": f"{10 / levels:.10f}%"}

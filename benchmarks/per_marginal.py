@@ -20,7 +20,6 @@ import numpy as np
 
 from benchmarks.totals import make_plan
 from hushcube.designs import errors as error
-from hushcube.designs.options import Options
 from hushcube.designs.request import Request
 from hushcube.model.attribute import Attribute
 from hushcube.model.privacy import Privacy
@@ -76,7 +75,7 @@ def noise(row, d, k, delta=None):
     """The expected noise per marginal, all k-way of d binary attributes."""
     schema = Schema(tuple(Attribute(name=f"a{i}", codes=2) for i in range(d)))
     privacy = Privacy.of(epsilon=1, delta=delta, neighbours="add-remove")
-    request = Request(Workload.parse(f"{k}-way", schema), privacy, Options(effort="low"))
+    request = Request(Workload.parse(f"{k}-way", schema), privacy, effort="low")
     plan = make_plan(request, *row.variant)
     variances = error.cell_variances(plan, exact=False)
     if not privacy.is_pure:

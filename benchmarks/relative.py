@@ -26,11 +26,11 @@ from tests.datasets import shared
 
 from benchmarks import relative_page
 from hushcube import Attribute, Schema
-from hushcube.designs.refinement import Rule
 from hushcube.experiments.classify import coded_rows, cross_validate
 from hushcube.experiments.experiment import evaluate
 from hushcube.experiments.truth import exact_counts
 from hushcube.samples import CENSUS, census
+from hushcube.strategies import ADAPTIVE
 
 PAPER = {"lambda_max": "10%", "lambda_step": "0.0001%", "caution": "0"}
 """The parameters of section 6.1: |T|/10 and |T|/10^6."""
@@ -165,8 +165,10 @@ def datasets(rows):
     yield Data("census", CENSUS, census(rows, seed=1), "education")
 
 
-def rule_of(method, people, delta, first_share):
-    return Rule.of(sanity_bound=delta, people=people, first_share=first_share, **method.rule)
+def strategy_of(method, first_share):
+    """A method with those of the options that it has; others have no options."""
+    own = ADAPTIVE.get(method.strategy)
+    return method.strategy if own is None else own.filled(first_share=first_share, **method.rule)
 
 
 def measure_tables(data, task, points, runs, epsilons, deltas, steps):
@@ -188,10 +190,11 @@ def measure_tables(data, task, points, runs, epsilons, deltas, steps):
             data.schema,
             task,
             counts,
-            methods=[method.strategy],
+            methods=[strategy_of(method, share)],
             epsilon=epsilon,
             neighbours=NEIGHBOURS,
-            rule=rule_of(method, n, delta, share),
+            sanity_bound=delta,
+            people=n,
             budgets=method.budgets,
             recovery=method.recovery,
             runs=runs * chosen.more.get(name, 1),
@@ -221,10 +224,11 @@ def measure_classifiers(data, points, folds, epsilons):
                 data.schema,
                 columns,
                 data.class_name,
-                methods=[VARIANTS[name].strategy for name in names],
+                methods=[strategy_of(VARIANTS[name], task.first_share) for name in names],
                 epsilon=epsilon,
                 neighbours=NEIGHBOURS,
-                rule=rule_of(method, n - n // folds, DELTA, task.first_share),
+                sanity_bound=DELTA,
+                people=n - n // folds,
                 budgets=method.budgets,
                 recovery=method.recovery,
                 folds=folds,

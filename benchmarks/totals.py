@@ -17,7 +17,6 @@ import numpy as np
 from scipy.optimize import minimize
 
 from hushcube.designs import errors as error
-from hushcube.designs.options import Options
 from hushcube.designs.request import Request
 from hushcube.model.attribute import Attribute
 from hushcube.model.privacy import Privacy
@@ -79,7 +78,7 @@ def half_unit(printed):
 def request(column, delta=None):
     schema, words = list(COLUMNS.values())[column]
     privacy = Privacy.of(epsilon=1, delta=delta, neighbours="add-remove")
-    return Request(Workload.parse(words, schema), privacy, Options())
+    return Request(Workload.parse(words, schema), privacy)
 
 
 def make_plan(request, strategy, budgets, recovery):

@@ -14,7 +14,6 @@ from hypothesis import settings
 from hushcube.bundle.release import Release
 from hushcube.designs import LatticeDesign
 from hushcube.designs.design import BUDGETS, RECOVERIES
-from hushcube.designs.options import Options
 from hushcube.designs.request import Request
 from hushcube.lattice.family import Family
 from hushcube.model.attribute import Attribute
@@ -27,7 +26,7 @@ from hushcube.planning.plan import Plan
 from hushcube.planning.question import Question
 from hushcube.private.blocks import Noise
 from hushcube.private.measure import carry_out
-from hushcube.strategies import REGISTRY
+from hushcube.strategies import ADAPTIVE, REGISTRY, read_strategy
 
 settings.register_profile("hushcube", deadline=None, max_examples=60)
 settings.load_profile("hushcube")
@@ -48,13 +47,13 @@ def make_schema(sizes):
 
 def make_request(sizes, words="cube", *, neighbours="add-remove", **privacy):
     return Request(
-        Workload.parse(words, make_schema(sizes)), Privacy.of(neighbours=neighbours, **privacy), Options(effort="low")
+        Workload.parse(words, make_schema(sizes)), Privacy.of(neighbours=neighbours, **privacy), effort="low"
     )
 
 
 def question(request):
     """A request as a plan is asked for it: counts alone."""
-    return Question(request.schema, request.workload, request.privacy, request.options)
+    return Question(request.schema, request.workload, request.privacy, request.objective, request.effort)
 
 
 def applicable(law):
@@ -64,7 +63,12 @@ def applicable(law):
 
 
 def make_plan(request, strategy, budgets="optimal", recovery="gls"):
-    return REGISTRY[strategy].plan(request, budgets, recovery)
+    return read_strategy(strategy).plan(request, budgets, recovery)
+
+
+def adaptive(name, **options):
+    """A method for small relative errors, with those of the options that it has; other names stay what they are."""
+    return ADAPTIVE[name].filled(**options) if name in ADAPTIVE else name
 
 
 def every_plan(request, strategies=tuple(name for name in REGISTRY if name != "sketch"), recoveries=RECOVERIES):

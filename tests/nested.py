@@ -9,7 +9,6 @@ import numpy as np
 from hypothesis import strategies as st
 
 from helpers import kron
-from hushcube.designs.options import Options
 from hushcube.designs.request import Request
 from hushcube.lattice.nested import Chain
 from hushcube.model.attribute import Attribute
@@ -47,11 +46,11 @@ WORDS = "s*u,s@l1*t@l1,s@l2*t*u,s@l2,t,0-way"
 
 
 def nested_request(
-    words=WORDS, schema=SCHEMA, *, neighbours="add-remove", rows=1, options=None, queries=None, **privacy
+    words=WORDS, schema=SCHEMA, *, neighbours="add-remove", rows=1, objective="total", queries=None, **privacy
 ):
     workload = Workload.parse(words, schema, queries)
     guarantee = Privacy.of(neighbours=neighbours, rows_per_person=rows, **privacy)
-    return Request(workload, guarantee, options or Options())
+    return Request(workload, guarantee, objective=objective)
 
 
 def finest_sizes(schema):

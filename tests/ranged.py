@@ -12,7 +12,6 @@ import numpy as np
 from helpers import Dense, kron
 from hushcube.designs import LatticeDesign, TreeDesign
 from hushcube.designs.design import BUDGETS, RECOVERIES
-from hushcube.designs.options import Options
 from hushcube.designs.request import Request
 from hushcube.errors import NotApplicable
 from hushcube.model.attribute import Attribute
@@ -22,7 +21,7 @@ from hushcube.model.privacy import Privacy
 from hushcube.model.schema import Schema
 from hushcube.model.sparse_rows import SparseRows
 from hushcube.model.workload import Workload
-from hushcube.strategies import REGISTRY
+from hushcube.strategies import REGISTRY, Hierarchy, read_strategy
 
 
 def ordered_schema(sizes, missing=()):
@@ -41,11 +40,11 @@ def random_queries(schema, marginal, rows=3, seed=0):
     return QueryTable(marginal, tuple(schema.attributes[i] for i in marginal), SparseRows.of(matrix))
 
 
-def ranged_request(schema, words, *, queries=None, fan_out=None, neighbours="add-remove", **privacy):
+def ranged_request(schema, words, *, queries=None, neighbours="add-remove", **privacy):
     return Request(
         Workload.parse(words, schema, queries),
         Privacy.of(neighbours=neighbours, **privacy),
-        Options(effort="low", fan_out=fan_out),
+        effort="low",
     )
 
 
@@ -58,9 +57,11 @@ def every_variant(request, names=None, budgets=BUDGETS, recoveries=RECOVERIES):
     """All variants that the strategies make; some refuse a recovery."""
     for name, rule, recovery in product(strategies(request) if names is None else names, budgets, recoveries):
         try:
-            yield REGISTRY[name].plan(request, rule, recovery)
+            yield read_strategy(name).plan(request, rule, recovery)
         except NotApplicable:
-            assert name == "hierarchy" or recovery == "none", f"{name} {rule} {recovery} was refused"
+            assert isinstance(read_strategy(name), Hierarchy) or recovery == "none", (
+                f"{name} {rule} {recovery} was refused"
+            )
 
 
 # ------------------------------------------------------------------------------------------------- dense rows of forms

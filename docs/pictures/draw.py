@@ -20,7 +20,6 @@ from hushcube.cli.chart import render
 from hushcube.cli.demo import truth
 from hushcube.cli.output import console, print_page
 from hushcube.cli.plan import show_comparison
-from hushcube.designs.options import Options
 from hushcube.samples import ADULT8, TITANIC, titanic
 
 HERE = Path(__file__).parent
@@ -46,7 +45,7 @@ def draw() -> str:
 
 def draw_strategies(words: str = "1..3-way") -> bytes:
     """The chart of the strategies as SVG; `covering` searches at low effort."""
-    comparison = compare(ADULT8, words, epsilon=1, neighbours="add-remove", options=Options(effort="low"))
+    comparison = compare(ADULT8, words, epsilon=1, neighbours="add-remove", effort="low")
     return render(comparison, Path("strategies.svg"))
 
 

@@ -13,8 +13,6 @@ if TYPE_CHECKING:  # `typing` would be most of what the import of this module co
     from hushcube.api import open_release
     from hushcube.bundle.published_table import Table
     from hushcube.bundle.release import Estimate, Release
-    from hushcube.designs.options import Options
-    from hushcube.designs.refinement import Rule
     from hushcube.faces.value import FaceValue
     from hushcube.model.attribute import Attribute
     from hushcube.model.facts import Facts
@@ -30,11 +28,9 @@ __all__ = [
     "Estimate",
     "FaceValue",
     "Facts",
-    "Options",
     "Plan",
     "Privacy",
     "Release",
-    "Rule",
     "Schema",
     "Table",
     "Workload",
@@ -47,11 +43,9 @@ _HOMES = {
     "FaceValue": "faces.value",
     "Facts": "model.facts",
     "Table": "bundle.published_table",
-    "Options": "designs.options",
     "Plan": "planning.plan",
     "Privacy": "model.privacy",
     "Release": "bundle.release",
-    "Rule": "designs.refinement",
     "Schema": "model.schema",
     "Workload": "model.workload",
     "open_release": "api",

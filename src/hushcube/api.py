@@ -25,10 +25,10 @@ from hushcube.bundle.manifest import steadily
 from hushcube.bundle.published_face import PublishedFace
 from hushcube.bundle.release import Release
 from hushcube.designs.design import Budgets, Recovery
-from hushcube.designs.options import Options
+from hushcube.designs.request import Effort, Objective
 from hushcube.durable import check_file, check_output, new_file
 from hushcube.errors import BadInput, after
-from hushcube.faces.value import FaceValue
+from hushcube.faces.value import FaceValue, read_face
 from hushcube.model.privacy import Number, Privacy
 from hushcube.model.schema import Schema
 from hushcube.planning.inverse import Found, find_budget
@@ -39,12 +39,11 @@ from hushcube.planning.targets import Target
 from hushcube.planning.what_if import Scenario
 from hushcube.planning.what_if import what_if as compare_budgets
 from hushcube.progress import Clock, Progress, silent
-from hushcube.strategies import check_strategy
+from hushcube.strategies import Choice, Strategy, check_strategy, read_strategies
 
 if TYPE_CHECKING:
     from hushcube.private.engines import BadRows
 
-_DEFAULT: Final = Options()
 _WHOLE: Final = FaceValue()
 
 
@@ -60,10 +59,11 @@ def compare(
     rho: Number | None = None,
     delta: Number | None = None,
     rows_per_person: int | None = None,
-    strategy: str = "all",
+    strategy: Choice = "all",
     budgets: Budgets | None = None,
     recovery: Recovery | None = None,
-    options: Options = _DEFAULT,
+    objective: Objective = "total",
+    effort: Effort = "default",
     progress: Progress | None = None,
     settle: bool = True,
 ) -> Comparison:
@@ -75,9 +75,20 @@ def compare(
     """
     rows = schema.rows_per_person(rows_per_person)
     privacy = Privacy.of(epsilon=epsilon, rho=rho, delta=delta, neighbours=neighbours, rows_per_person=rows)
-    question = Question.of(schema, workload, privacy, options, queries=queries, measures=measures, shares=shares)
+    chosen, named = _chosen(strategy, schema)
+    question = Question.of(
+        schema,
+        workload,
+        privacy,
+        objective=objective,
+        effort=effort,
+        named=named,
+        queries=queries,
+        measures=measures,
+        shares=shares,
+    )
     return compare_plans(
-        question, strategy=strategy, budgets=budgets, recovery=recovery, progress=progress, settle=settle
+        question, strategy=chosen, budgets=budgets, recovery=recovery, progress=progress, settle=settle
     )
 
 
@@ -93,10 +104,11 @@ def plan(
     rho: Number | None = None,
     delta: Number | None = None,
     rows_per_person: int | None = None,
-    strategy: str = "auto",
+    strategy: Choice = "auto",
     budgets: Budgets | None = None,
     recovery: Recovery | None = None,
-    options: Options = _DEFAULT,
+    objective: Objective = "total",
+    effort: Effort = "default",
 ) -> Plan:
     """The plan of one strategy, or of the best one; no data, no cost. Words are those of `compare`."""
     return compare(
@@ -113,7 +125,8 @@ def plan(
         strategy=strategy,
         budgets=budgets,
         recovery=recovery,
-        options=options,
+        objective=objective,
+        effort=effort,
     ).chosen
 
 
@@ -129,10 +142,11 @@ def find_plan(
     neighbours: str,
     delta: Number | None = None,
     rows_per_person: int | None = None,
-    strategy: str = "auto",
+    strategy: Choice = "auto",
     budgets: Budgets | None = None,
     recovery: Recovery | None = None,
-    options: Options = _DEFAULT,
+    objective: Objective = "total",
+    effort: Effort = "default",
     progress: Progress | None = None,
 ) -> Found:
     """The smallest epsilon or rho found to meet all targets, and the plan that does; no data, no cost.
@@ -149,8 +163,19 @@ def find_plan(
         raise BadInput("guarantee", f"{guarantee!r} is unknown", "choose epsilon or rho")
     rows = schema.rows_per_person(rows_per_person)
     privacy = Privacy.of(**{guarantee: 1}, delta=delta, neighbours=neighbours, rows_per_person=rows)
-    question = Question.of(schema, workload, privacy, options, queries=queries, measures=measures, shares=shares)
-    return find_budget(question, targets, strategy=strategy, budgets=budgets, recovery=recovery, progress=progress)
+    chosen, named = _chosen(strategy, schema)
+    question = Question.of(
+        schema,
+        workload,
+        privacy,
+        objective=objective,
+        effort=effort,
+        named=named,
+        queries=queries,
+        measures=measures,
+        shares=shares,
+    )
+    return find_budget(question, targets, strategy=chosen, budgets=budgets, recovery=recovery, progress=progress)
 
 
 def what_if(
@@ -165,19 +190,31 @@ def what_if(
     rho: Sequence[Number] | None = None,
     delta: Number | None = None,
     rows_per_person: int | None = None,
-    strategy: str = "auto",
+    strategy: Choice = "auto",
     budgets: Budgets | None = None,
     recovery: Recovery | None = None,
-    options: Options = _DEFAULT,
+    objective: Objective = "total",
+    effort: Effort = "default",
     progress: Progress | None = None,
 ) -> tuple[Scenario, ...]:
     """The best plan under each of several budgets, epsilon or rho; no data, no cost."""
     kind = {name: 1 for name, values in (("epsilon", epsilon), ("rho", rho)) if values is not None}
     rows = schema.rows_per_person(rows_per_person)
     privacy = Privacy.of(**kind, delta=delta, neighbours=neighbours, rows_per_person=rows)
-    question = Question.of(schema, workload, privacy, options, queries=queries, measures=measures, shares=shares)
+    chosen, named = _chosen(strategy, schema)
+    question = Question.of(
+        schema,
+        workload,
+        privacy,
+        objective=objective,
+        effort=effort,
+        named=named,
+        queries=queries,
+        measures=measures,
+        shares=shares,
+    )
     values = list(epsilon if epsilon is not None else rho or ())
-    return compare_budgets(question, values, strategy=strategy, budgets=budgets, recovery=recovery, progress=progress)
+    return compare_budgets(question, values, strategy=chosen, budgets=budgets, recovery=recovery, progress=progress)
 
 
 def release(
@@ -189,7 +226,7 @@ def release(
     engine: str | None = None,
     bad_rows: BadRows = "refuse",
     seed: int | None = None,
-    face: FaceValue | None = None,
+    face: FaceValue | str | None = None,
     time_limit: float | None = None,
     progress: Progress | None = None,
     tell_owner: Callable[[str], None] | None = None,
@@ -215,6 +252,7 @@ def release(
     if folder is not None:
         check_output(folder)
     if face is not None:
+        face = read_face(face, plan.count.schema)
         check_face(plan.count, face, Clock(time_limit))
     source = open_source(data, query=query, engine=engine, bad_rows=bad_rows)
     entropy = None if seed is None else SeededEntropy(seed)
@@ -226,7 +264,7 @@ def release(
     if face is None:
         with after(spent(folder)):
             return open_bundle(folder, verify=False)
-    add = f"add the face with `hushcube recover {folder}` and the options of the face"
+    add = f"add the face with `hushcube recover {folder} --face {face}`"
     with after(f"{spent(folder, 'unbiased release')}; {add}"):
         interrupts.resume()
         return recover(folder, face, time_limit=time_limit, progress=progress)
@@ -234,7 +272,7 @@ def release(
 
 def recover(
     release: Release | str | Path,
-    face: FaceValue = _WHOLE,
+    face: FaceValue | str = _WHOLE,
     *,
     out: str | Path | None = None,
     time_limit: float | None = None,
@@ -248,12 +286,14 @@ def recover(
 
     clock = Clock(time_limit, progress or silent)
     if isinstance(release, Release):
-        made = make_face(release.plan.count, release.source.measurement(), face, clock)
+        made = make_face(
+            release.plan.count, release.source.measurement(), read_face(face, release.plan.count.schema), clock
+        )
         return release.with_face(PublishedFace.of(made))
     folder, new = Path(release), None if out is None else Path(out)
     check_change(folder, in_place=new is None)
     opened = open_bundle(folder)
-    made = make_face(opened.plan.count, opened.source.measurement(), face, clock)
+    made = make_face(opened.plan.count, opened.source.measurement(), read_face(face, opened.plan.count.schema), clock)
     add_face(folder, PublishedFace.of(made), out=new, progress=progress)
     with after(f"the face {made.name} is published in {new or folder}"):
         return open_bundle(new or folder, verify=False)
@@ -271,7 +311,7 @@ class SyntheticPeople:
 
 def synthesize(
     release: Release | str | Path,
-    face: FaceValue = _WHOLE,
+    face: FaceValue | str = _WHOLE,
     *,
     out: str | Path | None = None,
     time_limit: float | None = None,
@@ -286,14 +326,16 @@ def synthesize(
 
     def read() -> tuple[Release, NDArray[np.integer] | None]:
         opened = release if isinstance(release, Release) else open_bundle(Path(release))
-        published = opened.faces.get(face.name) if face == _WHOLE else None
+        published = opened.faces.get(_WHOLE.name) if face in (_WHOLE, str(_WHOLE)) else None
         return opened, None if published is None or published.read_people is None else published.read_people()
 
     opened, codes = read() if isinstance(release, Release) else steadily(Path(release), read)
     report: dict[str, Any] = {"found_by": "the face-valid face"}
     clock = Clock(time_limit, progress or silent)
     if codes is None:
-        made = make_face(opened.plan.count, opened.source.measurement(), face, clock)
+        made = make_face(
+            opened.plan.count, opened.source.measurement(), read_face(face, opened.plan.count.schema), clock
+        )
         if made.people is None:
             raise BadInput("face", "has no people", "ask for the kind integral")
         codes, report = made.people, made.report
@@ -320,3 +362,11 @@ def _check_seed(seed: int | None) -> None:
 def open_release(folder: str | Path, *, verify: bool = True) -> Release:
     """Open a published folder; every checksum is verified unless told otherwise."""
     return open_bundle(Path(folder), verify=verify)
+
+
+def _chosen(strategy: Choice, schema: Schema) -> tuple[Choice, list[str]]:
+    """The strategies with the files read that their options name, and the attributes that these name."""
+    named, words = read_strategies(strategy)
+    read = [one.on(schema) for one in named]
+    chosen: list[str | Strategy] = [*sorted(words), *read]
+    return chosen[0] if len(chosen) == 1 else chosen, [name for one in read for name in one.attributes]

@@ -131,7 +131,7 @@ class TimeLimitReached(HushcubeError):
 
     def __init__(self, seconds: float, work: str) -> None:
         super().__init__(
-            f"--time-limit: {work} did not finish within {seconds:g} seconds; nothing was changed. "
+            f"time_limit: {work} did not finish within {seconds:g} seconds; nothing was changed. "
             "Fix: allow more time, or choose a faster method."
         )
         self.seconds = seconds

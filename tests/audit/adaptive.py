@@ -10,17 +10,14 @@ import pytest
 from audit.mechanisms import cells, people_of, rows_of
 from audit.tags import Violation
 from audit.tape import loss, record
-from helpers import NEIGHBOURS, MemoryEngine, carried_out, make_schema
+from helpers import NEIGHBOURS, MemoryEngine, adaptive, carried_out, make_schema
 from hushcube.designs.adaptive.start import Measured
 from hushcube.designs.design import Design
-from hushcube.designs.options import Options
-from hushcube.designs.refinement import Rule
 from hushcube.designs.request import Request
 from hushcube.model.privacy import Privacy
 from hushcube.model.queries import query_table
 from hushcube.model.workload import Workload
 from hushcube.private.noise import SeededEntropy
-from hushcube.strategies.adaptive import ADAPTIVE
 
 METHODS = ("twophase", "iresamp", "ireduct")
 QUERIES = [[1, 1, 1, 0, 0, 0], [1, 1, 0, 0, 0, 0], [0, 1, 1, 1, 0, 0], [2, 0, 0, 1, 0, -1], [1, 1, 1, 1, 1, 1]]
@@ -57,9 +54,9 @@ def methods(scale) -> Iterator[Method]:
     for method, neighbours, (words, queries, rule, most) in product(METHODS, NEIGHBOURS, cases):
         asked = Workload.parse(words, schema, None if queries is None else query_table(schema, None, queries))
         privacy = Privacy.of(epsilon=2, neighbours=neighbours, rows_per_person=most)
-        request = Request(asked, privacy, Options(rule=Rule.of(**rule)))
-        if ADAPTIVE[method].accepts(request) is None:
-            plan = ADAPTIVE[method].plan(request, "uniform", "none")
+        request, chosen = Request(asked, privacy), adaptive(method, **rule)
+        if chosen.accepts(request) is None:
+            plan = chosen.plan(request, "uniform", "none")
             yield Method(f"{method} {words} {sorted(rule)}", plan, people_of(cells(schema), most))
 
 

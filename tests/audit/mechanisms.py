@@ -19,8 +19,6 @@ from helpers import NEIGHBOURS, MemoryEngine, make_schema
 from hushcube import Attribute, Schema
 from hushcube.api import plan
 from hushcube.designs.design import BUDGETS
-from hushcube.designs.options import Options
-from hushcube.designs.refinement import Rule
 from hushcube.designs.request import Request
 from hushcube.errors import BadInput
 from hushcube.model.measure import Measure
@@ -31,7 +29,7 @@ from hushcube.planning.plan import Plan
 from hushcube.private.blocks import Noise
 from hushcube.private.engines import bounding, open_source
 from hushcube.private.measure import carry_out
-from hushcube.strategies import ALL
+from hushcube.strategies import ALL, Hierarchy, Matrix, Sketch
 from nested import attribute, flat
 from ranged import ordered_schema
 
@@ -94,55 +92,52 @@ def _tables(privacy, scale):
         [((2, 3), "cube")] if scale == "short" else [((2, 3), "cube"), ((2, 2, 2), "<=2-way"), ((4, 1, 2), "1-way")]
     )
     for sizes, words in domains:
-        yield from _planned("tables", make_schema(sizes), words, privacy, scale, Options(effort="low"))
+        yield from _planned("tables", make_schema(sizes), words, privacy, scale)
 
 
 def _sketches(privacy, scale):
-    options = Options(buckets=3, repetitions=3)
     for sizes in [(2, 3)] if scale == "short" else [(2, 3), (2, 2, 2)]:
-        yield from _planned("sketches", make_schema(sizes), "cube", privacy, scale, options, ["sketch"])
+        yield from _planned("sketches", make_schema(sizes), "cube", privacy, scale, [Sketch(buckets=3, repetitions=3)])
 
 
 def _ranges(privacy, scale):
-    options = Options(effort="low", fan_out=2)
     yield from _planned(
-        "trees", ordered_schema((5, 2)), "prefix(a0)*a1", privacy, scale, options, ["wavelet", "hierarchy"]
+        "trees", ordered_schema((5, 2)), "prefix(a0)*a1", privacy, scale, [ALL["wavelet"], Hierarchy(fan_out=2)]
     )
 
 
 def _levels(privacy, scale):
     schema = Schema((attribute("s", [[0, 0, 1, 1, 1], [0, 1]]), flat("u", 2)))
-    yield from _planned("levels", schema, "s*u,s@l1,s@l2*u,0-way", privacy, scale, Options(), ["levels"])
+    yield from _planned("levels", schema, "s*u,s@l1,s@l2*u,0-way", privacy, scale, [ALL["levels"]])
 
 
 def _matrices(privacy, scale):
     schema = make_schema((2, 3))
     rows = query_table(schema, None, [[1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1], [2, -1, 0, 0, 1, 0], [0, 1, 3, 0, 0, -2]])
     own = Workload.parse("queries", schema, rows)
-    yield from _planned("matrices", schema, own, privacy, scale, Options(matrix=rows), ["matrix"])
-    dwork = Options(rule=Rule.of(sanity_bound=3))
-    yield from _planned("matrices", schema, own, privacy, "short", dwork, ["dwork"])
+    yield from _planned("matrices", schema, own, privacy, scale, [Matrix(rows=rows)])
+    yield from _planned("matrices", schema, own, privacy, "short", [ALL["dwork"]])
 
 
 def _several_rows(privacy, scale):
     """Up to two rows per person, taken at their word: nothing bounds them but the declaration."""
     for sizes in [(3,)] if scale == "short" else [(3,), (2, 2)]:
         several = {**privacy, "rows_per_person": 2}
-        yield from _planned("2 rows per person", make_schema(sizes), "cube", several, scale, Options(effort="low"))
+        yield from _planned("2 rows per person", make_schema(sizes), "cube", several, scale)
 
 
-def _planned(family, schema, words, privacy, scale, options, strategies=None):
+def _planned(family, schema, words, privacy, scale, strategies=None):
     asked = words if isinstance(words, Workload) else Workload.parse(words, schema)
-    request = Request(asked, Privacy.of(**privacy), options)
-    for strategy in strategies or [name for name in ALL if name not in ("sketch", *NOT_HERE)]:
+    request = Request(asked, Privacy.of(**privacy), effort="low")
+    for strategy in strategies or [ALL[name] for name in ALL if name not in ("sketch", *NOT_HERE)]:
         for rule in BUDGETS if scale == "long" else BUDGETS[:1]:
-            if ALL[strategy].accepts(request) is not None:
+            if strategy.accepts(request) is not None:
                 continue
             try:
-                plan = ALL[strategy].plan(request, rule, "none" if strategy == "dwork" else "gls")
+                plan = strategy.plan(request, rule, "none" if strategy.name == "dwork" else "gls")
             except BadInput:  # the request is not for this strategy
                 continue
-            yield in_memory(family, f"{strategy} {rule} {schema.sizes}", plan)
+            yield in_memory(family, f"{strategy.name} {rule} {schema.sizes}", plan)
 
 
 def in_memory(family, name, plan):
@@ -197,7 +192,7 @@ def _cubes(privacy, scale):
 def _bounded(privacy, scale):
     """A declared unit: whatever rows a person has, two of them count, and their order in the data does not matter."""
     schema = Schema((Attribute(name="a", codes=3),), "visits", Unit("id", 2))
-    request = Request(Workload.parse("cube", schema), Privacy.of(**privacy, rows_per_person=2), Options(effort="low"))
+    request = Request(Workload.parse("cube", schema), Privacy.of(**privacy, rows_per_person=2), effort="low")
     kinds = ((0,), (2,), (0, 1), (1, 1, 2), (0, 1, 2, 2, 2))
     people = tuple(tuple((a,) for a in person) for person in (kinds[2:] if scale == "short" else kinds))
 

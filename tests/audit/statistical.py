@@ -24,11 +24,10 @@ from scipy.stats import beta
 from audit.progress import tell
 from hushcube import Attribute, Schema
 from hushcube.api import plan, release
-from hushcube.designs.options import Options
-from hushcube.designs.refinement import Rule
 from hushcube.model.measure import Measure
 from hushcube.private import blocks
 from hushcube.private.adaptive.paths import NoisePaths
+from hushcube.strategies import IReduct
 
 CELLS = 400_000
 RELEASES = {"short": 2, "long": 4}
@@ -140,8 +139,8 @@ def cases():
     concentrated = plan(schema, "1-way", rho="0.5", **identity)
     yield Case("rho-zCDP", 0.5, count(concentrated, 1), lambda y: y[0] >= 1, gaussian_rho)
 
-    rule = Options(rule=Rule.of(sanity_bound=1, lambda_max=2, lambda_factor="0.99"))
-    careful = plan(schema, "1-way", epsilon=1, neighbours="add-remove", strategy="ireduct", options=rule)
+    ireduct = IReduct(sanity_bound=1, lambda_max=2, lambda_factor="0.99")
+    careful = plan(schema, "1-way", epsilon=1, neighbours="add-remove", strategy=ireduct)
     yield Case("epsilon, ireduct", 1, count(careful, 1), lambda y: y[0] >= 1, ratio())
 
 

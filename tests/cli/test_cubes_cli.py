@@ -92,13 +92,13 @@ def test_a_cube_that_was_changed_does_not_verify(stays):
 @pytest.mark.parametrize(
     ("change", "field"),
     [
-        (["--measure", "avg(wage)"], "measure"),
-        (["--measure", "median(days)"], "measure"),
-        (["--shares", "count=0.5"], "shares"),
+        (["--measure", "avg(wage)"], "--measure"),
+        (["--measure", "median(days)"], "--measure"),
+        (["--shares", "count=0.5"], "--shares"),
         (["--shares", "count"], "--shares"),
-        (["--rows-per-person", "7"], "rows_per_person"),
-        (["--strategy", "ireduct", "--sanity-bound", "5"], "strategy: ireduct cannot be used here: it adapts"),
-        (["--relative-error", "0.1", "--above", "50"], "strategy: ireduct cannot be used here: it adapts"),
+        (["--rows-per-person", "7"], "--rows-per-person"),
+        (["--strategy", "ireduct:sanity-bound=5"], "--strategy: ireduct cannot be used here: it adapts"),
+        (["--relative-error", "0.1", "--above", "50"], "--strategy: ireduct cannot be used here: it adapts"),
     ],
 )
 def test_bad_cubes_are_refused_and_nothing_is_written(stays, change, field):

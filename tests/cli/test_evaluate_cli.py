@@ -84,7 +84,7 @@ def test_planning_options_reach_the_methods(document):
     assert all((r["budgets"], r["recovery"]) == ("optimal", "gls") for r in read["results"])
     stopped = document(
         *("evaluate", *DATA, "--workload", "1-way", "--epsilon", "20", "--neighbours", "replace-one"),
-        *("--method", "ireduct", "--relative-error", "0.2", "--above", "100", "--runs", "2", "--seed", "1"),
+        *("--method", "ireduct:relative-error=0.2,above=100", "--sanity-bound", "100", "--runs", "2", "--seed", "1"),
     )
     assert stopped["results"][0]["spent"] < 10, "the target is met before the budget is used up"
     assert stopped["results"][0]["sanity_bound"] == 100
@@ -135,7 +135,7 @@ CLASSIFY = [*DATA, *BUDGET, "--classify", "survived"]
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ([*ASKED, "--method", "nonsense"], "method: 'nonsense' is unknown"),
+        ([*ASKED, "--method", "nonsense"], "--method: 'nonsense' is unknown"),
         ([*ASKED, "--runs", "0"], "runs: 0 is less than one"),
         ([*ASKED, "--seed", "-1"], "seed: -1 is negative"),
         ([*ASKED, "--strategy", "ireduct"], "--strategy: methods are compared by name"),
@@ -154,10 +154,10 @@ CLASSIFY = [*DATA, *BUDGET, "--classify", "survived"]
         (without(ASKED, "--data"), "--data: is not given"),
         (without(ASKED, "--epsilon"), "epsilon"),
         (without(ASKED, "--neighbours"), "neighbours"),
-        (without(ASKED, "--sanity-bound"), "sanity-bound: is not given"),
-        ([*without(ASKED, "--sanity-bound"), "--sanity-bound", "1%"], "sanity-bound: is a share of the people"),
+        (without(ASKED, "--sanity-bound"), "--sanity-bound: is not given"),
+        ([*without(ASKED, "--sanity-bound"), "--sanity-bound", "1%"], "--sanity-bound: is a share of the people"),
         ([*without(ASKED, "--epsilon"), "--epsilon", "nonsense"], "epsilon"),
-        ([*ASKED, "--lambda-max", "1"], "lambda-max: epsilon is too small to start"),
+        ([*ASKED, "--method", "ireduct:lambda-max=1"], "--method ireduct:lambda-max: epsilon is too small to start"),
         ([*without(ASKED, "--data"), "--data", "nowhere.csv"], "data"),
         ([*without(ASKED, "--data"), "--data", "people.csv"], "the data has no column"),
         ([*without(CLASSIFY, "--data"), "--data", "people.csv"], "the data has no column"),

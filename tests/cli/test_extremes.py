@@ -47,8 +47,13 @@ def test_queries_of_extreme_numbers(desk, refused, row):
 
 
 @pytest.mark.parametrize(
-    "option", ["--epsilon", "--rho", "--fan-out", "--buckets", "--repetitions", "--rows-per-person", "--people"]
+    "word", ["hierarchy:fan-out", "sketch:buckets", "sketch:repetitions", "twophase:people", "pmost:threshold"]
 )
+def test_options_of_thousands_of_digits(refused, word):
+    refused(["plan", *ASKED, *BUDGET, "--strategy", f"{word}={DIGITS}"], f"--strategy {word}: ", "Fix:")
+
+
+@pytest.mark.parametrize("option", ["--epsilon", "--rho", "--rows-per-person"])
 def test_numbers_of_thousands_of_digits(desk, refused, option):
     budget = [] if option in ("--epsilon", "--rho") else ["--epsilon", "1"]
     refused(["plan", *ASKED, *budget, "--neighbours", "add-remove", option, DIGITS], option.removeprefix("--")[:4])

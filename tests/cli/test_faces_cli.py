@@ -1,4 +1,4 @@
-"""Faces on the command line: release --face-value, recover, show --face, synth; and what is refused."""
+"""Faces on the command line: release --face, recover, show --face, synth; and what is refused."""
 
 import json
 import os
@@ -55,7 +55,17 @@ def column(folder, entry, name="value"):
 
 def test_release_with_two_faces(done):
     out, _ = done(
-        "release", *ASKED, *BUDGET, "--data", "people.csv", "--out", "new", "--face-value", "--strategy", "workload"
+        "release",
+        *ASKED,
+        *BUDGET,
+        "--data",
+        "people.csv",
+        "--out",
+        "new",
+        "--face",
+        "integral",
+        "--strategy",
+        "workload",
     )
     assert "and the face face-valid" in out and "synthetic people" in out
     assert {entry["face"] for entry in manifest("new")["tables"]} == {"unbiased", "face-valid"}
@@ -71,13 +81,13 @@ def test_release_with_two_faces(done):
     ("arguments", "face"),
     [
         ([], "face-valid"),
-        (["--face-value"], "face-valid"),
-        (["--face-value", "integral", "--method", "local"], "face-valid"),
-        (["--face-value", "nonnegative"], "nonnegative"),
-        (["--face-value", "nonnegative", "--method", "local"], "nonnegative"),
-        (["--face-value", "nonnegative", "--norm", "linf"], "nonnegative"),
-        (["--face-value", "consistent", "--norm", "l1"], "consistent"),
-        (["--face-value", "consistent", "--norm", "linf", "--weights", "deviation"], "consistent"),
+        (["--face", "integral"], "face-valid"),
+        (["--face", "integral:method=local"], "face-valid"),
+        (["--face", "nonnegative"], "nonnegative"),
+        (["--face", "nonnegative:method=local"], "nonnegative"),
+        (["--face", "nonnegative:norm=linf"], "nonnegative"),
+        (["--face", "consistent:norm=l1"], "consistent"),
+        (["--face", "consistent:norm=linf,weights=deviation"], "consistent"),
     ],
 )
 def test_recover_in_place_keeps_what_was_there(desk, document, arguments, face):
@@ -102,10 +112,10 @@ def test_recover_to_another_folder_leaves_the_first_alone(desk, done):
 
 def test_faces_gather_and_are_replaced(desk, done):
     done("recover", "published")
-    done("recover", "published", "--face-value", "nonnegative", "--method", "local")
+    done("recover", "published", "--face", "nonnegative:method=local")
     first = manifest("published")["faces"]
     assert first.keys() == {"face-valid", "nonnegative"}
-    done("recover", "published", "--face-value", "nonnegative", "--method", "full-table")
+    done("recover", "published", "--face", "nonnegative:method=full-table")
     second = manifest("published")["faces"]
     assert second["face-valid"] == first["face-valid"]
     assert second["nonnegative"]["report"]["found_by"] == "full-table"
@@ -121,6 +131,7 @@ def test_show_a_face(desk, done, document):
     assert values == [int(v) for v in values] and min(values) >= 0
     total = document("show", "published", "total", "--face", "face-valid")["cells"][0]["value"]
     assert sum(values) == total
+    assert told == document("show", "published", "sex*age", "--face", "integral"), "by the word that makes it"
     out, _ = done("show", "published", "sex*age", "--face", "face-valid")
     assert "face-valid" in out and "unbiased margin" in out
     assert told["cells"][0].keys() == {"sex", "age", "value", "std_error"}
@@ -132,8 +143,8 @@ def test_show_a_face(desk, done, document):
 
 def test_public_facts_hold_and_are_told(desk, done):
     Path("facts.yaml").write_text(FACTS)
-    for arguments in ([], ["--method", "local"], ["--norm", "l1"]):
-        done("recover", "published", *arguments, "--facts", "facts.yaml")
+    for given in ("", "method=local,", "norm=l1,"):
+        done("recover", "published", "--face", f"integral:{given}facts=facts.yaml")
         release = open_release("published")
         table = release.table("sex*age", face="face-valid").values
         assert table[1, :2].tolist() == [0, 0]
@@ -202,19 +213,26 @@ def test_synthetic_people_without_a_face(desk, done):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--face-value", "pretty"], "--face-value: 'pretty' is unknown"),
-        (["--norm", "l3"], "--norm: 'l3' is unknown"),
-        (["--method", "magic"], "--method: 'magic' is unknown"),
-        (["--weights", "many"], "--weights: 'many' is unknown"),
-        (["--barak-objective", "none"], "--barak-objective: 'none' is unknown"),
-        (["--probability", "1"], "--probability: is not between 0 and 1"),
+        (["--face", "pretty"], "--face: 'pretty' is unknown. Fix: choose consistent, nonnegative, integral"),
+        (["--face", "integral:norm=l3"], "--face integral:norm: 'l3' is unknown. Fix: choose l2, l1 or linf"),
+        (["--face", "integral:method=magic"], "--face integral:method: 'magic' is unknown"),
+        (["--face", "integral:weights=many"], "--face integral:weights: 'many' is unknown"),
+        (["--face", "integral:minimise=none"], "--face integral:minimise: 'none' is unknown"),
+        (["--face", "nonnegative:probability=1"], "--face nonnegative:probability: is not between 0 and 1"),
+        (["--face", "nonnegative:probability=x"], "--face nonnegative:probability: is not between 0 and 1"),
+        (["--face", "integral:colour=red"], "--face: integral has no option 'colour'. Fix: norm=l2|l1|linf: the dist"),
+        (["--face", "integral:norm"], "--face: integral has no option 'norm'"),
+        (["--face", "integral:norm=l1,norm=l2"], "--face: norm is given twice"),
         (["--time-limit", "0"], "--time-limit: is not above 0"),
         (["--time-limit", "nan"], "--time-limit: is not above 0"),
-        (["--face-value", "consistent", "--method", "local"], "--method: does not apply"),
-        (["--norm", "l1", "--method", "full-table"], "--norm: l1 is found by its own linear program"),
-        (["--method", "shift"], "--method: shift gives no whole numbers"),
-        (["--method", "shift", "--face-value", "nonnegative"], "strategy: shift cannot be used here"),
-        (["--facts", "none.yaml"], "facts: the file 'none.yaml' cannot be read"),
+        (["--face", "consistent:method=local"], "--face: consistent has no option 'method'"),
+        (
+            ["--face", "integral:norm=l1,method=full-table"],
+            "--face integral:norm: l1 is found by its own linear program",
+        ),
+        (["--face", "integral:method=shift"], "--face integral:method: shift gives no whole numbers"),
+        (["--face", "nonnegative:method=shift"], "strategy: shift cannot be used here"),
+        (["--face", "integral:facts=none.yaml"], "--face integral:facts: the file 'none.yaml' cannot be read"),
         (["--out", "published"], "out: the folder exists already"),
     ],
 )
@@ -234,17 +252,16 @@ def test_recover_refuses(refused, arguments, words):
 )
 def test_facts_that_cannot_be_are_refused(desk, refused, text, words):
     Path("facts.yaml").write_text(text)
-    refused(["recover", "published", "--facts", "facts.yaml"], words)
+    refused(["recover", "published", "--face", "integral:facts=facts.yaml"], words)
     refused(
-        ["release", *ASKED, *BUDGET, "--data", "people.csv", "--out", "new", "--face-value", "--facts", "facts.yaml"],
+        ["release", *ASKED, *BUDGET, "--data", "people.csv", "--out", "new", "--face", "integral:facts=facts.yaml"],
         words,
     )
 
 
-def test_release_refuses_knobs_without_a_face(refused):
-    refused(
-        ["release", *ASKED, *BUDGET, "--data", "people.csv", "--out", "new", "--norm", "l1"], "--norm: stands without"
-    )
+def test_release_refuses_a_time_limit_without_a_face(refused):
+    asked = ["release", *ASKED, *BUDGET, "--data", "people.csv", "--out", "new", "--time-limit", "60"]
+    refused(asked, "--time-limit: limits the making of a face, and none is asked for")
 
 
 def test_a_release_that_is_none_is_refused(desk, refused):
@@ -264,8 +281,8 @@ def test_a_tampered_bundle_is_refused_and_untouched(desk, refused):
 
 
 def test_a_time_limit_leaves_everything_as_it_was(desk, refused):
-    for arguments in ([], ["--face-value", "nonnegative"], ["--norm", "l1"], ["--method", "local"]):
-        refused(["recover", "published", *arguments, "--time-limit", "1e-9"], "--time-limit:", code=1)
+    for face in ("integral", "nonnegative", "integral:norm=l1", "integral:method=local"):
+        refused(["recover", "published", "--face", face, "--time-limit", "1e-9"], "--time-limit:", code=1)
     refused(["synth", "published", "--out", "x.csv", "--time-limit", "1e-9"], "--time-limit:", code=1)
     many = ["--rows", "99999999", "--time-limit", "3"]  # refused at once: nobody makes so many in that time
     refused(["synth", "published", "--out", "x.csv", *many], "--time-limit: synthetic people", code=1)
@@ -274,7 +291,7 @@ def test_a_time_limit_leaves_everything_as_it_was(desk, refused):
 def test_noise_that_counts_billions_of_people_makes_none(refused):
     asked = [*ASKED, "--epsilon", "1e-9", "--neighbours", "add-remove", "--data", "people.csv", "--out", "new"]
     words = "synthetic people are more than the 100,000,000 that can be held"
-    refused(["release", *asked, "--face-value"], "--face-value", words, "ask for nonnegative")
+    refused(["release", *asked, "--face", "integral"], "--face: ", words, "ask for nonnegative")
 
 
 def test_a_face_that_fails_after_measuring_leaves_the_unbiased_release(desk, capsys, monkeypatch):
@@ -284,7 +301,7 @@ def test_a_face_that_fails_after_measuring_leaves_the_unbiased_release(desk, cap
         raise TimeLimitReached(1.0, "local")
 
     monkeypatch.setattr("hushcube.faces.face.make_face", late)
-    code = run(["release", *ASKED, *BUDGET, "--data", "people.csv", "--out", "new", "--face-value"])
+    code = run(["release", *ASKED, *BUDGET, "--data", "people.csv", "--out", "new", "--face", "integral"])
     told = capsys.readouterr().err
     assert code == 1 and "the unbiased release is published in new" in told
     assert run(["verify", "new"]) == 0
@@ -333,6 +350,10 @@ def test_synth_refuses(refused, arguments, words):
     refused(["synth", "published", *arguments], words)
 
 
+def test_synth_needs_people(refused):
+    refused(["synth", "published", "--face", "nonnegative", "--out", "x.csv"], "--face: nonnegative has no people")
+
+
 def test_show_refuses_a_face_that_is_not_there(refused):
     refused(["show", "published", "sex*age", "--face", "face-valid"], "face: this release has no face 'face-valid'")
     refused(["show", "published", "--face", "pretty"], "face: this release has no face 'pretty'")
@@ -343,7 +364,7 @@ def test_a_missing_solver_is_noticed_before_anything_is_measured(desk, drawn, ca
 
     monkeypatch.setitem(sys.modules, "highspy", None)
     before = listing(desk)
-    asked = ["release", *ASKED, *BUDGET, "--data", "people.csv", "--out", "new", "--face-value", "--norm", "l1"]
+    asked = ["release", *ASKED, *BUDGET, "--data", "people.csv", "--out", "new", "--face", "integral:norm=l1"]
     assert run(asked) == 1
     assert "pip install 'hushcube[programs]'" in capsys.readouterr().err
     assert listing(desk) == before and drawn == []
@@ -352,5 +373,6 @@ def test_a_missing_solver_is_noticed_before_anything_is_measured(desk, drawn, ca
 def test_a_number_of_people_does_not_go_with_facts(desk, refused):
     Path("facts.yaml").write_text(FACTS)
     refused(
-        ["synth", "published", "--rows", "9", "--facts", "facts.yaml", "--out", "x.csv"], "--rows: does not go with"
+        ["synth", "published", "--rows", "9", "--face", "integral:facts=facts.yaml", "--out", "x.csv"],
+        "--rows: does not go with",
     )

@@ -12,7 +12,7 @@ import pytest
 from cli.desk import ASKED, BUDGET, listing
 from hushcube.cli import run
 
-FACE = ["release", *ASKED, *BUDGET, "--data", "people.csv", "--out", "new", "--face-value"]
+FACE = ["release", *ASKED, *BUDGET, "--data", "people.csv", "--out", "new", "--face", "integral"]
 RELEASE = ["release", "plan.json", "--data", "people.csv", "--out", "new"]
 PUBLISHED = (
     "hushcube: the unbiased release is published in new and its budget is spent: do not release the data again; "

@@ -98,12 +98,17 @@ def test_without_attributes_a_matrix_is_over_all_of_them(desk, done):
     assert entry["form"] == "queries" and entry["cells"] == 1
 
 
+MATRIX = "matrix:rows=sex*age:s.csv"
+
+
 @pytest.mark.parametrize("strategy", ["auto", "identity", "workload", "residual", "matrix", "sketch"])
 def test_a_release_of_queries(desk, done, strategy):
     write(desk, "q.csv", Q)
     write(desk, "s.csv", S)
-    options = ["--queries", "sex*age:q.csv", "--matrix", "sex*age:s.csv", "--workload", "sex", "--effort", "low"]
-    done("plan", *SEX_AGE, *BUDGET, *options, "--strategy", strategy, "--out", "new.json")
+    options = ["--queries", "sex*age:q.csv", "--workload", "sex", "--effort", "low"]
+    named = {"matrix": [MATRIX], "auto": ["auto", MATRIX]}.get(strategy, [strategy])
+    options += [word for name in named for word in ("--strategy", name)]
+    done("plan", *SEX_AGE, *BUDGET, *options, "--out", "new.json")
     done("release", "new.json", "--data", "people.csv", "--out", "queried")
     manifest = json.loads((desk / "queried" / "manifest.json").read_text())
     entry = next(e for e in manifest["tables"] if e.get("form") == "queries")
@@ -134,7 +139,7 @@ def test_the_sketchs_note_is_printed_and_published(desk, done):
 
 def test_matrix_details_are_in_the_document(desk, done):
     write(desk, "s.csv", S)
-    options = ["--matrix", "sex*age:s.csv", "--workload", "sex,sex*age", "--strategy", "matrix", "--json"]
+    options = ["--workload", "sex,sex*age", "--strategy", MATRIX, "--json"]
     out, _ = done("plan", *SEX_AGE, *BUDGET, *options)
     assert json.loads(out)["chosen"]["details"]["rows"] == 22
 
@@ -149,10 +154,10 @@ def queries(path, *rest):
 
 
 def matrix(path, *rest):
-    return ["plan", *SEX_AGE, *BUDGET, "--matrix", path, "--strategy", "matrix", *GOOD, *rest]
+    return ["plan", *SEX_AGE, *BUDGET, "--strategy", f"matrix:rows={path}", *GOOD, *rest]
 
 
-@pytest.mark.parametrize(("command", "option"), [(queries, "--queries"), (matrix, "--matrix")])
+@pytest.mark.parametrize(("command", "option"), [(queries, "--queries"), (matrix, "--strategy matrix:rows")])
 @pytest.mark.parametrize(
     ("name", "content", "wanted"),
     [
@@ -265,7 +270,10 @@ def test_tables_beyond_the_matrix_are_refused(desk, refused):
 
 
 def test_a_matrix_must_be_given(refused):
-    refused(["plan", *SEX_AGE, *BUDGET, "--strategy", "matrix", *GOOD], "no matrix is given (--matrix)")
+    refused(
+        ["plan", *SEX_AGE, *BUDGET, "--strategy", "matrix", *GOOD],
+        "--strategy: matrix cannot be used here: no rows are given: write `matrix:rows=FILE`",
+    )
 
 
 def test_queries_must_be_given_where_they_are_asked_for(refused):
@@ -280,21 +288,21 @@ def test_without_recovery_answers_must_be_rows(desk, refused):
 @pytest.mark.parametrize(
     ("knobs", "wanted"),
     [
-        (["--estimate", "mode"], "average, median"),
-        (["--estimate", "median", "--repetitions", "4"], "odd"),
-        (["--buckets", "0"], "too small"),
-        (["--repetitions", "0"], "too small"),
-        (["--buckets", str(2**40)], "give fewer"),
+        ("estimate=mode", "average or median"),
+        ("estimate=median,repetitions=4", "--strategy sketch:repetitions: the median of 4"),
+        ("buckets=0", "too small"),
+        ("repetitions=0", "too small"),
+        (f"buckets={2**40}", "give fewer"),
     ],
 )
 def test_the_sketchs_knobs(refused, knobs, wanted):
-    refused(["plan", *SEX_AGE, *BUDGET, "--strategy", "sketch", *knobs, *GOOD], wanted)
+    refused(["plan", *SEX_AGE, *BUDGET, "--strategy", f"sketch:{knobs}", *GOOD], wanted)
 
 
 def test_options_stand_beside_no_plan_file(desk, refused):
     write(desk, "q.csv", Q)
     release = ["release", "plan.json", "--data", "people.csv", "--out", "new"]
-    for option in ("--queries", "--matrix"):
+    for option in ("--queries", "--strategy"):
         refused([*release, option, "sex*age:q.csv"], option, "stands beside a plan file")
 
 

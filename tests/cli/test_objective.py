@@ -26,4 +26,4 @@ def test_plans_are_ordered_and_chosen_by_the_objective(desk, capsys, objective):
 
 def test_an_unknown_objective_is_refused(desk, capsys):
     assert run(["plan", *ASKED, *BUDGET, "--objective", "median"]) == 2
-    assert "choose one of total, max" in capsys.readouterr().err
+    assert "--objective: 'median' is unknown. Fix: choose total or max" in capsys.readouterr().err

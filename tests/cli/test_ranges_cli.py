@@ -81,7 +81,7 @@ def test_trees_plan_under_every_guarantee(document, strategy, law, neighbours):
 
 
 def test_the_fan_out_can_be_given(document):
-    plan = document("plan", *PREFIX, *BUDGET, "--strategy", "hierarchy", "--fan-out", "4", "--out", "new.json")
+    plan = document("plan", *PREFIX, *BUDGET, "--strategy", "hierarchy:fan-out=4", "--out", "new.json")
     assert plan["chosen"]["details"]["fan_outs"] == {"age": [3, 4]}
     searched = document("plan", *PREFIX, *BUDGET, "--strategy", "hierarchy")
     assert searched["plans"][0]["total_variance"] <= plan["plans"][0]["total_variance"]
@@ -168,9 +168,10 @@ def test_ranges_that_cannot_be_read_are_refused(refused, workload, field, fix):
 
 @pytest.mark.parametrize("fan_out", ["1", "0", "-3"])
 def test_a_fan_out_is_at_least_two(refused, fan_out):
-    told = refused("plan", *PREFIX, *BUDGET, "--strategy", "hierarchy", "--fan-out", fan_out, "--out", "new.json")
-    assert f"fan-out: {fan_out} is too small" in told and "Fix: give a whole number from 2" in told
-    assert "--fan-out" in refused("plan", *PREFIX, *BUDGET, "--fan-out", "x", "--out", "new.json")
+    told = refused("plan", *PREFIX, *BUDGET, "--strategy", f"hierarchy:fan-out={fan_out}", "--out", "new.json")
+    assert f"--strategy hierarchy:fan-out: {fan_out} is too small" in told and "Fix: give a whole number from 2" in told
+    told = refused("plan", *PREFIX, *BUDGET, "--strategy", "hierarchy:fan-out=x", "--out", "new.json")
+    assert "hierarchy:fan-out: 'x' is not a whole number" in told
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def counted(name):
     yield from verbs(name)
     yield ["show", name, "sex"], 0
     yield ["show", name, "sex", "--sum"], 0
-    yield ["recover", name, "--face-value", "consistent"], 0
+    yield ["recover", name, "--face", "consistent"], 0
     yield ["show", name, "sex", "--face", "consistent"], 0
     yield ["recover", name], 0
     yield ["synth", name, "--out", f"{name}.parquet"], 0
@@ -77,7 +77,7 @@ def test_a_private_release_is_not_stamped(done, document, desk):
 
 
 def test_every_file_that_has_room_for_it_carries_the_stamp(done, desk, cube):
-    done(*SEEDED, "--out", "new", "--face-value")
+    done(*SEEDED, "--out", "new", "--face", "integral")
     done("synth", "new", "--out", "synthetic.parquet")
     done(*cube, "--out", "cube")
     tables = [desk / "synthetic.parquet", *desk.glob("new/**/*.parquet"), *desk.glob("cube/**/*.parquet")]

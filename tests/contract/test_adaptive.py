@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helpers import NEIGHBOURS, Counts, all_tables, exact_table, make_schema, random_codes
+from helpers import NEIGHBOURS, Counts, adaptive, all_tables, exact_table, make_schema, random_codes
 from helpers import released as release_of
 from hushcube.api import find_plan, open_release, plan
 from hushcube.bundle.verify import verify
@@ -18,7 +18,6 @@ from hushcube.costs import calibrate
 from hushcube.designs import AdaptiveDesign, LatticeDesign, MatrixDesign, RepeatedDesign
 from hushcube.designs import errors as error
 from hushcube.designs.design import BUDGETS, RECOVERIES
-from hushcube.designs.options import Options
 from hushcube.designs.refinement import Rule
 from hushcube.errors import BadInput
 from hushcube.faces.face import make_face
@@ -52,10 +51,10 @@ everywhere = pytest.mark.parametrize(("strategy", "neighbours", "words"), list(p
 
 
 def asked(strategy, words="<=2-way", *, sizes=SIZES, neighbours="add-remove", epsilon=1, rule=None, **way):
-    rule = Rule.of(**{"sanity_bound": 10, "lambda_factor": "0.93", **(rule or {})})
+    strategy = adaptive(strategy, **{"sanity_bound": 10, "lambda_factor": "0.93", **(rule or {})})
     words, queries = ([], (None, MATRIX)) if words == "queries" else (words, None)
     fixed = {"epsilon": epsilon, "neighbours": neighbours, "strategy": strategy, "queries": queries}
-    return plan(make_schema(sizes), words, options=Options(rule=rule), **{"recovery": "gls", **fixed, **way}).count
+    return plan(make_schema(sizes), words, **{"recovery": "gls", **fixed, **way}).count
 
 
 def people(sizes=SIZES, rows=200, seed=0):
@@ -312,8 +311,7 @@ def test_attributes_with_one_value_and_tables_with_one_cell(strategy, neighbours
 def test_what_is_all_public_costs_nothing(strategy, neighbours, words, sizes):
     codes = people(sizes, 50)
     if isinstance(words, list):
-        rule = Options(rule=Rule.of(sanity_bound=10))
-        kept = {"epsilon": 1, "neighbours": neighbours, "strategy": strategy, "options": rule}
+        kept = {"epsilon": 1, "neighbours": neighbours, "strategy": adaptive(strategy, sanity_bound=10)}
         chosen = plan(make_schema(sizes), [], queries=(None, words), **kept).count
     else:
         chosen = asked(strategy, words, sizes=sizes, neighbours=neighbours)
@@ -328,10 +326,8 @@ def test_what_is_all_public_costs_nothing(strategy, neighbours, words, sizes):
 @pytest.mark.parametrize(("strategy", "row"), list(product(METHODS, [[1, 1, 0, 0], [2, 2, 1, 1]])), ids=str)
 def test_a_single_query_gets_the_whole_budget_under_replace_one(strategy, row):
     """A row of data that changes moves such an answer by 1: half of what two columns together could be."""
-    kept = {"epsilon": 1, "neighbours": "replace-one", "strategy": strategy}
-    chosen = plan(
-        make_schema((4,)), [], queries=(None, [row]), options=Options(rule=Rule.of(sanity_bound=10)), **kept
-    ).count
+    kept = {"epsilon": 1, "neighbours": "replace-one", "strategy": adaptive(strategy, sanity_bound=10)}
+    chosen = plan(make_schema((4,)), [], queries=(None, [row]), **kept).count
     made, _ = carried_out(chosen, people((4,)))
     assert spent(made) > (Fraction(1, 2) if strategy == "iresamp" else Fraction(9, 10))
 
@@ -339,17 +335,16 @@ def test_a_single_query_gets_the_whole_budget_under_replace_one(strategy, row):
 @pytest.mark.parametrize("strategy", ["twophase", "iresamp", "ireduct"])
 @pytest.mark.parametrize("neighbours", NEIGHBOURS)
 def test_a_query_that_counts_nobody_is_answered(strategy, neighbours):
-    kept = {"epsilon": 1, "neighbours": neighbours, "strategy": strategy}
-    rule = Options(rule=Rule.of(sanity_bound=10))
-    chosen = plan(make_schema((4,)), [], queries=(None, [[0] * 4, [1, 0, 0, 0]]), options=rule, **kept).count
+    kept = {"epsilon": 1, "neighbours": neighbours, "strategy": adaptive(strategy, sanity_bound=10)}
+    chosen = plan(make_schema((4,)), [], queries=(None, [[0] * 4, [1, 0, 0, 0]]), **kept).count
     assert spent(released(chosen, people((4,))).plan) <= 1
 
 
 @pytest.mark.parametrize("strategy", ADAPTIVE)
 def test_a_search_for_the_budget_finds_one_or_says_why_not(strategy):
-    given = {"targets": ["a0: stderr<=20"], "neighbours": "add-remove", "strategy": strategy}
+    given = {"targets": ["a0: stderr<=20"], "neighbours": "add-remove", "strategy": adaptive(strategy, sanity_bound=5)}
     try:
-        found = find_plan(make_schema(SIZES), "1-way", options=Options(rule=Rule.of(sanity_bound=5)), **given)
+        found = find_plan(make_schema(SIZES), "1-way", **given)
     except BadInput:
         return
     assert found.reached[0] <= 20

@@ -13,7 +13,6 @@ from hushcube.costs import family_cost as cost
 from hushcube.designs import LatticeDesign, LevelDesign, margins
 from hushcube.designs import errors as error
 from hushcube.designs.design import BUDGETS, RECOVERIES
-from hushcube.designs.options import Options
 from hushcube.designs.recovery import recover
 from hushcube.errors import NotApplicable
 from hushcube.lattice.basis import MARGINAL
@@ -280,16 +279,15 @@ def test_optimal_gaussian_budgets_are_stationary(neighbours):
 
 @pytest.mark.parametrize("neighbours", NEIGHBOURS)
 def test_the_objective_max_makes_the_largest_error_smaller(neighbours):
-    options = Options(objective="max")
     for law in ({"epsilon": 1}, {"rho": "1/2"}):
         total = REGISTRY["levels"].plan(nested_request(neighbours=neighbours, **law), "optimal", "gls")
         largest = REGISTRY["levels"].plan(
-            nested_request(neighbours=neighbours, options=options, **law), "optimal", "gls"
+            nested_request(neighbours=neighbours, objective="max", **law), "optimal", "gls"
         )
         assert error.max_variance(largest) < error.max_variance(total)
         assert error.total_variance(largest, exact=True) > error.total_variance(total, exact=True)
     with pytest.raises(NotApplicable, match="generalised"):
-        REGISTRY["levels"].plan(nested_request(options=options, epsilon=1), "optimal", "ols")
+        REGISTRY["levels"].plan(nested_request(objective="max", epsilon=1), "optimal", "ols")
 
 
 # ------------------------------------------------------------------------------------------------ from data to tables

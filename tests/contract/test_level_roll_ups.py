@@ -15,7 +15,6 @@ from hushcube.bundle.checks.verdict import Findings
 from hushcube.bundle.roll_up import attributes_of, rolled_up
 from hushcube.bundle.verify import verify
 from hushcube.designs import errors as error
-from hushcube.designs.options import Options
 from hushcube.errors import BadInput, DataError, QueryError
 from hushcube.faces.value import FaceValue
 from hushcube.lattice.family import Family
@@ -24,6 +23,7 @@ from hushcube.model.attribute import Attribute
 from hushcube.model.queries import query_table
 from hushcube.model.schema import Schema
 from hushcube.private.engines import open_source
+from hushcube.strategies import Matrix
 
 STATE = Attribute(
     name="state",
@@ -189,10 +189,8 @@ def test_roll_ups_of_tree_plans(strategy):
 
 @pytest.mark.parametrize("recovery", ["gls", "none"])
 def test_roll_ups_of_matrix_plans(recovery):
-    options = Options(matrix=query_table(SCHEMA, ["age"], np.eye(10, dtype=int), field="matrix"))
-    plan = api.plan(
-        SCHEMA, "age", strategy="matrix", options=options, recovery=recovery, epsilon=1, neighbours="add-remove"
-    )
+    matrix = Matrix(rows=query_table(SCHEMA, ["age"], np.eye(10, dtype=int)))
+    plan = api.plan(SCHEMA, "age", strategy=matrix, recovery=recovery, epsilon=1, neighbours="add-remove")
     table = api.release(plan, people(), seed=3).table("age@band")
     single = error.cell_variance_table(plan.count, (1,))
     assert table.std_errors**2 == pytest.approx(

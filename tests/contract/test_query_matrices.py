@@ -8,7 +8,6 @@ import pytest
 from helpers import NEIGHBOURS, MemoryEngine, random_codes, released
 from hushcube.designs import errors as error
 from hushcube.designs.design import BUDGETS, RECOVERIES
-from hushcube.designs.options import Options
 from hushcube.designs.request import Request
 from hushcube.errors import NotApplicable
 from hushcube.model.attribute import Attribute
@@ -50,7 +49,7 @@ def request_for(sizes, rows, law, neighbours, *, words=(), ordered=False, object
         )
     )
     workload = Workload.parse(list(words), schema, query_table(schema, None, np.array(rows, float)))
-    return Request(workload, Privacy.of(neighbours=neighbours, **law), Options(effort="low", objective=objective))
+    return Request(workload, Privacy.of(neighbours=neighbours, **law), effort="low", objective=objective)
 
 
 def check(plan, sizes):

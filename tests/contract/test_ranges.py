@@ -17,7 +17,7 @@ from hushcube.planning.planner import compare
 from hushcube.planning.summary import table_errors
 from hushcube.private.measure import measure
 from hushcube.private.noise import SeededEntropy
-from hushcube.strategies import REGISTRY
+from hushcube.strategies import REGISTRY, Hierarchy
 from hushcube.strategies.objective import objective_value
 from ranged import every_variant, form_rows, ordered_schema, random_queries, ranged_request, strategies
 
@@ -216,8 +216,8 @@ def test_the_searched_fan_out_is_not_worse_than_given_ones(law, rule):
     words = "ranges(a0)*a1"
 
     def value(fan_out):
-        request = ranged_request(schema, words, fan_out=fan_out, **law)
-        (plan,) = every_variant(request, ["hierarchy"], [rule], ["gls"])
+        request = ranged_request(schema, words, **law)
+        (plan,) = every_variant(request, [Hierarchy(fan_out=fan_out)], [rule], ["gls"])
         return error.weighted_variance(plan), plan
 
     best, plan = value(None)

@@ -197,14 +197,27 @@ def test_every_strategy_budget_and_recovery_is_documented():
 
 
 def test_every_adaptive_method_and_parameter_is_documented():
-    from hushcube.cli.options import RULE
     from hushcube.strategies.adaptive import ADAPTIVE, NOT_PRIVATE
 
     text = (ROOT / "docs" / "adaptive.md").read_text(encoding="utf-8")
     for method in ADAPTIVE:
         assert f"| `{method}` |" in text
-    for word in (*NOT_PRIVATE, *(f"--{name.replace('_', '-')}" for name in RULE)):
+    for word in (*NOT_PRIVATE, *(own.word for method in ADAPTIVE.values() for own in method.options())):
         assert f"`{word}" in text or f"{word} " in text
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if "written by docs/options.py" in p.read_text()], ids=named)
+def test_the_tables_of_options_are_those_of_the_classes(page):
+    """`make options` writes them."""
+    import runpy
+
+    text = page.read_text(encoding="utf-8")
+    assert runpy.run_path(str(ROOT / "docs" / "options.py"))["rewritten"](text) == text
+
+
+def test_every_option_of_strategies_and_faces_has_a_table():
+    marks = {mark for page in PAGES for mark in re.findall(r"<!-- options of ([\w ]+): written", page.read_text())}
+    assert marks == {"strategies", "adaptive methods", "faces"}
 
 
 def test_the_adult_table_is_what_the_command_prints():

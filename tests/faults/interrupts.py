@@ -29,7 +29,7 @@ BASE = ["release", *ASKED, *BUDGET, "--out", "new"]
 RELEASES = {
     "csv": [*BASE, "--data", "people.csv"],
     "database": [*BASE, "--data", "people.duckdb#people"],
-    "face": [*BASE, "--data", "people.parquet", "--face-value"],
+    "face": [*BASE, "--data", "people.parquet", "--face", "integral"],
 }
 """Releases of a desk; the last one goes on after it has published."""
 LINUX = Path("/proc/self/status").exists()

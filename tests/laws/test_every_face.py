@@ -6,10 +6,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from face_promises import check_promise
-from helpers import NEIGHBOURS, MemoryEngine, carried_out, random_codes
+from helpers import NEIGHBOURS, MemoryEngine, adaptive, carried_out, random_codes
 from hushcube.designs.design import BUDGETS, RECOVERIES
-from hushcube.designs.options import Options
-from hushcube.designs.refinement import Rule
 from hushcube.designs.request import Request
 from hushcube.errors import HushcubeError, NotApplicable
 from hushcube.faces.face import check_face, make_face
@@ -19,7 +17,7 @@ from hushcube.model.privacy import Privacy
 from hushcube.model.workload import Workload
 from hushcube.private.noise import SeededEntropy
 from hushcube.progress import Clock
-from hushcube.strategies import ALL
+from hushcube.strategies import ADAPTIVE, ALL
 from ranged import ordered_schema, random_queries
 
 NORMED = [
@@ -34,7 +32,7 @@ FITTED = [
     FaceValue(rows=5),
 ]
 BARAK = [
-    FaceValue(kind, method="barak", objective=objective, weights=weights)
+    FaceValue(kind, method="barak", minimise=objective, weights=weights)
     for kind in ("nonnegative", "integral")
     for objective in ("max-coefficient", "total-coefficient", "max-marginal", "total-marginal")
     for weights in ("equal", "deviation")
@@ -70,12 +68,13 @@ def releases(draw):
         rows_per_person=draw(st.sampled_from([1, 1, 2])),
         **draw(st.sampled_from(LAWS)),
     )
-    options = Options(effort="low", rule=Rule.of(sanity_bound="2"))
-    request = Request(Workload.parse(words, schema, queries), privacy, options)
-    serving = [name for name, strategy in ALL.items() if strategy.refusal(request) is None]
-    name = draw(st.sampled_from(serving))
+    request = Request(Workload.parse(words, schema, queries), privacy, effort="low")
+    strategies = [adaptive(name, sanity_bound="2") if name in ADAPTIVE else ALL[name] for name in ALL]
+    serving = [strategy for strategy in strategies if strategy.refusal(request) is None]
     try:
-        plan = ALL[name].plan(request, draw(st.sampled_from(BUDGETS)), draw(st.sampled_from(RECOVERIES)))
+        plan = draw(st.sampled_from(serving)).plan(
+            request, draw(st.sampled_from(BUDGETS)), draw(st.sampled_from(RECOVERIES))
+        )
     except NotApplicable:
         plan = ALL["identity"].plan(request, "optimal", "gls")
     seed, people = draw(st.integers(0, 10**6)), draw(st.sampled_from([0, 0, 1, 1, 2, 5]))

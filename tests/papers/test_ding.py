@@ -1,7 +1,6 @@
 """Ding et al. 2011: the examples, which cuboids to measure, consistency; numbers of docs/maths.md, 9."""
 
 import math
-from dataclasses import replace
 from itertools import combinations, product
 
 import numpy as np
@@ -12,7 +11,6 @@ from hypothesis import strategies as st
 from helpers import ADULT8, all_tables, hand_plan, make_plan, make_request
 from hushcube.designs import errors as error
 from hushcube.designs.lattice import errors as lattice_errors
-from hushcube.designs.options import Options, Threshold
 from hushcube.designs.recovery import recover
 from hushcube.lattice.basis import MARGINAL
 from hushcube.lattice.variances import kernel
@@ -142,8 +140,7 @@ def test_vector_21_example_4_2_coverage_by_number_of_cuboids():
 
 def test_example_4_2_six_cuboids_are_precise_and_ties_go_to_fewer_tables():
     request = make_request(SIZES, "cube", epsilon=1)
-    request = replace(request, options=Options(threshold=Threshold.parse("40")))
-    plan = make_plan(request, "pmost", "uniform", "none")
+    plan = make_plan(request, "pmost:threshold=40", "uniform", "none")
     assert plan.details["weight"] == 6
     assert plan.details["threshold"] == 40
     assert list(plan.measured) == [(0, 1, 2)]  # the paper's two tables cover six as well

@@ -4,7 +4,6 @@ import pytest
 
 from helpers import make_plan, make_schema
 from hushcube.designs import errors as error
-from hushcube.designs.options import Options
 from hushcube.designs.request import Request
 from hushcube.model.privacy import Privacy
 from hushcube.model.workload import Workload
@@ -17,7 +16,7 @@ SIZES = (50, 100, 7, 4, 2)
 )
 def test_the_published_least_maximum_at_rho_one_half(words, published):
     privacy = Privacy.of(rho="1/2", neighbours="add-remove")
-    request = Request(Workload.parse(words, make_schema(SIZES)), privacy, Options(objective="max"))
+    request = Request(Workload.parse(words, make_schema(SIZES)), privacy, objective="max")
     plan = make_plan(request, "residual")
     assert f"{error.max_variance(plan, exact=False):.4g}" == f"{published:.4g}"
     assert f"{error.max_variance(plan):.4g}" == f"{published:.4g}"

@@ -9,12 +9,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from helpers import NEIGHBOURS, Counts, make_schema, random_codes
+from helpers import NEIGHBOURS, Counts, adaptive, make_schema, random_codes
 from hushcube.api import plan
 from hushcube.designs import RepeatedDesign
 from hushcube.designs.adaptive.grid import Grid, mean_size
-from hushcube.designs.options import Options
-from hushcube.designs.refinement import Rule
 from hushcube.errors import BadInput
 from hushcube.model.noise import laplace_variance
 from hushcube.private.adaptive.run import prepared
@@ -30,9 +28,8 @@ def decided(sizes, words, strategy, *, epsilon, neighbours="add-remove", **rule)
         words,
         epsilon=epsilon,
         neighbours=neighbours,
-        strategy=strategy,
+        strategy=adaptive(strategy, **rule),
         recovery="none",
-        options=Options(rule=Rule.of(**rule)),
     ).count
 
 
@@ -145,7 +142,7 @@ def test_the_printed_loop_has_no_guard():
 
 @pytest.mark.parametrize(("largest", "step"), [(10, 10), (10, 11), ("1%", "2%")])
 def test_a_step_as_large_as_the_first_scale_is_refused(largest, step):
-    with pytest.raises(BadInput, match="lambda-step"):
+    with pytest.raises(BadInput, match="lambda_step"):
         decided((2,), "a0", "ireduct", epsilon=1, sanity_bound=1, lambda_max=largest, lambda_step=step, people=100)
 
 

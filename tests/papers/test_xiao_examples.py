@@ -13,8 +13,6 @@ from hushcube.experiments.relative import expected_overall_error
 from scipy.optimize import minimize
 
 from helpers import NEIGHBOURS, MemoryEngine, make_request, make_schema
-from hushcube.designs.options import Options
-from hushcube.designs.refinement import Rule
 from hushcube.designs.request import Request
 from hushcube.errors import BadInput
 from hushcube.model.privacy import Privacy
@@ -26,7 +24,8 @@ from hushcube.private.adaptive.not_private import oracle, proportional, sensitiv
 from hushcube.private.adaptive.run import prepared
 from hushcube.private.adaptive.subject import Subject
 from hushcube.private.noise import SeededEntropy
-from hushcube.strategies.adaptive import ADAPTIVE, NOT_PRIVATE
+from hushcube.strategies import TwoPhase
+from hushcube.strategies.adaptive import NOT_PRIVATE
 
 T1, T2 = [42, 17, 35, 19, 55], [42, 17, 35, 20, 55]
 AGES = make_schema((100,))
@@ -37,9 +36,8 @@ def census_subject(ages):
     rows = np.zeros((2, 100))
     rows[0, 13:20], rows[1, :65] = 1, 1
     workload = Workload.parse("queries", AGES, query_table(AGES, None, rows))
-    options = Options(rule=Rule.of(sanity_bound=1))
-    request = Request(workload, Privacy.of(epsilon=1, neighbours="replace-one"), options)
-    plan = ADAPTIVE["twophase"].plan(request, "uniform", "none")
+    request = Request(workload, Privacy.of(epsilon=1, neighbours="replace-one"))
+    plan = TwoPhase(sanity_bound=1).plan(request, "uniform", "none")
     counts = MemoryEngine(np.array(ages)[:, None]).count(AGES, plan.counted)
     return prepared(plan, counts, SeededEntropy(1))
 
@@ -95,9 +93,8 @@ def test_no_plan_is_made_of_what_knows_the_truth(name):
 
 def hand_subject(truth, *, neighbours="replace-one", pick="average", epsilon=1, sanity_bound=1):
     """One-way tables with any counts: oracle and proportional look at nothing else."""
-    options = Options(rule=Rule.of(sanity_bound=sanity_bound, pick=pick))
     request = make_request(tuple(map(len, truth)), "1-way", neighbours=neighbours, epsilon=epsilon)
-    plan = ADAPTIVE["twophase"].plan(Request(request.workload, request.privacy, options), "uniform", "none")
+    plan = TwoPhase(sanity_bound=sanity_bound, pick=pick).plan(request, "uniform", "none")
     tables = [np.array(table, dtype=np.int64) for table in truth]
     total = [np.array([tables[0].sum()])] if neighbours == "replace-one" else []
     free = np.array([False] * len(total) + [True] * len(tables))

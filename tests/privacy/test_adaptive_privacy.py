@@ -16,11 +16,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from audit.tape import record
-from helpers import NEIGHBOURS, Counts, make_schema, random_codes
+from helpers import NEIGHBOURS, Counts, adaptive, make_schema, random_codes
 from hushcube.designs import MatrixDesign, RepeatedDesign
 from hushcube.designs.adaptive.grid import BELOW
-from hushcube.designs.options import Options
-from hushcube.designs.refinement import Rule
 from hushcube.designs.request import Request
 from hushcube.errors import BadInput
 from hushcube.model.privacy import Privacy
@@ -31,7 +29,6 @@ from hushcube.private.adaptive.paths import NoisePaths, Path
 from hushcube.private.adaptive.run import prepared
 from hushcube.private.measure import draw
 from hushcube.private.noise import SeededEntropy
-from hushcube.strategies.adaptive import ADAPTIVE
 
 METHODS = ["twophase", "iresamp", "ireduct"]
 QUERIES = [[1, 1, 1, 0, 0, 0], [1, 1, 0, 0, 0, 0], [0, 1, 1, 1, 0, 0], [2, 0, 0, 1, 0, -1], [1, 1, 1, 1, 1, 1]]
@@ -45,9 +42,10 @@ def workload(sizes, words, queries=None):
 
 def make_plan(sizes, words, strategy, rule, *, queries=None, neighbours="add-remove", budgets="uniform", **privacy):
     asked = workload(sizes, words, None if queries is None else tuple(map(tuple, queries)))
-    request = Request(asked, Privacy.of(neighbours=neighbours, **privacy), Options(rule=Rule.of(**rule)))
-    assert ADAPTIVE[strategy].accepts(request) is None
-    return ADAPTIVE[strategy].plan(request, budgets, "none")
+    request = Request(asked, Privacy.of(neighbours=neighbours, **privacy))
+    chosen = adaptive(strategy, **rule)
+    assert chosen.accepts(request) is None
+    return chosen.plan(request, budgets, "none")
 
 
 def counts_of(plan, codes):

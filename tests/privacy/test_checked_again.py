@@ -8,11 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from helpers import adaptive
 from hushcube import Attribute, Schema
 from hushcube.api import plan, release
 from hushcube.designs.design import digest_of
-from hushcube.designs.options import Options
-from hushcube.designs.refinement import Rule
 from hushcube.errors import BadInput, BudgetExceeded, PlanError
 from hushcube.lattice.family import Family
 from hushcube.model.measure import Measure
@@ -20,6 +19,7 @@ from hushcube.model.queries import query_table
 from hushcube.model.sparse_rows import SparseRows
 from hushcube.planning.loading import read_design
 from hushcube.planning.plan import Plan
+from hushcube.strategies import Matrix
 
 SCHEMA = Schema((Attribute(name="x", values=("a", "b")), Attribute(name="y", codes=4, ordered=True)))
 MEASURED = dataclasses.replace(SCHEMA, measures=(Measure(name="w", bounds=(0, 3)),))
@@ -35,10 +35,8 @@ def made(strategy, epsilon="0.01"):
     ranges = ["1-way", "prefix(y)"]
     words = {"levels": ["z@band", "z"], "matrix": [], "hierarchy": ranges, "wavelet": ranges}.get(strategy, "1-way")
     queries = query_table(SCHEMA, None, [[1] * 8, [1, 0] * 4]) if strategy == "matrix" else None
-    options = Options(rule=Rule.of(sanity_bound=10), matrix=queries)
-    return plan(
-        schema, words, queries=queries, strategy=strategy, neighbours="add-remove", options=options, **law
-    ).count
+    chosen = Matrix(rows=queries) if strategy == "matrix" else adaptive(strategy, sanity_bound=10)
+    return plan(schema, words, queries=queries, strategy=chosen, neighbours="add-remove", **law).count
 
 
 def arrays(value):

@@ -7,6 +7,7 @@ from fractions import Fraction
 import pyarrow as pa
 import pytest
 
+from helpers import adaptive
 from hushcube import Attribute, Schema
 from hushcube.api import plan, recover, release
 from hushcube.bundle.manifest import read_manifest, seal
@@ -14,8 +15,6 @@ from hushcube.bundle.reading import checksum
 from hushcube.bundle.statement import privacy_statement
 from hushcube.bundle.verify import verify
 from hushcube.designs.design import ADAPTING, digest_of
-from hushcube.designs.options import Options
-from hushcube.designs.refinement import Rule
 from hushcube.errors import BadInput, PlanError
 from hushcube.faces.value import FaceValue
 from hushcube.model.facts import Facts
@@ -38,10 +37,9 @@ class Untouched:
 
 
 def made(strategy="workload", schema=SCHEMA, words="<=2-way", **law):
-    rule = Rule.of(sanity_bound=10, relative_error="0.5", above=10) if strategy in ("iresamp", "ireduct") else Rule.of()
-    rule = Rule.of(sanity_bound=10) if strategy == "twophase" else rule
+    chosen = adaptive(strategy, sanity_bound=10, relative_error="0.5", above=10)
     law = law or {"epsilon": 10}
-    return plan(schema, words, neighbours="add-remove", strategy=strategy, options=Options(rule=rule), **law).count
+    return plan(schema, words, neighbours="add-remove", strategy=chosen, **law).count
 
 
 def doctored(one, **changes):

@@ -17,13 +17,11 @@ from functools import cache, cached_property
 import numpy as np
 import pytest
 
-from helpers import Counts, make_schema
+from helpers import Counts, adaptive, make_schema
 from hushcube.api import plan
 from hushcube.designs import errors as error
 from hushcube.designs import margins
-from hushcube.designs.options import Options
 from hushcube.designs.recovery import recover
-from hushcube.designs.refinement import Rule
 from hushcube.private.measure import draw
 from hushcube.private.noise import SeededEntropy
 
@@ -60,9 +58,9 @@ def counted():
 
 
 def asked(strategy, epsilon, **rule):
-    rule = Rule.of(**{"sanity_bound": 20, "lambda_factor": "0.96", **rule})
-    kept = {"epsilon": epsilon, "neighbours": "add-remove", "strategy": strategy, "recovery": "none"}
-    return plan(make_schema(SIZES), "1-way", options=Options(rule=rule), **kept).count
+    chosen = adaptive(strategy, **{"sanity_bound": 20, "lambda_factor": "0.96", **rule})
+    kept = {"epsilon": epsilon, "neighbours": "add-remove", "strategy": chosen, "recovery": "none"}
+    return plan(make_schema(SIZES), "1-way", **kept).count
 
 
 class Runs:

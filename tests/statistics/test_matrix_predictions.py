@@ -12,7 +12,6 @@ import pytest
 from datasets import nltcs_schema, shared
 from helpers import Counts, marginal_rows
 from hushcube.designs import errors as error
-from hushcube.designs.options import Options
 from hushcube.designs.recovery import recover
 from hushcube.designs.request import Request
 from hushcube.model.form import QueryTable
@@ -22,7 +21,7 @@ from hushcube.model.sparse_rows import SparseRows
 from hushcube.model.workload import Workload
 from hushcube.private.measure import measure
 from hushcube.private.noise import SeededEntropy
-from hushcube.strategies import REGISTRY
+from hushcube.strategies import Matrix, Sketch
 
 LAWS = [{"epsilon": 1}, {"rho": "1/2"}]
 
@@ -62,10 +61,8 @@ def test_a_matrix_errs_as_predicted(law, recovery):
     pairs = [(i, j) for i in range(4) for j in range(i + 1, 4)]
     S = SparseRows.of(np.concatenate([marginal_rows((2,) * 4, A) for A in pairs]))
     own = QueryTable((0, 1, 2, 3), schema.attributes, S)
-    request = Request(
-        Workload.parse("2-way,1-way", schema), Privacy.of(neighbours="add-remove", **law), Options(matrix=own)
-    )
-    plan = REGISTRY["matrix"].plan(request, "optimal", recovery)
+    request = Request(Workload.parse("2-way,1-way", schema), Privacy.of(neighbours="add-remove", **law))
+    plan = Matrix(rows=own).plan(request, "optimal", recovery)
     runs, total = simulated(plan, Engine(schema, codes), 300), np.zeros(300)
     predicted = dict(zip(request.marginals, error.cell_variances(plan, exact=True), strict=True))
     for A, answers in runs.items():
@@ -80,9 +77,8 @@ def test_a_matrix_errs_as_predicted(law, recovery):
 @pytest.mark.parametrize("estimate", ["average", "median"])
 def test_a_sketch_errs_by_its_noise_and_by_collisions_within_the_bound(law, estimate):
     schema, codes = nltcs(8)
-    options = Options(buckets=64, repetitions=5, estimate=estimate)
-    request = Request(Workload.parse("cube", schema), Privacy.of(neighbours="add-remove", **law), options)
-    plan = REGISTRY["sketch"].plan(request, "uniform", "gls")
+    request = Request(Workload.parse("cube", schema), Privacy.of(neighbours="add-remove", **law))
+    plan = Sketch(buckets=64, repetitions=5, estimate=estimate).plan(request, "uniform", "gls")
     everything = tuple(range(8))
     answers = simulated(plan, Engine(schema, codes), 200)[everything]
     noise, predicted = answers.var(axis=0, ddof=1).mean(), float(error.cell_variance_table(plan, everything).mean())

@@ -39,7 +39,7 @@ class PublishedFace:
     def of(cls, face: Face) -> PublishedFace:
         """A face that has just been made."""
         people = face.people
-        facts = face.value.facts
+        facts = face.value.public_facts
         description = {
             "asked": face.value.to_dict(),
             "report": face.report,

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hushcube.cli.command import verb
 from hushcube.cli.output import progress_bar
 
 if TYPE_CHECKING:
     from hushcube.bundle.published_table import Table
 
 
-@click.command("demo")
+@verb("demo")
 @click.option(
     "--out",
     metavar="FOLDER",

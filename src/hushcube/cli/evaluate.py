@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from hushcube.cli.options import as_json, asked, planning, read_options
+from hushcube.cli.command import option, verb
+from hushcube.cli.options import HOW, SOURCES, as_json, asked, comparing, how, taking
 from hushcube.cli.output import console, note, number, print_json, progress_bar
 from hushcube.errors import BadInput
 from hushcube.progress import Progress
@@ -21,35 +22,43 @@ if TYPE_CHECKING:
     from hushcube.experiments.experiment import Result
 
 METHODS = ("dwork", "twophase", "iresamp", "ireduct", "oracle")
+ERRORS = "Errors"
 WARNING = "NOT PRIVATE: this compares with the exact counts; do not publish any of it."
 
 
-@click.command("evaluate")
-@planning
-@click.option("--data", metavar="SOURCE", help="CSV or Parquet path or glob, or DATABASE.duckdb#TABLE.")
-@click.option(
-    "--query", metavar="SQL", help="A query whose rows are the data, run by DuckDB (on --data's database, if given)."
-)
-@click.option(
+@verb("evaluate")
+@comparing
+@option(
     "--method",
     "methods",
+    group=HOW,
     multiple=True,
-    metavar="NAME",
-    help=f"A strategy, or one that knows the truth: oracle, proportional; repeatable.  [default: {', '.join(METHODS)}]",
+    metavar="NAME[:OPTION=...]",
+    help=f"A strategy, oracle or proportional; repeatable.  [default: {', '.join(METHODS)}]",
 )
-@click.option("--runs", type=int, default=10, show_default=True, help="How often noise is drawn.")
-@click.option("--seed", type=int, help="Repeatable noise: run i draws from this number plus i.")
-@click.option(
+@taking(*SOURCES)
+@option(
+    "--sanity-bound", group=ERRORS, metavar="COUNT", help="Errors are relative to max(count, this): a number, or 1%."
+)
+@option("--people", group=ERRORS, type=int, metavar="NUMBER", help="How many people there are, if that is public.")
+@option("--people-epsilon", group=ERRORS, metavar="NUMBER", help="Part of epsilon for a noisy number of people.")
+@option("--runs", group=ERRORS, type=int, default=10, metavar="NUMBER", help="How often noise is drawn.  [default: 10]")
+@option("--seed", group=ERRORS, type=int, metavar="NUMBER", help="Repeatable noise: run i draws from this plus i.")
+@option(
     "--classify",
+    group=ERRORS,
     metavar="ATTRIBUTE",
-    help="Predict this attribute from the others, by naive Bayes on its noisy tables; instead of --workload.",
+    help="Predict it from the others, by naive Bayes on noisy tables; instead of --workload.",
 )
-@click.option("--folds", type=int, default=10, show_default=True, help="--classify: parts of the cross-validation.")
+@option("--folds", group=ERRORS, type=int, default=10, metavar="NUMBER", help="Of --classify.  [default: 10]")
 @as_json
 def command(
     data: str | None,
     query: str | None,
     methods: tuple[str, ...],
+    sanity_bound: str | None,
+    people: int | None,
+    people_epsilon: str | None,
     runs: int,
     seed: int | None,
     classify: str | None,
@@ -77,7 +86,11 @@ def command(
         "rows_per_person": options["rows_per_person"],
         "budgets": options["budgets"] or "uniform",  # as in the paper
         "recovery": options["recovery"] or "none",
+        "sanity_bound": sanity_bound,
+        "people": people,
+        "people_epsilon": people_epsilon,
         "seed": seed,
+        **how(options),
     }
     with progress_bar() as progress:
         results: Sequence[Result | Classified]
@@ -110,7 +123,7 @@ def _refuse(options: dict[str, Any], classify: str | None) -> None:
     """What other verbs take, and this one does not."""
     context = click.get_current_context()
     for name, (problem, fix) in _REFUSED.items():
-        if options[name] is not None:
+        if options[name]:
             raise BadInput(f"--{name}", problem, fix)
     if classify is None and context.get_parameter_source("folds") is not ParameterSource.DEFAULT:
         raise BadInput("--folds", "nothing is to be predicted", "give --classify too, or leave it out")
@@ -135,8 +148,6 @@ def _compared(
         told["workload"],
         open_source(data, query=query),
         queries=told["queries"],
-        rule=told["options"].rule,
-        options=told["options"],
         runs=runs,
         progress=progress,
         **shared,
@@ -161,13 +172,10 @@ def _classified(
     if classify not in schema.names:
         known = ", ".join(schema.names[:20]) + (", ..." if len(schema) > 20 else "")
         raise BadInput("--classify", f"{classify!r} is not in the schema", f"use one of: {known}")
-    knobs = read_options(options, schema)
     return cross_validate(
         schema,
         lambda: coded_rows(schema, data, query=query, progress=progress),
         classify,
-        rule=knobs.rule,
-        options=knobs,
         folds=folds,
         progress=progress,
         **shared,

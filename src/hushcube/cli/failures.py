@@ -5,10 +5,13 @@ from __future__ import annotations
 import errno
 import io
 import os
+import re
 import signal
 import sys
 import traceback
+from collections.abc import Iterator
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,6 +19,9 @@ from hushcube import interrupts
 from hushcube.errors import BadInput, HushcubeError
 from hushcube.resources import exhausted, unusable
 from hushcube.text import visible
+
+if TYPE_CHECKING:
+    from hushcube.options import Configured
 
 
 def explain(problem: BaseException) -> int:
@@ -74,3 +80,48 @@ def _say(line: str) -> None:
     with suppress(OSError):  # a terminal that hung up reads nothing
         if line:
             click.echo(f"hushcube: {visible(line)}", err=True)
+
+
+def as_typed(message: str, context: click.Context) -> str:
+    """A message of the library, whose names of parameters become what is typed: `--budgets`, `hierarchy:fan-out`.
+
+    Names are what stands before the first colon, and what stands alone, or before an equals sign, between backticks.
+    """
+    spelled = [p.opts[0] for p in context.command.params if isinstance(p, click.Option)]
+    own = {word.removeprefix("--").replace("-", "_"): word for word in spelled}
+    chosen = dict(_chosen(context))
+
+    def place(name: str) -> str | None:
+        for word, (named_by, configured) in chosen.items():
+            if f"{name.replace('_', '-')}=" in word:
+                return f"{named_by} {configured.head}:{name.replace('_', '-')}"
+        if name in own:
+            return own[name]
+        for named_by, configured in chosen.values():
+            if name in {option.name for option in configured.options()}:
+                return f"{named_by} {configured.head}:{name.replace('_', '-')}"
+        return None
+
+    def quoted(found: re.Match[str]) -> str:
+        name, value = found.groups(default="")
+        if name in own:
+            return f"`{own[name]}{value.replace('=', ' ', 1)}`"
+        return f"`{name.replace('_', '-')}{value}`" if "_" in name else found.group()
+
+    field, colon, rest = message.partition(":")
+    if colon and field.isidentifier() and (typed := place(field)) is not None:
+        field = typed
+    return re.sub(r"`([a-z_]+)(=[^`]*)?`", quoted, field + colon + rest)
+
+
+def _chosen(context: click.Context) -> Iterator[tuple[str, tuple[str, Configured]]]:
+    """The strategies and faces that were typed, with the options of the command that name them."""
+    from hushcube.faces.value import KINDS
+    from hushcube.strategies import ALL
+
+    for parameter, option in (("strategy", "--strategy"), ("methods", "--method"), ("face", "--face")):
+        given = context.params.get(parameter)
+        for word in given if isinstance(given, tuple) else [given] if given else []:
+            known: dict[str, Configured] = {**KINDS} if parameter == "face" else {**ALL}
+            if (configured := known.get(word.partition(":")[0].strip())) is not None:
+                yield word, (option, configured)

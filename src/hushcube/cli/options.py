@@ -4,117 +4,112 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-import click
-
-from hushcube.cli.matrices import read_matrix
+from hushcube.cli.command import Decorated, explaining, option
 from hushcube.errors import BadInput
 from hushcube.progress import Progress
 
 if TYPE_CHECKING:
-    from hushcube.designs.options import Options
     from hushcube.model.schema import Schema
     from hushcube.planning.question import Comparison
+    from hushcube.strategies import Choice
 
-Command = TypeVar("Command", bound=Callable[..., Any])
 
-STRATEGIES = (
-    "auto (the best by predicted error), all (every variant, compared), identity, workload, base, all-cuboids, bmax, "
-    "pmost, cluster, fourier, residual, wavelet, hierarchy, matrix (rows of your own), sketch, covering; for small "
-    "relative errors: dwork, twophase, iresamp, ireduct"
+WHAT = "What to publish"
+GUARANTEE = "Guarantee"
+HOW = "How"
+BEFORE = "Before spending"
+DATA = "Data"
+OUTPUT = "Output"
+
+_TABLES = (
+    option("--schema", group=WHAT, metavar="FILE", help="The schema file (YAML)."),
+    option("--workload", group=WHAT, multiple=True, metavar="WORDS", help="Tables: 2-way, 'age*sex'; repeatable."),
+    option("--queries", group=WHAT, metavar="[A*B:]FILE", help="A matrix of queries over the cells of a table."),
 )
-RULE = {
-    "sanity_bound": ("COUNT", "Relative errors are errors over max(count, this): a number, or 0.01% of --people."),
-    "lambda_max": ("SCALE", "Noise to start with: a number, or a share such as 10% of --people."),
-    "lambda_step": ("SCALE", "ireduct: scales go down in equal steps: a number, or a share of --people."),
-    "lambda_factor": ("FACTOR", "ireduct: scales go down by this factor, without --lambda-step.  [default: 0.99]"),
-    "start_share": ("SHARE", "Share of epsilon to start with, without --lambda-max.  [default: 0.05]"),
-    "first_share": ("SHARE", "twophase: share of epsilon for the first phase.  [default: 0.07]"),
-    "caution": ("SHARE", "Counts below this share of their noise are taken for it; 0 as in the paper.  [default: 0.1]"),
-    "pick": ("WHAT", "Make the average relative error small, or that of the worst cell: average or worst."),
-    "people": ("NUMBER", "How many people there are, if that is public."),
-    "people_epsilon": ("NUMBER", "Part of epsilon that pays for a noisy number of people."),
-    "relative_error": ("SHARE", "Stop when relative errors are at most this, with --above; means ireduct."),
-    "above": ("COUNT", "The counts for which --relative-error is wanted."),
-}
-"""The options of methods for small relative errors: what they take, and what they say."""
-
-
-def measuring(command: Command) -> Command:
-    """The options of cubes: what is summed and averaged beside the counts."""
-    for option in (
-        click.option(
-            "--shares",
-            metavar="NAME=SHARE,...",
-            help="Parts of the budget for count and each measure.  [default: so that averages err least]",
-        ),
-        click.option(
-            "--measure",
-            "measures",
-            multiple=True,
-            metavar="WORDS",
-            help="Publish sum(NAME) or avg(NAME) of the schema's measures beside the counts; repeatable.",
-        ),
-    ):
-        command = option(command)
-    return command
-
-
-def planning(command: Command) -> Command:
-    """The options of `plan`, which `release` takes too."""
-    for option in reversed(
-        (
-            click.option("--schema", metavar="FILE", help="The schema file (YAML)."),
-            click.option(
-                "--workload",
-                multiple=True,
-                metavar="WORDS",
-                help="Tables to publish, e.g. 2-way or age*sex; repeatable.",
-            ),
-            click.option(
-                "--queries",
-                metavar="[A*B:]FILE",
-                help="A matrix of queries over the cells of a table (all attributes unless named): "
-                ".csv, .json, .npy, .npz or .mtx.",
-            ),
-            click.option("--epsilon", metavar="NUMBER", help="Budget of pure or, with --delta, approximate privacy."),
-            click.option("--rho", metavar="NUMBER", help="Budget of zero-concentrated privacy."),
-            click.option("--delta", metavar="NUMBER", help="Probability that the bound of --epsilon may fail."),
-            click.option("--neighbours", metavar="RELATION", help="add-remove or replace-one; there is no default."),
-            click.option(
-                "--rows-per-person",
-                type=int,
-                help="Most rows that one person may have.  [default: the schema's max_rows, or 1]",
-            ),
-            click.option("--strategy", metavar="NAME", help=f"{STRATEGIES}.  [default: auto]"),
-            click.option("--budgets", metavar="RULE", help="optimal or uniform."),
-            click.option("--recovery", metavar="WAY", help="gls, ols or none."),
-            click.option("--effort", metavar="LEVEL", help="How long covering searches: low, default or high."),
-            click.option("--objective", metavar="WHAT", help="Make the total or the max variance least."),
-            click.option(
-                "--threshold", metavar="VARIANCE", help="pmost: a variance, or a share such as 50% of bmax's."
-            ),
-            click.option("--fan-out", type=int, help="hierarchy: children of a node; searched unless given."),
-            click.option("--buckets", type=int, help="sketch: buckets of one repetition."),
-            click.option("--repetitions", type=int, help="sketch: how often cells are thrown into buckets."),
-            click.option("--estimate", metavar="HOW", help="sketch: average or median over the repetitions."),
-            click.option("--matrix", metavar="[A*B:]FILE", help="matrix: the integer rows to measure; as --queries."),
-            *(
-                click.option(
-                    f"--{name.replace('_', '-')}", metavar=kind, help=told, type=int if name == "people" else None
-                )
-                for name, (kind, told) in RULE.items()
-            ),
-        )
-    ):
-        command = option(command)
-    return command
-
-
-as_json = click.option(
-    "--json", "as_json", is_flag=True, help="Print one JSON document and nothing else on standard output."
+_MEASURES = (
+    option(
+        "--measure",
+        "measures",
+        group=WHAT,
+        multiple=True,
+        metavar="WORDS",
+        help="sum(NAME) or avg(NAME) beside the counts; repeatable.",
+    ),
+    option("--shares", group=WHAT, metavar="NAME=SHARE,...", help="Parts of the budget for count and each measure."),
 )
+_PRIVACY = (
+    option("--epsilon", group=GUARANTEE, metavar="NUMBER", help="Pure or, with --delta, approximate privacy."),
+    option("--rho", group=GUARANTEE, metavar="NUMBER", help="Zero-concentrated privacy."),
+    option("--delta", group=GUARANTEE, metavar="NUMBER", help="Probability that --epsilon may fail."),
+    option("--neighbours", group=GUARANTEE, metavar="RELATION", help="add-remove or replace-one; no default."),
+    option(
+        "--rows-per-person",
+        group=GUARANTEE,
+        type=int,
+        metavar="NUMBER",
+        help="The most rows of one person.  [default: the schema's, or 1]",
+    ),
+)
+_WAYS = (
+    option(
+        "--strategy",
+        group=HOW,
+        multiple=True,
+        metavar="NAME[:OPTION=...]",
+        is_eager=True,
+        callback=explaining,
+        help="auto (the best), all, or one of `--strategy help`; repeatable.",
+    ),
+    option("--budgets", group=HOW, metavar="RULE", help="optimal or uniform."),
+    option("--recovery", group=HOW, metavar="WAY", help="gls, ols or none."),
+    option("--objective", group=HOW, metavar="WHAT", help="Least total or max variance.  [default: total]"),
+    option("--effort", group=HOW, metavar="LEVEL", help="How long to search: low, default or high."),
+)
+_GOALS = (
+    option(
+        "--relative-error", group=HOW, metavar="SHARE", help="Stop when relative errors are this small; means ireduct."
+    ),
+    option("--above", group=HOW, metavar="COUNT", help="The counts for which --relative-error is wanted."),
+)
+SOURCES = (
+    option(
+        "--data", group=DATA, metavar="SOURCE", help="File, glob, DATABASE.duckdb#TABLE, postgresql:// or spark://."
+    ),
+    option("--query", group=DATA, metavar="SQL", help="A query whose rows are the data, run by DuckDB (on --data)."),
+)
+FACE = option(
+    "--face",
+    group=HOW,
+    metavar="KIND[:OPTION=...]",
+    is_eager=True,
+    callback=explaining,
+    help="consistent, nonnegative or integral (whole numbers); see `--face help`.",
+)
+TIME_LIMIT = option(
+    "--time-limit", group=HOW, type=float, metavar="SECONDS", help="Give up on the face after that long."
+)
+
+
+def taking(*options: Callable[[Any], Any]) -> Callable[[Decorated], Decorated]:
+    """Some options, in this order."""
+
+    def decorate(command: Decorated) -> Decorated:
+        for own in reversed(options):
+            command = own(command)
+        return command
+
+    return decorate
+
+
+planning = taking(*_TABLES, *_MEASURES, *_PRIVACY, *_WAYS, *_GOALS)
+"""The options of `plan`, which `release` takes too."""
+comparing = taking(*_TABLES, *_PRIVACY, *_WAYS)
+"""Those of them that `evaluate` takes."""
+
+
+as_json = option("--json", "as_json", group=OUTPUT, is_flag=True, help="Print one JSON document and nothing else.")
 
 
 def make_comparison(
@@ -146,6 +141,7 @@ def _share(text: str) -> tuple[str, str]:
 
 def asked(options: dict[str, Any]) -> dict[str, Any]:
     """What the shared options say besides the budget, as the functions of `hushcube.api` take it."""
+    from hushcube.model.matrix_files import read_matrix
     from hushcube.model.schema import Schema
 
     if options["schema"] is None:
@@ -156,34 +152,51 @@ def asked(options: dict[str, Any]) -> dict[str, Any]:
     return {
         "schema": schema,
         "workload": options["workload"],
-        "queries": None if options["queries"] is None else read_matrix(options["queries"], schema, "--queries"),
+        "queries": None if options["queries"] is None else read_matrix(options["queries"], schema, "queries"),
         "neighbours": options["neighbours"],
         "rows_per_person": options["rows_per_person"],
-        "strategy": options["strategy"] or ("auto" if options["relative_error"] is None else "ireduct"),
+        "strategy": chosen_strategy(options),
         "budgets": options["budgets"],
         "recovery": options["recovery"],
-        "options": read_options(options, schema),
+        **how(options),
     }
+
+
+def how(options: dict[str, Any]) -> dict[str, Any]:
+    """What is made least, and how long that may take; what is not given keeps its default."""
+    return {name: options[name] for name in ("objective", "effort") if options[name] is not None}
+
+
+def chosen_strategy(options: dict[str, Any]) -> Choice:
+    """The strategy, or the strategies to compare; a wanted relative error becomes an option of theirs."""
+    from hushcube.strategies import read_strategy
+    from hushcube.strategies.adaptive import with_target
+
+    words = options["strategy"]
+    target = {name: options[name] for name in ("relative_error", "above") if options.get(name) is not None}
+    if not target:
+        return words if len(words) > 1 else words[0] if words else "auto"
+    if len(words) > 1:
+        raise BadInput("--relative-error", "goes with one strategy only", "name one of ireduct and iresamp")
+    return with_target(read_strategy(words[0] if words else "ireduct"), target)
 
 
 def public_files(options: dict[str, Any], schema: Schema) -> list[str]:
     """The files whose contents a release of the plan publishes, with its schema and its plan."""
+    from hushcube.strategies import read_strategies
+
     folder = Path(options["schema"]).parent
-    matrices = (options[name] for name in ("queries", "matrix") if options[name] is not None)
+    matrices = [] if options["queries"] is None else [options["queries"]]
+    named, _ = read_strategies(chosen_strategy(options))
+    matrices += [file for strategy in named for file in strategy.files]
     return [options["schema"], *(str(folder / name) for name in schema.label_files), *matrices]
 
 
-def read_options(options: dict[str, Any], schema: Schema) -> Options:
-    """The planner's knobs; what is not given keeps its default."""
-    from hushcube.designs.options import Options, Threshold
-    from hushcube.designs.refinement import Rule
-
-    knobs = ("effort", "objective", "fan_out", "buckets", "repetitions", "estimate")
-    given = {name: options[name] for name in knobs if options[name] is not None}
-    threshold = None if options["threshold"] is None else Threshold.parse(options["threshold"])
-    matrix = None if options["matrix"] is None else read_matrix(options["matrix"], schema, "--matrix")
-    rule = Rule.of(**{name: options[name] for name in RULE})
-    return Options(**given, threshold=threshold, matrix=matrix, rule=rule)
+def check_limit(seconds: float | None) -> float | None:
+    """The seconds that are allowed."""
+    if seconds is not None and not seconds > 0:
+        raise BadInput("--time-limit", "is not above 0", "give a number of seconds, such as 60")
+    return seconds
 
 
 def new_file(path: str, option: str = "--out") -> Path:

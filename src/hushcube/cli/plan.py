@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hushcube.cli.chart import new_picture, render
+from hushcube.cli.command import option, verb
 from hushcube.cli.options import (
+    BEFORE,
+    OUTPUT,
     as_json,
     asked_measures,
     make_comparison,
-    measuring,
     new_file,
     planning,
     public_files,
@@ -40,21 +42,19 @@ _COMPARED = 8
 """Strategies that are listed."""
 
 
-@click.command("plan")
+@verb("plan")
 @planning
-@measuring
-@click.option(
+@option(
     "--target",
     "targets",
+    group=BEFORE,
     multiple=True,
     metavar="TARGET",
-    help='An error to reach, e.g. "age*sex: stderr<=20", with --epsilon find or --rho find; repeatable.',
+    help="'age*sex: stderr<=20', with --epsilon find or --rho find.",
 )
-@click.option("--what-if", metavar="NUMBERS", help="Other budgets to look at, e.g. 0.1,0.5,1,2.")
-@click.option(
-    "--chart", "charts", multiple=True, metavar="FILE", help="Draw all strategies' errors, .png or .svg; repeatable."
-)
-@click.option("--out", metavar="FILE", help="Save the chosen plan (JSON) for `hushcube release`.")
+@option("--what-if", group=BEFORE, metavar="NUMBERS", help="Other budgets to look at, e.g. 0.1,0.5,1,2.")
+@option("--chart", "charts", group=OUTPUT, multiple=True, metavar="FILE", help="All strategies' errors, .png or .svg.")
+@option("--out", group=OUTPUT, metavar="FILE", help="Save the chosen plan (JSON) for `hushcube release`.")
 @as_json
 def command(
     out: str | None,
@@ -100,7 +100,7 @@ def command(
         if plan.asked:
             show_parts(plan)
         else:
-            show_comparison(comparison.parts["count"], every_variant=options["strategy"] == "all")
+            show_comparison(comparison.parts["count"], every_variant="all" in options["strategy"])
         show_marginals(plan)
         if found:
             show_found(found)
@@ -304,7 +304,7 @@ def _grid(comparison: Ranking, *columns: str) -> Any:
 
 
 def _is_max(comparison: Ranking) -> bool:
-    return comparison.chosen.request.options.objective == "max"
+    return comparison.chosen.request.objective == "max"
 
 
 def _distance(comparison: Ranking) -> str:

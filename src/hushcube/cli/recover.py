@@ -7,17 +7,17 @@ from typing import Any
 
 import click
 
-from hushcube.cli.face_options import face_options, read_face, take, time_limit
-from hushcube.cli.options import as_json
+from hushcube.cli.command import option, verb
+from hushcube.cli.options import FACE, OUTPUT, TIME_LIMIT, as_json, check_limit, taking
 from hushcube.cli.output import number, print_about, progress_bar
 
 
-@click.command("recover")
+@verb("recover")
 @click.argument("folder", metavar="BUNDLE")
-@face_options
-@click.option("--out", metavar="FOLDER", help="Write a new bundle there and leave BUNDLE as it is.")
+@taking(FACE, TIME_LIMIT)
+@option("--out", group=OUTPUT, metavar="FOLDER", help="Write a new bundle there and leave BUNDLE as it is.")
 @as_json
-def command(folder: str, out: str | None, as_json: bool, **options: Any) -> None:
+def command(folder: str, face: str | None, time_limit: float | None, out: str | None, as_json: bool) -> None:
     """Add a face to a release: tables that add up, without negative cells, or in whole numbers.
 
     Everything is computed from the stored noisy measurements: no data is read, no budget is spent.
@@ -25,34 +25,34 @@ def command(folder: str, out: str | None, as_json: bool, **options: Any) -> None
 
     \b
     hushcube recover published                                  (whole numbers)
-    hushcube recover published --face-value nonnegative --facts facts.yaml
-    hushcube recover published --face-value consistent --norm l1 --out published-l1
+    hushcube recover published --face nonnegative:facts=facts.yaml
+    hushcube recover published --face consistent:norm=l1 --out published-l1
     """
     from hushcube.api import open_release, recover
     from hushcube.bundle.change import check_change
     from hushcube.durable import check_output
+    from hushcube.faces.value import read_face
 
-    given = take(options)
-    limit = time_limit(given)
+    limit = check_limit(time_limit)
     if out is not None:
         check_output(Path(out))
     check_change(Path(folder), in_place=out is None)
     release = open_release(folder)
-    value = read_face(given, release.schema)
+    value = read_face(face or "integral", release.schema)
     with progress_bar() as progress:
         published = recover(folder, value, out=out, time_limit=limit, progress=progress)
-    face = published.face(value.name)
+    made = published.face(value.name)
     place = out or folder
 
     def text() -> None:
-        click.echo(f"added the face {face.name} to {place}: {describe(face.description['report'])}")
-        shown, checked = f"hushcube show {place} --face {face.name}", f"hushcube verify {place}"
+        click.echo(f"added the face {made.name} to {place}: {describe(made.description['report'])}")
+        shown, checked = f"hushcube show {place} --face {made.name}", f"hushcube verify {place}"
         click.echo(f"look at it with: {shown}  |  check it with: {checked}")
 
     print_about(
         published.private,
         as_json=as_json,
-        document=lambda: {"out": place, "face": face.name, **face.description},
+        document=lambda: {"out": place, "face": made.name, **made.description},
         text=text,
     )
 

@@ -8,8 +8,20 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 from click.core import ParameterSource
 
-from hushcube.cli.face_options import face_options, read_face, refuse_without_face, take, time_limit
-from hushcube.cli.options import as_json, asked_measures, make_comparison, measuring, planning
+from hushcube.cli.command import option, verb
+from hushcube.cli.options import (
+    DATA,
+    FACE,
+    OUTPUT,
+    SOURCES,
+    TIME_LIMIT,
+    as_json,
+    asked_measures,
+    check_limit,
+    make_comparison,
+    planning,
+    taking,
+)
 from hushcube.cli.output import note, print_about, progress_bar
 from hushcube.cli.recover import describe
 from hushcube.errors import BadInput, PlanError, after
@@ -19,31 +31,21 @@ if TYPE_CHECKING:
     from hushcube.designs.design import Design
 
 
-@click.command("release")
+@verb("release")
 @click.argument("plan_file", metavar="[PLAN.json]", required=False)
 @planning
-@measuring
-@click.option(
-    "--data",
-    metavar="SOURCE",
-    help="CSV or Parquet path or glob, DATABASE.duckdb#TABLE, postgresql://HOST/DATABASE#TABLE, spark://HOST#TABLE.",
-)
-@click.option(
-    "--query",
-    metavar="SQL",
-    help="A query whose rows are the data, run by DuckDB (on --data's database, if given).",
-)
-@click.option("--engine", metavar="NAME", help="spark: read Parquet files with Spark.  [default: duckdb]")
-@click.option(
+@taking(FACE, TIME_LIMIT, *SOURCES)
+@option("--engine", group=DATA, metavar="NAME", help="spark: read Parquet files with Spark.  [default: duckdb]")
+@option(
     "--bad-rows",
+    group=DATA,
     type=click.Choice(["refuse", "missing"]),
     default="refuse",
-    show_default=True,
-    help="missing: what cannot be read or does not fit counts as missing, so that no row can refuse the release.",
+    metavar="RULE",
+    help="refuse (the default), or count what does not fit as missing.",
 )
-@click.option("--out", metavar="FOLDER", help="The folder to publish; it must not exist yet.")
-@face_options
-@click.option("--seed", type=int, help="Repeatable noise for experiments: the release is stamped NOT PRIVATE.")
+@option("--out", group=OUTPUT, metavar="FOLDER", help="The folder to publish; it must not exist yet.")
+@option("--seed", group=OUTPUT, type=int, metavar="NUMBER", help="Repeatable noise: the release is NOT PRIVATE.")
 @as_json
 def command(
     plan_file: str | None,
@@ -52,6 +54,8 @@ def command(
     engine: str | None,
     bad_rows: Literal["refuse", "missing"],
     out: str | None,
+    face: str | None,
+    time_limit: float | None,
     seed: int | None,
     measures: tuple[str, ...],
     shares: str | None,
@@ -60,12 +64,10 @@ def command(
 ) -> None:
     """Measure a plan on data, once, and publish the tables.
 
-    With --face-value the bundle holds two faces: the unbiased tables, and tables at face value (see `recover`).
-
     \b
     hushcube release plan.json --data people.parquet --out published
     hushcube release --schema people.yaml --workload 2-way --epsilon 1 --neighbours add-remove \\
-        --data people.csv --out published --face-value
+        --data people.csv --out published --face integral
     """
     from hushcube.api import release, spent
     from hushcube.durable import check_output
@@ -76,9 +78,9 @@ def command(
         raise BadInput("--data", "is not given", "name the data, for example `--data people.parquet`")
     if out is None:
         raise BadInput("--out", "is not given", "name a new folder for the release")
-    face = take(options)
-    refuse_without_face(face)
-    limit = time_limit(face)
+    if time_limit is not None and face is None:
+        raise BadInput("--time-limit", "limits the making of a face, and none is asked for", "add --face")
+    limit = check_limit(time_limit)
     context = click.get_current_context()
     given = [name for name in options if context.get_parameter_source(name) is not ParameterSource.DEFAULT]
     if plan_file is not None and given:
@@ -90,7 +92,6 @@ def command(
     text = None if plan_file is None else read_text(plan_file, PlanError, "plan")
     with progress_bar() as progress:
         plan = make_comparison(options, measured, progress).chosen if text is None else Plan.from_json(text)
-        value = read_face(face, plan.schema) if face else None
         published = release(
             plan,
             data,
@@ -99,7 +100,7 @@ def command(
             bad_rows=bad_rows,
             out=out,
             seed=seed,
-            face=value,
+            face=face,
             time_limit=limit,
             progress=progress,
             tell_owner=note,

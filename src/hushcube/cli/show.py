@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hushcube.cli.command import verb
 from hushcube.cli.options import as_json
 from hushcube.cli.output import console, note, number, print_about, print_page
 from hushcube.errors import QueryError
@@ -23,7 +24,7 @@ UNBIASED = "unbiased"  # as in faces/value.py, which is too heavy to import for 
 MORE = "--rows shows more, --json all"
 
 
-@click.command("show")
+@verb("show")
 @click.argument("folder")
 @click.argument("marginal", required=False)
 @click.option(
@@ -33,7 +34,9 @@ MORE = "--rows shows more, --json all"
     help="Keep these cells; repeat it for more labels or attributes.",
 )
 @click.option("--sum", "as_sum", is_flag=True, help="Print the sum of the kept cells with its interval.")
-@click.option("--face", metavar="NAME", help="unbiased, or another face of the release.  [default: unbiased]")
+@click.option(
+    "--face", metavar="KIND", help="A published face: unbiased (the default), consistent, nonnegative or integral."
+)
 @click.option("--rows", type=click.IntRange(min=1), default=60, show_default=True, help="The most rows to print.")
 @click.option("--no-verify", is_flag=True, help="Skip the checksums (large releases).")
 @as_json
@@ -53,12 +56,16 @@ def command(
     hushcube show published
     hushcube show published age*sex --where sex=Female
     hushcube show published age*sex --where age=30 --where age=31 --sum
-    hushcube show published age*sex --face face-valid
+    hushcube show published age*sex --face integral
     """
     from hushcube.api import open_release
     from hushcube.bundle.index import Found, find_table
     from hushcube.bundle.manifest import steadily
 
+    if face is not None:
+        from hushcube.faces.value import published_name
+
+        face = published_name(face)
     if marginal is None:
         if where or as_sum:
             raise QueryError("marginal", "is not given", "name a table, for example `hushcube show FOLDER age*sex`")

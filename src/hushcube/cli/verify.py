@@ -6,11 +6,12 @@ from pathlib import Path
 
 import click
 
+from hushcube.cli.command import verb
 from hushcube.cli.options import as_json
 from hushcube.cli.output import print_about, print_page, progress_bar
 
 
-@click.command("verify")
+@verb("verify")
 @click.argument("folder")
 @click.option("--allow-seeded", is_flag=True, help="Let a release pass whose noise came from a seed: NOT PRIVATE.")
 @as_json

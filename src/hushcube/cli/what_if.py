@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from hushcube.cli.options import chosen_strategy
 from hushcube.cli.output import console, number
 from hushcube.progress import Progress
 
@@ -32,7 +33,7 @@ def other_budgets(
     return what_if(
         comparison.question,
         values,
-        strategy=options["strategy"] or "auto",
+        strategy=chosen_strategy(options),
         budgets=options["budgets"],
         recovery=options["recovery"],
         progress=progress,

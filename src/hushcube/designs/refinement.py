@@ -37,9 +37,9 @@ MOST_PEOPLE: Final = 2**34
 class Amount:
     """A positive number, or a share of the people.
 
-    >>> Amount.parse("500", "sanity-bound").of(None)
+    >>> Amount.parse("500", "sanity_bound").of(None)
     Fraction(500, 1)
-    >>> str(Amount.parse("0.01%", "sanity-bound")), Amount.parse("0.01%", "sanity-bound").of(1_000_000)
+    >>> str(Amount.parse("0.01%", "sanity_bound")), Amount.parse("0.01%", "sanity_bound").of(1_000_000)
     ('0.01%', Fraction(100, 1))
     """
 
@@ -139,21 +139,20 @@ class Rule:
         for name, raw in given.items():
             if raw is None:
                 continue
-            field = name.replace("_", "-")
             if name in ("sanity_bound", "lambda_max", "lambda_step"):
-                read[name] = Amount.parse(raw, field)
+                read[name] = Amount.parse(raw, name)
             elif name in ("start_share", "lambda_factor", "first_share", "caution"):
-                read[name] = share(raw, field, or_zero=name == "caution")
+                read[name] = share(raw, name, or_zero=name == "caution")
             elif name == "people_epsilon":
-                read[name] = positive(raw, field)
+                read[name] = positive(raw, name)
             else:
                 read[name] = raw
         if (relative_error is None) != (above is None):
-            missing = "above" if above is None else "relative-error"
-            example = "give both, for example `--relative-error 0.1 --above 500`"
+            missing = "above" if above is None else "relative_error"
+            example = "give both, for example `relative_error=0.1` and `above=500`"
             raise BadInput(missing, "is not given, but the other half of the target is", example)
         if relative_error is not None:
-            read["target"] = RelativeTarget(positive(relative_error, "relative-error"), Amount.parse(above, "above"))
+            read["target"] = RelativeTarget(positive(relative_error, "relative_error"), Amount.parse(above, "above"))
             read.setdefault("sanity_bound", read["target"].above)
         largest, step = read.get("lambda_max"), read.get("lambda_step")
         if largest and step and largest.is_share == step.is_share and step.value >= largest.value:
@@ -169,17 +168,17 @@ class Rule:
         if people is not None and people > MOST_PEOPLE:
             raise BadInput("people", "is more than 2^34", "release parts of the data separately")
         if people is not None and self.people_epsilon is not None:
-            raise BadInput("people-epsilon", "stands beside a declared number of people", "give one of the two")
+            raise BadInput("people_epsilon", "stands beside a declared number of people", "give one of the two")
         if self.shares and people is None and self.people_epsilon is None:
             raise BadInput(
-                self.shares[0].replace("_", "-"),
+                self.shares[0],
                 "is a share of the people, whose number is not declared",
-                "give --people N if N is public, --people-epsilon to pay for a noisy count, or a plain number",
+                "give `people` if their number is public, `people_epsilon` to pay for a noisy count, or a plain number",
             )
         if self.people_epsilon is not None and not self.shares:
-            raise BadInput("people-epsilon", "nothing is a share of the people", "leave it out: nothing needs a count")
+            raise BadInput("people_epsilon", "nothing is a share of the people", "leave it out: nothing needs a count")
         if self.lambda_factor > MOST_FACTOR:
-            raise BadInput("lambda-factor", f"is above {float(MOST_FACTOR)}", "give a smaller factor, such as 0.99")
+            raise BadInput("lambda_factor", f"is above {float(MOST_FACTOR)}", "give a smaller factor, such as 0.99")
 
     @property
     def shares(self) -> list[str]:
@@ -229,5 +228,5 @@ class Rule:
 
 def step_too_large() -> BadInput:
     """The error for an arithmetic progression that would end with its first step."""
-    fix = "give a step well below lambda-max, such as a hundredth of it, or none"
-    return BadInput("lambda-step", "is not below lambda-max: not a single step could be taken", fix)
+    fix = "give a step well below `lambda_max`, such as a hundredth of it, or none"
+    return BadInput("lambda_step", "is not below `lambda_max`: not a single step could be taken", fix)

@@ -5,21 +5,25 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final
+from typing import Final, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hushcube.designs.options import Options
 from hushcube.errors import TooLarge
 from hushcube.lattice.family import Family
 from hushcube.lattice.variances import dimensions
-from hushcube.model.form import Form, QueryTable
+from hushcube.model.form import Form
 from hushcube.model.marginal import Marginal
 from hushcube.model.privacy import Privacy
 from hushcube.model.schema import Schema
 from hushcube.model.workload import Workload
+from hushcube.options import check_choice
 
+Effort = Literal["low", "default", "high"]
+Objective = Literal["total", "max"]
+EFFORTS: Final[tuple[Effort, ...]] = get_args(Effort)
+OBJECTIVES: Final[tuple[Objective, ...]] = get_args(Objective)
 MAX_TABLE_CELLS: Final = 100_000_000
 """The largest single table that is measured or answered: 800 MB of 64-bit numbers."""
 MAX_WORKLOAD_CELLS: Final = 2_000_000_000
@@ -34,13 +38,17 @@ class Request:
 
     workload: Workload
     privacy: Privacy
-    options: Options = field(default=Options(), compare=False)
-    """The planner's knobs; the decision does not remember them."""
+    objective: Objective = field(default="total", compare=False, kw_only=True)
+    """Least total variance over the workload (weights count), or least maximum variance of a cell."""
+    effort: Effort = field(default="default", compare=False, kw_only=True)
+    """How long strategies that search may search. Neither is needed to read a plan again: its decision is in it."""
 
     def __repr__(self) -> str:
         return f"Request({self.workload!r}, {self.privacy!r})"
 
     def __post_init__(self) -> None:
+        check_choice(self.objective, "objective", OBJECTIVES)
+        check_choice(self.effort, "effort", EFFORTS)
         # floats are exact below 2^53, far above the limits; what is refused is counted in Python integers
         if self.marginals.cells.max() > MAX_TABLE_CELLS:
             raise TooLarge("workload, largest marginal", max(map(self.schema.cells, self._needed)), MAX_TABLE_CELLS)
@@ -59,12 +67,6 @@ class Request:
     def marginals(self) -> Family:
         """The marginals asked for, and the carriers of forms."""
         return Family.of(self._needed, self.schema.sizes)
-
-    @cached_property
-    def matrix(self) -> QueryTable | None:
-        """The matrix to be measured, over the places that its attributes have here."""
-        asked = self.options.matrix
-        return None if asked is None else asked.within(self.schema)
 
     @property
     def _needed(self) -> tuple[Marginal, ...]:

@@ -10,18 +10,17 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.designs.design import Budgets, Recovery
-from hushcube.designs.options import Options
-from hushcube.designs.refinement import Rule
-from hushcube.designs.request import Request
+from hushcube.designs.refinement import Amount
+from hushcube.designs.request import Effort, Objective, Request
 from hushcube.errors import BadInput, DataError
-from hushcube.experiments.experiment import entropy, prepare, sanity_bound, standard_error
+from hushcube.experiments.experiment import entropy, known_bound, prepare, relative_rule, standard_error
 from hushcube.experiments.methods import Answers, truth
 from hushcube.experiments.naive_bayes import NaiveBayes, accuracy
 from hushcube.experiments.naive_bayes import folds as divide
@@ -38,9 +37,9 @@ from hushcube.private.engines.coding import code_type
 from hushcube.private.engines.duckdb import coded, recognise
 from hushcube.private.engines.fit import refused
 from hushcube.progress import Progress, silent
+from hushcube.strategies import Strategy
 
 Codes = NDArray[Any]
-_DEFAULT: Final = Options()
 EXACT: Final = "exact"
 """The classifier without noise, for reference."""
 
@@ -82,17 +81,20 @@ def cross_validate(
     columns: Mapping[int, Codes] | Callable[[], Mapping[int, Codes]],
     class_name: str,
     *,
-    methods: Sequence[str],
+    methods: Sequence[str | Strategy],
     epsilon: Number,
     neighbours: str,
-    rule: Rule,
+    sanity_bound: Amount | Number | None = None,
+    people: int | None = None,
+    people_epsilon: Number | None = None,
     budgets: Budgets = "uniform",
     recovery: Recovery = "none",
     folds: int = 10,
     seed: int | None = None,
     rows_per_person: int | None = None,
-    options: Options = _DEFAULT,
     progress: Progress | None = None,
+    objective: Objective = "total",
+    effort: Effort = "default",
 ) -> tuple[Classified, ...]:
     """The accuracy of classifiers from noisy marginals, and of the one from exact marginals before them.
 
@@ -101,14 +103,15 @@ def cross_validate(
     NOT private.
     """
     if schema.unit is not None:
-        fix = "evaluate its tables with --workload, or use a schema without a unit"
+        fix = "evaluate its tables with `workload`, or use a schema without a unit"
         raise BadInput("classify", "predicts row by row, but the schema counts people", fix)
     rows = schema.rows_per_person(rows_per_person)
     privacy = Privacy.of(epsilon=epsilon, neighbours=neighbours, rows_per_person=rows)
-    request = Request(class_workload(schema, class_name), privacy, replace(options, rule=rule))
+    relative = relative_rule(sanity_bound, people, people_epsilon)
+    request = Request(class_workload(schema, class_name), privacy, objective=objective, effort=effort)
     if folds < 2:
         raise BadInput("folds", f"{folds} is less than two", "give a whole number from 2, such as 10")
-    contenders = prepare(request, methods, budgets, recovery, runs=folds, seed=seed)
+    contenders = prepare(request, methods, budgets, recovery, relative, runs=folds, seed=seed)
     report = progress or silent
     columns = columns() if callable(columns) else columns
     rows = _checked(schema, columns)
@@ -119,7 +122,7 @@ def cross_validate(
     report("counting", 0.0)
     scores = {EXACT: _Score(budgets, "none")}
     scores |= {c.name: _Score(c.plan.budget_rule, c.plan.recovery) for c in contenders}
-    target, bound = schema.position(class_name), sanity_bound(rule, rows)
+    target, bound = schema.position(class_name), known_bound(relative, rows)
     for fold, training in enumerate(_training(schema, columns, family, division, folds)):
         own = np.flatnonzero(division == fold)
         held_out = {i: column[own] for i, column in columns.items()}

@@ -10,15 +10,13 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Final
+from dataclasses import dataclass
 
 import numpy as np
 
 from hushcube.designs.design import Budgets, Recovery
-from hushcube.designs.options import Options
-from hushcube.designs.refinement import Rule
-from hushcube.designs.request import MAX_TABLE_CELLS, Request
+from hushcube.designs.refinement import Amount, Rule
+from hushcube.designs.request import MAX_TABLE_CELLS, Effort, Objective, Request
 from hushcube.errors import BadInput, TooLarge
 from hushcube.experiments.methods import Contender, truth
 from hushcube.experiments.truth import held, overall_error, wanted, worst_error
@@ -30,8 +28,7 @@ from hushcube.model.workload import Workload
 from hushcube.private.engines import Engine, ExactCounts
 from hushcube.private.noise import Entropy, SeededEntropy, SystemEntropy
 from hushcube.progress import Progress, silent
-
-_DEFAULT: Final = Options()
+from hushcube.strategies import Strategy
 
 
 @dataclass(frozen=True)
@@ -60,18 +57,21 @@ def evaluate(
     workload: str | Sequence[str],
     data: ExactCounts | Engine,
     *,
-    methods: Sequence[str],
+    methods: Sequence[str | Strategy],
     epsilon: Number,
     neighbours: str,
-    rule: Rule,
+    sanity_bound: Amount | Number | None = None,
+    people: int | None = None,
+    people_epsilon: Number | None = None,
     budgets: Budgets = "uniform",
     recovery: Recovery = "none",
     runs: int,
     seed: int | None = None,
     queries: QueryTable | None = None,
     rows_per_person: int | None = None,
-    options: Options = _DEFAULT,
     progress: Progress | None = None,
+    objective: Objective = "total",
+    effort: Effort = "default",
 ) -> tuple[Result, ...]:
     """The errors of methods against the exact counts; `data` is counted once, if it is not counted already.
 
@@ -79,11 +79,12 @@ def evaluate(
     """
     rows = schema.rows_per_person(rows_per_person)
     privacy = Privacy.of(epsilon=epsilon, neighbours=neighbours, rows_per_person=rows)
-    request = Request(Workload.parse(workload, schema, queries), privacy, replace(options, rule=rule))
-    contenders = prepare(request, methods, budgets, recovery, runs=runs, seed=seed)
+    relative = relative_rule(sanity_bound, people, people_epsilon)
+    request = Request(Workload.parse(workload, schema, queries), privacy, objective=objective, effort=effort)
+    contenders = prepare(request, methods, budgets, recovery, relative, runs=runs, seed=seed)
     report = progress or silent
     counts = held(data, request.schema, wanted(request.workload, [contender.plan for contender in contenders]), report)
-    exact, bound = truth(request.workload, counts).tables, sanity_bound(rule, counts.rows)
+    exact, bound = truth(request.workload, counts).tables, known_bound(relative, counts.rows)
     results = []
     for at, contender in enumerate(contenders):
         runs_of_it = []
@@ -113,13 +114,25 @@ def evaluate(
     return tuple(results)
 
 
+def relative_rule(sanity_bound: Amount | Number | None, people: int | None, people_epsilon: Number | None) -> Rule:
+    """What errors are relative to, for the experiment and for all methods that are not given their own."""
+    if sanity_bound is None:
+        fix = "say below which count relative errors stop to matter, for example `sanity_bound=100`"
+        raise BadInput("sanity_bound", "is not given", fix)
+    return Rule.of(sanity_bound=sanity_bound, people=people, people_epsilon=people_epsilon)
+
+
 def prepare(
-    request: Request, methods: Sequence[str], budgets: Budgets, recovery: Recovery, *, runs: int, seed: int | None
+    request: Request,
+    methods: Sequence[str | Strategy],
+    budgets: Budgets,
+    recovery: Recovery,
+    relative: Rule,
+    *,
+    runs: int,
+    seed: int | None,
 ) -> list[Contender]:
     """Check what is asked, and plan every method once; no data is needed."""
-    if request.options.rule.sanity_bound is None:
-        fix = "say below which count relative errors stop to matter, for example `--sanity-bound 100`"
-        raise BadInput("sanity-bound", "is not given", fix)
     if runs < 1:
         raise BadInput("runs", f"{runs} is less than one", "give a whole number from 1")
     if seed is not None and seed < 0:
@@ -128,11 +141,13 @@ def prepare(
         raise BadInput("method", "none is given", "name at least one, such as ireduct")
     if request.workload.cells > MAX_TABLE_CELLS:  # truth and answers are held side by side
         raise TooLarge("workload", request.workload.cells, MAX_TABLE_CELLS)
-    return [Contender.of(name, request, budgets, recovery) for name in dict.fromkeys(methods)]
+    usual = {name: getattr(relative, name) for name in ("sanity_bound", "people", "people_epsilon")}
+    contenders = [Contender.of(method, request, budgets, recovery, usual) for method in methods]
+    return list({contender.name: contender for contender in contenders}.values())
 
 
-def sanity_bound(rule: Rule, rows: int) -> float:
-    """The rule's bound as a number; what methods pay to learn, an experiment knows."""
+def known_bound(rule: Rule, rows: int) -> float:
+    """The sanity bound as a number; what methods pay to learn, an experiment knows."""
     bound = rule.settled(None if rule.people_epsilon is None else max(1, rows)).sanity_bound
     return math.nan if bound is None else float(bound.value)
 

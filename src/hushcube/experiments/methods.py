@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -24,6 +25,7 @@ from hushcube.model.arrays import Floats
 from hushcube.model.marginal import Marginal
 from hushcube.model.measurement import Measurement
 from hushcube.model.workload import Workload
+from hushcube.options import read_word, shortened
 from hushcube.planning.planner import compare
 from hushcube.private.adaptive import not_private
 from hushcube.private.adaptive.run import prepared
@@ -31,8 +33,8 @@ from hushcube.private.adaptive.subject import assembled
 from hushcube.private.engines import ExactCounts
 from hushcube.private.measure import draw
 from hushcube.private.noise import Entropy
-from hushcube.strategies import ALL
-from hushcube.strategies.adaptive import ADAPTIVE, NOT_PRIVATE
+from hushcube.strategies import ADAPTIVE, ALL, Adaptive, Strategy, TwoPhase, read_strategy
+from hushcube.strategies.adaptive import NOT_PRIVATE
 
 Table = NDArray[Any]
 
@@ -62,12 +64,26 @@ class Contender:
     """What it measures; for a method that is not private only what it starts from."""
 
     @classmethod
-    def of(cls, name: str, request: Request, budgets: Budgets, recovery: Recovery) -> Contender:
-        """Plan a method by its name."""
+    def of(
+        cls,
+        method: str | Strategy,
+        request: Request,
+        budgets: Budgets,
+        recovery: Recovery,
+        usual: Mapping[str, object] = MappingProxyType({}),
+    ) -> Contender:
+        """Plan a method by its word; options that it is not given take their `usual` values."""
+        name = str(method).partition(":")[0].strip()
         if name not in METHODS:
-            raise BadInput("method", f"{name!r} is unknown", f"choose among {', '.join(METHODS)}")
+            raise BadInput("method", f"{shortened(name)} is unknown", f"choose among {', '.join(METHODS)}")
+        if isinstance(method, str) and name in NOT_PRIVATE:
+            strategy: Strategy = read_word(method.replace(name, TwoPhase.name, 1), ADAPTIVE, "method")
+        else:
+            strategy = read_strategy(method)
+        if isinstance(strategy, Adaptive):
+            strategy = strategy.filled(**usual)
         try:
-            return cls(name, _plan(name, request, budgets, recovery))
+            return cls(name, _plan(name, strategy, request, budgets, recovery))
         except NotApplicable as problem:
             fix = f"choose another among {', '.join(METHODS)}"
             raise BadInput("method", f"{name} cannot be used here: {problem.reason}", fix) from None
@@ -92,13 +108,13 @@ class Contender:
         return subject.start, Measurement(subject.start.digest, values, private=False), exposed.sensitivity
 
 
-def _plan(name: str, request: Request, budgets: Budgets, recovery: Recovery) -> Design:
+def _plan(name: str, strategy: Strategy, request: Request, budgets: Budgets, recovery: Recovery) -> Design:
+    """The plan; methods that know the truth begin as twophase does, the one start that needs no lambda_max."""
     if name not in NOT_PRIVATE:
-        return compare(request, strategy=name, budgets=budgets, recovery=recovery).chosen
-    measured = ADAPTIVE["twophase"]  # the one start that does not depend on lambda_max
-    if reason := measured.refusal(request):
+        return compare(request, strategy=strategy, budgets=budgets, recovery=recovery).chosen
+    if reason := strategy.refusal(request):
         raise NotApplicable(name, reason)
-    return measured.plan(request, budgets, "none")
+    return strategy.plan(request, budgets, "none")
 
 
 def truth(workload: Workload, counts: ExactCounts) -> Answers:

@@ -80,21 +80,21 @@ def check_face(design: Design, value: FaceValue, clock: Clock) -> None:
     design = design.underlying if isinstance(design, DerivedDesign) else design
     if design.schema.is_nested:
         problem = "an attribute is published at several levels, and faces do not hold levels together"
-        raise BadInput("--face-value", problem, "ask for each attribute at its finest level; tables can be rolled up")
+        raise BadInput("face", problem, "ask for each attribute at its finest level; tables can be rolled up")
     cells = int(design.request.marginals.cells.sum())
     if cells > LARGEST_FACE:
         fix = "the unbiased face serves releases of this size; ask for fewer tables"
-        raise TooLarge("--face-value", cells, LARGEST_FACE, fix)
+        raise TooLarge("face", cells, LARGEST_FACE, fix)
     if value.norm != "l2" or value.method == "barak":
         require_solver()
-    facts = value.facts or Facts.none(design.schema)
+    facts = value.public_facts or Facts.none(design.schema)
     if facts.schema != design.schema:
         raise FactsError("facts", "belong to another schema", "declare them for this release")
     if facts:
         public.check(facts, clock)
     domain = math.prod(design.schema.sizes)
     if value.method == "full-table" and domain > FULL_TABLE:
-        raise TooLarge("--method", domain, FULL_TABLE, "use the method local, which never builds the full table")
+        raise TooLarge("method", domain, FULL_TABLE, "use the method local, which never builds the full table")
     if value.method == "barak":
         if not isinstance(design, LatticeDesign):
             raise NotApplicable("barak", "it needs noisy Fourier coefficients or tables")
@@ -108,10 +108,10 @@ def check_face(design: Design, value: FaceValue, clock: Clock) -> None:
             problem = (
                 f"{value.norm} has no {'facts' if facts else value.kind} for a plan that measures the rows of a matrix"
             )
-            raise BadInput("--norm", problem, "use l2, or ask for consistent without facts")
+            raise BadInput("norm", problem, "use l2, or ask for consistent without facts")
         return
     if value.norm != "l2" and (program := int(observed_tables(design).cells.sum())) > LARGEST_PROGRAM:
-        raise TooLarge("--norm", program, LARGEST_PROGRAM, "use l2, which needs no linear program")
+        raise TooLarge("norm", program, LARGEST_PROGRAM, "use l2, which needs no linear program")
 
 
 def _check_people(design: Design, value: FaceValue) -> None:
@@ -119,7 +119,7 @@ def _check_people(design: Design, value: FaceValue) -> None:
     attributes = len(design.schema)
     if value.rows is not None:
         require_room(value.rows, attributes)
-    elif not (value.facts or design.publishes_total or isinstance(design, AdaptiveDesign)):
+    elif not (value.public_facts or design.publishes_total or isinstance(design, AdaptiveDesign)):
         variances = error.exact_cell_variances(design) * design.request.marginals.cells
         least = float(variances.min())
         require_room(int(math.sqrt(least)) if math.isfinite(least) else 0, attributes)
@@ -133,9 +133,9 @@ def make_face(design: Design, measurement: Measurement, value: FaceValue, clock:
 
 def _objective(design: LatticeDesign, value: FaceValue) -> barak.Objective:
     """The first objective of the paper that fits what was measured."""
-    if design.basis.name == "marginal" and value.objective == "max-coefficient":
+    if design.basis.name == "marginal" and value.minimise == "max-coefficient":
         return "max-marginal"
-    return value.objective
+    return value.minimise
 
 
 class _Maker:
@@ -147,7 +147,7 @@ class _Maker:
         if isinstance(design, MatrixDesign):  # also cells that are not published have to be near something
             self.answers = least_squares_table(design, measurement)
         self.facts = self._facts()
-        if self.facts != (value.facts or Facts.none(design.schema)):  # a public total joined them
+        if self.facts != (value.public_facts or Facts.none(design.schema)):  # a public total joined them
             public.check(self.facts, clock)
 
     def face(self) -> Face:
@@ -177,7 +177,7 @@ class _Maker:
 
     def _facts(self) -> Facts:
         schema = self.plan.schema
-        facts = self.value.facts or Facts.none(schema)
+        facts = self.value.public_facts or Facts.none(schema)
         if self._public_total is None or self.value.rows is not None:
             return facts
         return Facts(schema, (*facts.facts, Fact((), (), self._public_total)))
@@ -295,8 +295,8 @@ class _Maker:
 
     def _barak(self) -> Face:
         design = cast("LatticeDesign", self.plan)  # check_face has seen to it
-        value = replace(self.value, objective=_objective(design, self.value))
-        found = barak.nonnegative_table(design, self.measurement, value.objective, self.clock, weights=value.weights)
+        value = replace(self.value, minimise=_objective(design, self.value))
+        found = barak.nonnegative_table(design, self.measurement, value.minimise, self.clock, weights=value.weights)
         report: dict[str, Any] = {
             "found_by": "linear program over the full table",
             "distance": found.distance,
@@ -315,7 +315,7 @@ class _Maker:
     def _bounds(self, design: LatticeDesign, value: FaceValue) -> dict[str, Any]:
         """What the paper's theorems promise for the L1 error of each table."""
         theorem = {("fourier", "max-coefficient"): 7, ("marginal", "max-marginal"): 8}.get(
-            (design.basis.name, value.objective)
+            (design.basis.name, value.minimise)
         )
         if theorem is None:
             return {}
@@ -335,8 +335,8 @@ class _Maker:
         lowest = min(float(tables.tables(b.rows, b.shape).min()) for b in design.request.marginals.batches)
         if lowest < 0:
             raise HushcubeError(
-                "--method: the shift left a negative cell, as it does with the chance of 1 - probability. "
-                "Fix: raise --probability, or use the method full-table."
+                "method: the shift left a negative cell, as it does with the chance of 1 - probability. "
+                "Fix: raise `probability`, or use the method full-table."
             )
         added = barak.shift(design, self.value.probability)
         return Face(self.value, tables, {"found_by": "shift of the total", "phantom_people": added})

@@ -63,7 +63,7 @@ def require_room(people: int, attributes: int, clock: Clock | None = None) -> No
     most = min(MOST_PEOPLE, memory.available() // (_BYTES[0] + _BYTES[1] * attributes))
     if people > most:
         fix = "ask for nonnegative, which needs no people, or spend a larger budget"
-        raise TooLarge("--face-value", people, most, fix, unit=_STAGE)
+        raise TooLarge("face", people, most, fix, unit=_STAGE)
     if clock is not None:
         clock.check(_STAGE, people * attributes * _SECONDS)
 

@@ -1,18 +1,24 @@
-"""What is asked of a face: which promise the tables keep, and how they are found."""
+"""What is asked of a face: which promise the tables keep, and how they are found.
+
+It is written in one word, as strategies are: `integral`, `nonnegative:norm=l1,method=local`.            [options.py]
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, get_args
 
-from hushcube.errors import BadInput
+from hushcube.errors import BadInput, FactsError
 from hushcube.model.facts import Facts
+from hushcube.model.files import read_text
+from hushcube.model.schema import Schema
+from hushcube.options import Configured, Option, check_choice, choice, option, read_word, shortened, whole
 
 Kind = Literal["consistent", "nonnegative", "integral"]
 Norm = Literal["l2", "l1", "linf"]
 Method = Literal["auto", "full-table", "local", "barak", "shift"]
 Weights = Literal["equal", "deviation"]
-Objective = Literal["max-coefficient", "total-coefficient", "max-marginal", "total-marginal"]
+Program = Literal["max-coefficient", "total-coefficient", "max-marginal", "total-marginal"]
 
 UNBIASED: Final = "unbiased"
 NAMES: Final[dict[Kind, str]] = {"consistent": "consistent", "nonnegative": "nonnegative", "integral": "face-valid"}
@@ -21,56 +27,115 @@ MOST_PEOPLE: Final = 10**8
 """Synthetic people of one face."""
 
 
+_SAYS: Final[dict[Kind, str]] = {
+    "consistent": "tables that add up, the nearest to the noisy ones in some norm",
+    "nonnegative": "also no negative cell",
+    "integral": "also whole numbers: the counts of synthetic people",
+}
+_TAKEN: Final[dict[Kind, tuple[str, ...]]] = {
+    "consistent": ("norm", "weights", "facts"),
+    "nonnegative": ("norm", "method", "weights", "minimise", "probability", "facts"),
+    "integral": ("norm", "method", "weights", "minimise", "facts", "rows"),
+}
+"""The options that each kind has."""
+
+
+def _probability(given: object, name: str) -> float:
+    try:
+        value = float(given)  # type: ignore[arg-type] # whatever is no number is refused
+    except (TypeError, ValueError):
+        value = -1.0
+    if not 0 < value < 1:
+        raise BadInput(name, "is not between 0 and 1", "give a number such as 0.95")
+    return value
+
+
+def _people(given: object, name: str) -> int:
+    try:
+        value = whole(1)(given, name)
+    except BadInput:
+        value = MOST_PEOPLE + 1
+    if value > MOST_PEOPLE:
+        raise BadInput(name, f"{shortened(given)} is no number of people", f"give a whole number up to {MOST_PEOPLE:,}")
+    return int(value)
+
+
+def _facts(given: Any, name: str) -> Facts | str:
+    if not isinstance(given, Facts | str):
+        raise FactsError(name, "are not public facts", "give `Facts`, or the path of a YAML file")
+    return given
+
+
 @dataclass(frozen=True)
-class FaceValue:
+class FaceValue(Configured):
     """A face that is wanted.
 
-    >>> FaceValue("integral").name
-    'face-valid'
+    >>> FaceValue("integral").name, str(FaceValue("nonnegative", norm="l1"))
+    ('face-valid', 'nonnegative:norm=l1')
     """
 
     kind: Kind = "integral"
-    norm: Norm = "l2"
-    """The distance from the noisy tables that is least."""
-    method: Method = "auto"
-    weights: Weights = "equal"
-    """Of the tables in l1, linf and barak: equal, or the reciprocals of the noise's standard deviations."""
-    objective: Objective = "max-coefficient"
-    """What barak's linear program minimises."""
-    probability: float = 0.95
-    """With which the shift leaves no negative cell."""
-    facts: Facts | None = None
-    rows: int | None = None
-    """The number of synthetic people, where it is not that of the tables."""
+    norm: Norm = choice("l2", "the distance from the noisy tables that is least", get_args(Norm))
+    method: Method = choice(
+        "auto",
+        "how it is found: from the full table, which auto takes where it fits, table by table (local), or as in "
+        "Barak et al. (barak, shift)",
+        get_args(Method),
+    )
+    weights: Weights = choice(
+        "equal", "for l1, linf and barak: tables weigh equally, or by the noise's standard deviation", get_args(Weights)
+    )
+    minimise: Program = choice("max-coefficient", "for barak: what its linear program makes least", get_args(Program))
+    probability: float = option(0.95, "for shift: with which no cell is negative", takes="NUMBER", read=_probability)
+    facts: Facts | str | None = option(
+        None, "public facts (YAML): structural zeros and known totals", takes="FILE", read=_facts
+    )
+    rows: int | None = option(
+        None, "how many synthetic people; as many as the tables say unless given", takes="NUMBER", read=_people
+    )
 
     def __post_init__(self) -> None:
-        for field, choices in (("kind", Kind), ("norm", Norm), ("method", Method), ("weights", Weights)):
-            _check(field, getattr(self, field), get_args(choices))
-        _check("objective", self.objective, get_args(Objective))
-        if not 0 < self.probability < 1:
-            raise BadInput("--probability", "is not between 0 and 1", "give a number such as 0.95")
-        if self.rows is not None and (type(self.rows) is not int or not 1 <= self.rows <= MOST_PEOPLE):
-            fix = f"give a whole number up to {MOST_PEOPLE:,}, or auto"
-            raise BadInput("--rows", "is no number of people", fix)
+        check_choice(self.kind, "kind", get_args(Kind))
+        super().__post_init__()
+        for name in (field.name for field in self._given() if field.name not in _TAKEN[self.kind]):
+            able = [kind for kind in _TAKEN if name in _TAKEN[kind]]
+            raise BadInput(name, f"does not apply to `{self.kind}`", f"leave it out, or ask for {' or '.join(able)}")
         if self.rows is not None and self.facts:
-            raise BadInput("--rows", "does not go with public facts", "leave it out: the facts are about all people")
-        if self.kind == "consistent" and self.method != "auto":
-            raise BadInput(
-                "--method", "does not apply to `consistent`", "leave it out, or ask for nonnegative or integral"
-            )
+            raise BadInput("rows", "does not go with public facts", "leave it out: the facts are about all people")
         if self.norm != "l2" and self.method not in ("auto", "local"):
-            raise BadInput("--norm", f"{self.norm} is found by its own linear program", "leave --method out")
+            raise BadInput("norm", f"{self.norm} is found by its own linear program", "leave `method` out")
         if self.method == "shift" and self.kind == "integral":
-            raise BadInput("--method", "shift gives no whole numbers", "ask for nonnegative, or use another method")
+            raise BadInput("method", "shift gives no whole numbers", "ask for nonnegative, or use another method")
         if self.facts and self.kind == "consistent" and self.norm == "l2":
-            raise BadInput("--facts", "plain least squares takes no public facts", "use nonnegative or integral, or l1")
+            raise BadInput("facts", "plain least squares takes no public facts", "use nonnegative or integral, or l1")
         if self.facts and self.method in ("barak", "shift"):
-            raise BadInput("--facts", f"{self.method} takes no public facts", "use the method full-table or local")
+            raise BadInput("facts", f"{self.method} takes no public facts", "use the method full-table or local")
+
+    @property
+    def head(self) -> str:
+        """The kind of face."""
+        return self.kind
+
+    @property
+    def summary(self) -> str:
+        """What the tables promise."""
+        return _SAYS[self.kind]
+
+    def options(self) -> tuple[Option, ...]:
+        """Those of its kind."""
+        return tuple(own for own in super().options() if own.name in _TAKEN[self.kind])
 
     @property
     def name(self) -> str:
         """What the face is called in a release."""
         return NAMES[self.kind]
+
+    @property
+    def public_facts(self) -> Facts | None:
+        """The facts, which `read_face` has read."""
+        if isinstance(self.facts, str):
+            raise TypeError("the file of facts is not read yet")
+        return self.facts
 
     def to_dict(self) -> dict[str, Any]:
         """What was asked for, for the manifest."""
@@ -78,16 +143,28 @@ class FaceValue:
         if self.norm != "l2" or self.method == "barak":
             chosen["weights"] = self.weights
         if self.method == "barak":
-            chosen["objective"] = self.objective
+            chosen["objective"] = self.minimise
         if self.method == "shift":
             chosen["probability"] = self.probability
         return chosen
 
 
-_OPTIONS: Final = {"kind": "--face-value", "objective": "--barak-objective"}
+def published_name(word: str) -> str:
+    """What the face that a word makes is called in a release; a published name stays what it is.
+
+    >>> published_name("integral"), published_name("unbiased")
+    ('face-valid', 'unbiased')
+    """
+    return {**NAMES}.get(word, word)  # type: ignore[call-overload,no-any-return] # words are any text
 
 
-def _check(field: str, value: str, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        option = _OPTIONS.get(field, f"--{field}")
-        raise BadInput(option, f"{value!r} is unknown", f"choose {', '.join(choices[:-1])} or {choices[-1]}")
+KINDS: Final[dict[str, FaceValue]] = {kind: FaceValue(kind) for kind in get_args(Kind)}
+"""Every kind of face, without options."""
+
+
+def read_face(given: str | FaceValue, schema: Schema) -> FaceValue:
+    """The face that a word names, such as `nonnegative:norm=l1`, with the facts read that it names."""
+    value = given if isinstance(given, FaceValue) else read_word(given, KINDS, "face")
+    if isinstance(value.facts, str):
+        value = replace(value, facts=Facts.from_yaml(read_text(value.facts, FactsError, "facts"), schema))
+    return value

@@ -30,7 +30,7 @@ from hushcube.planning.planner import Variant, refuse_unpredictable, variants
 from hushcube.planning.question import Comparison, Question, amount, compare, objective_of
 from hushcube.planning.targets import Goal, Target, resolve
 from hushcube.progress import Progress
-from hushcube.strategies import ALL
+from hushcube.strategies import AUTO, Choice
 
 _MANTISSAS: Final = 9000
 """Numbers 1.000 to 9.999."""
@@ -51,7 +51,7 @@ class Found:
     @property
     def searched(self) -> str:
         """Among what the budget is the smallest: plans are made for the workload as a whole, not for the targets."""
-        aim = "largest variance" if self.comparison.question.options.objective == "max" else "total variance"
+        aim = "largest variance" if self.comparison.question.objective == "max" else "total variance"
         return (
             f"searched: budgets of four digits, for the plans that {', '.join(self.strategies)} would make under each, "
             f"with the least {aim} of the workload; a plan made for the targets alone might need less"
@@ -72,7 +72,7 @@ def find_budget(
     question: Question,
     targets: Sequence[str | Target],
     *,
-    strategy: str = "auto",
+    strategy: Choice = AUTO,
     budgets: Budgets | None = None,
     recovery: Recovery | None = None,
     progress: Progress | None = None,
@@ -88,7 +88,7 @@ def find_budget(
     best = end = step(LARGEST_BUDGET) + 1
     for done, variant in enumerate(tried):
         if progress:
-            progress(variant[0], done / len(tried))
+            progress(variant[0].name, done / len(tried))
         probe = _Probe(question, variant, goals)
         if best == end or probe.has_steps or probe.ratio(best) <= 1:  # one look tells whether it could do better
             best = _least(probe, start, best)
@@ -98,20 +98,22 @@ def find_budget(
     comparison = compare(
         question.under(number(best)), strategy=strategy, budgets=budgets, recovery=recovery, settle=False
     )
-    names = {name for name, _, _ in tried}
+    names = {one.name for one, _, _ in tried}
     plans = [plan for plan in comparison.plans if plan.strategy in names]
     chosen = min((plan for plan in plans if all(goal.ratio(plan) <= 1 for goal in goals)), key=objective_of)
     return Found(comparison.choosing(chosen), number(best), tuple(goals), tuple(dict.fromkeys(sorted(names))))
 
 
-def _variants(question: Question, strategy: str, budgets: Budgets | None, recovery: Recovery | None) -> list[Variant]:
+def _variants(
+    question: Question, strategy: Choice, budgets: Budgets | None, recovery: Recovery | None
+) -> list[Variant]:
     """What is tried for all parts alike."""
     lists = (
         variants(request, strategy=strategy, budgets=budgets, recovery=recovery)[0]
         for request in question.requests.values()
     )
-    tried = list(dict.fromkeys(variant for each in lists for variant in each))
-    return [variant for variant in tried if ALL[variant[0]].automatic] or tried
+    tried = list({(one.name, rule, way): (one, rule, way) for each in lists for one, rule, way in each}.values())
+    return [variant for variant in tried if variant[0].automatic] or tried
 
 
 def step(budget: float) -> int:

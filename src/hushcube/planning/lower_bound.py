@@ -71,7 +71,7 @@ def least_total(request: Request) -> float | None:
     >>> round(least_total(Request(asked, privacy)), 4)  # 50.8504 times the variance of a single number
     50.8504
     """
-    if request.options.objective != "total" or request.workload.forms or request.schema.is_nested:
+    if request.objective != "total" or request.workload.forms or request.schema.is_nested:
         return None
     privacy, spaces = request.privacy, request.spaces
     roots = np.sqrt(request.space_weights * dimensions(spaces))

@@ -17,11 +17,11 @@ from hushcube.errors import BadInput, NotApplicable, TooLarge
 from hushcube.planning import memory
 from hushcube.planning.lower_bound import least_total, least_total_of_tables
 from hushcube.progress import Progress
-from hushcube.strategies import ALL, REGISTRY
-from hushcube.strategies.adaptive import ADAPTIVE, NOT_PRIVATE, STOPPING
+from hushcube.strategies import ALL, AUTO, EVERY, REGISTRY, Choice, Dwork, Strategy, read_strategies
+from hushcube.strategies.adaptive import Adaptive
 from hushcube.strategies.objective import objective_value
 
-Variant = tuple[str, Budgets, Recovery]
+Variant = tuple[Strategy, Budgets, Recovery]
 """A strategy, how it divides the budget, and how tables are recovered."""
 _NEGLIGIBLE: Final = 1e-6
 """A plan this near the bound is the best: budgets are rounded, and the bound allows for noise as narrow as any."""
@@ -59,7 +59,7 @@ class Ranking:
 def compare(
     request: Request,
     *,
-    strategy: str = "auto",
+    strategy: Choice = AUTO,
     budgets: Budgets | None = None,
     recovery: Recovery | None = None,
     progress: Progress | None = None,
@@ -67,20 +67,23 @@ def compare(
 ) -> Ranking:
     """Plan with one strategy, with `auto` (the best by predicted error), or with `all` (every variant, best chosen).
 
+    Several may be given: they are compared, beside `auto` or `all` with options in place of the strategies without.
     Unless told otherwise one strategy means optimal budgets and generalised least squares; `auto` tries both budgets.
     It stops at a plan that is proven to be the best, unless it may not `settle`.
     """
     tried, skipped = variants(request, strategy=strategy, budgets=budgets, recovery=recovery)
     least = least_total(request)
+    may_settle = settle and read_strategies(strategy)[1] == {AUTO}
     candidates = []
     refused: dict[str, str] = {}
     too_large: list[TooLarge] = []
-    for done, (name, rule, way) in enumerate(tried):
+    for done, (one, rule, way) in enumerate(tried):
+        name = one.name
         if progress:
             progress(name, done / len(tried))
         start = time.perf_counter()
         try:
-            plan = ALL[name].plan(request, rule, way)
+            plan = one.plan(request, rule, way)
         except NotApplicable as problem:
             refused.setdefault(name, problem.reason)
             continue
@@ -89,7 +92,7 @@ def compare(
             too_large.append(excess)
             continue
         candidates.append(Candidate(plan, time.perf_counter() - start))
-        if settle and strategy == "auto" and _is_best(plan, least):
+        if may_settle and _is_best(plan, least):
             break
     planned = {candidate.plan.strategy for candidate in candidates}  # a strategy may refuse some of its variants
     skipped |= {name: reason for name, reason in refused.items() if name not in planned}
@@ -104,7 +107,7 @@ def compare(
 
 
 def variants(
-    request: Request, *, strategy: str, budgets: Budgets | None, recovery: Recovery | None
+    request: Request, *, strategy: Choice, budgets: Budgets | None, recovery: Recovery | None
 ) -> tuple[list[Variant], dict[str, str]]:
     """What `compare` tries, and the strategies that do not apply, with the reason.
 
@@ -113,36 +116,35 @@ def variants(
     request.schema.check_unit(request.privacy.rows_per_person)
     _check("budgets", budgets, BUDGETS)
     _check("recovery", recovery, RECOVERIES)
-    several = strategy in ("auto", "all")
-    names = [name for name, s in REGISTRY.items() if s.is_compared(request)] if several else [strategy]
-    if strategy == "auto":
-        names = [name for name in names if REGISTRY[name].automatic]
-        names.sort(key=lambda name: not REGISTRY[name].leads(request))
-    if strategy in NOT_PRIVATE:
-        fix = "use it in `hushcube evaluate`, or choose ireduct"
-        raise BadInput("strategy", f"{strategy} is not private: it chooses noise by the exact counts", fix)
-    if strategy not in ("auto", "all", *ALL):
-        raise BadInput("strategy", f"{strategy!r} is unknown", f"choose auto, all, {', '.join(ALL)}")
-    if request.options.rule.target is not None and strategy not in STOPPING:
-        fix = f"use the strategy {' or '.join(STOPPING)}, or leave the target out"
-        raise BadInput("relative-error", f"{strategy} does not stop when a target is met", fix)
-    skipped = {name: reason for name in names if (reason := ALL[name].refusal(request))}
-    if strategy in skipped:
-        raise NotApplicable(strategy, skipped[strategy])
-    usual: Budgets = "uniform" if strategy in ADAPTIVE else "optimal"  # as in the paper
-    rules: Sequence[Budgets] = [budgets] if budgets else BUDGETS if several else [usual]
-    recoveries: Sequence[Recovery] = [recovery] if recovery else RECOVERIES if strategy == "all" else ["gls"]
-    return [(n, b, r) for n in names if n not in skipped for b in rules for r in recoveries], skipped
+    named, words = read_strategies(strategy)
+    strategies = named
+    if words:
+        own = {one.name: one for one in named}
+        strategies = [s for s in ({**REGISTRY, **own}).values() if s.is_compared(request) or s.name in own]
+    if words == {AUTO}:
+        strategies = [s for s in strategies if s.automatic or s in named]
+        strategies.sort(key=lambda s: not s.leads(request))
+    skipped = {s.name: reason for s in strategies if (reason := s.refusal(request))}
+    if len(strategies) == 1 and skipped:
+        raise NotApplicable(*next(iter(skipped.items())))
+    recoveries: Sequence[Recovery] = [recovery] if recovery else RECOVERIES if EVERY in words else ["gls"]
+
+    def rules(strategy: Strategy) -> Sequence[Budgets]:
+        usual: Budgets = "uniform" if isinstance(strategy, Adaptive) else "optimal"  # as in the paper
+        return [budgets] if budgets else BUDGETS if words else [usual]
+
+    return [(s, b, r) for s in strategies if s.name not in skipped for b in rules(s) for r in recoveries], skipped
 
 
-def refuse_unpredictable(strategy: str) -> None:
+def refuse_unpredictable(strategy: Choice) -> None:
     """Refuse a method whose errors are known only when it has run."""
-    if strategy in ADAPTIVE and strategy != "dwork":
-        raise BadInput(
-            "strategy",
-            f"the errors of {strategy} depend on the data, so no budget can be found or compared for it",
-            "plan it by itself, and give --relative-error and --above to stop when errors are small",
-        )
+    for named in read_strategies(strategy)[0]:
+        if isinstance(named, Adaptive) and not isinstance(named, Dwork):
+            raise BadInput(
+                "strategy",
+                f"the errors of {named.name} depend on the data, so no budget can be found or compared for it",
+                "plan it by itself, and give `relative_error` and `above` to stop when errors are small",
+            )
 
 
 def _is_best(plan: Design, least: float | None) -> bool:

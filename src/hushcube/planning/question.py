@@ -10,15 +10,14 @@ of these errors over the measures, each relative to its range, is least for shar
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, Literal
 
 from hushcube.designs.design import Budgets, Design, Recovery
-from hushcube.designs.options import Options
-from hushcube.designs.request import Request
+from hushcube.designs.request import Effort, Objective, Request
 from hushcube.errors import BadInput
 from hushcube.model.form import QueryTable
 from hushcube.model.measure import Measure
@@ -30,7 +29,7 @@ from hushcube.planning.plan import Plan, Quantity, part_privacy, plain, seen_by
 from hushcube.planning.planner import Ranking, Variant
 from hushcube.planning.planner import compare as rank
 from hushcube.progress import Progress
-from hushcube.strategies import ALL
+from hushcube.strategies import AUTO, Choice
 from hushcube.strategies.objective import objective_value
 
 Amount = Literal["epsilon", "rho"]
@@ -45,7 +44,8 @@ class Question:
     schema: Schema
     workload: Workload
     privacy: Privacy
-    options: Options
+    objective: Objective = "total"
+    effort: Effort = "default"
     asked: tuple[Quantity, ...] = ()
     shares: Mapping[str, Fraction] | None = None
     """Of the count and each measure; None where averages are to err least."""
@@ -56,27 +56,31 @@ class Question:
         schema: Schema,
         workload: str | Sequence[str],
         privacy: Privacy,
-        options: Options,
         *,
+        objective: Objective = "total",
+        effort: Effort = "default",
+        named: Collection[str] = (),
         queries: Queries | None = None,
         measures: str | Sequence[str] = (),
         shares: Mapping[str, Number] | None = None,
     ) -> Question:
-        """Read the words; what mapping files hold and nobody needs is left out of the schema."""
+        """Read the words; what mapping files hold and nobody needs is left out of the schema.
+
+        Attributes that a strategy's options name are needed.
+        """
         words = [measures] if isinstance(measures, str) else list(measures)
         if not words and shares is None:
-            matrix = () if options.matrix is None else [attribute.name for attribute in options.matrix.attributes]
-            needed = public_part(schema, workload, matrix if queries is None else None)
-            return cls(needed, _workload(workload, needed, queries), privacy, options)
+            needed = public_part(schema, workload, named if queries is None else None)
+            return cls(needed, _workload(workload, needed, queries), privacy, objective, effort)
         if queries is not None:
             raise BadInput("queries", "stands beside measures", "ask for tables with the workload")
         needed = public_part(schema, workload)
         found = dict.fromkeys(Quantity.parse(word, needed) for text in words for word in text.split(","))
         asked = tuple(quantity for quantity in found if quantity.measure)
         if not asked:
-            raise BadInput("measure", "no measure is asked for", "write for example `--measure avg(wage)`")
+            raise BadInput("measure", "no measure is asked for", "ask for example for `avg(wage)`")
         given = None if shares is None else {name: exact_number("shares", share) for name, share in shares.items()}
-        return cls(needed, Workload.parse(workload, plain(needed)), privacy, options, asked, given)
+        return cls(needed, Workload.parse(workload, plain(needed)), privacy, objective, effort, asked, given)
 
     def __post_init__(self) -> None:
         if self.shares is None:
@@ -97,13 +101,15 @@ class Question:
     def requests(self) -> dict[str, Request]:
         """What is asked of each part's design."""
         if not self.asked:
-            return {COUNT: Request(self.workload, self.privacy, self.options)}
+            return {COUNT: self._request(self.privacy)}
         shares = shares_of(self.privacy, self.measures) if self.shares is None else self.shares
         parts: dict[str, Measure | None] = {COUNT: None, **{measure.name: measure for measure in self.measures}}
         return {
-            name: Request(self.workload, part_privacy(self.privacy, shares[name], measure), self.options)
-            for name, measure in parts.items()
+            name: self._request(part_privacy(self.privacy, shares[name], measure)) for name, measure in parts.items()
         }
+
+    def _request(self, privacy: Privacy) -> Request:
+        return Request(self.workload, privacy, objective=self.objective, effort=self.effort)
 
     def under(self, budget: Number) -> Question:
         """The same under another budget of the same kind; delta, neighbours and rows per person stay."""
@@ -119,8 +125,8 @@ class Question:
 
     def planned(self, variant: Variant) -> Plan:
         """The plan of one strategy for all parts."""
-        name, rule, recovery = variant
-        return self.plan({part: ALL[name].plan(request, rule, recovery) for part, request in self.requests.items()})
+        strategy, rule, recovery = variant
+        return self.plan({part: strategy.plan(request, rule, recovery) for part, request in self.requests.items()})
 
 
 def _workload(words: str | Sequence[str], schema: Schema, queries: Queries | None) -> Workload:
@@ -173,7 +179,7 @@ class Comparison:
 def compare(
     question: Question,
     *,
-    strategy: str = "auto",
+    strategy: Choice = AUTO,
     budgets: Budgets | None = None,
     recovery: Recovery | None = None,
     progress: Progress | None = None,
@@ -194,7 +200,7 @@ def objective_of(plan: Plan) -> float:
     return math.prod(map(objective_value, plan.designs.values()))
 
 
-def _variant(design: Design) -> Variant:
+def _variant(design: Design) -> tuple[str, Budgets, Recovery]:
     return design.strategy, design.budget_rule, design.recovery
 
 

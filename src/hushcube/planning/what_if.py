@@ -17,6 +17,7 @@ from hushcube.planning.planner import refuse_unpredictable
 from hushcube.planning.question import Question, compare
 from hushcube.planning.summary import table_variances
 from hushcube.progress import Progress
+from hushcube.strategies import AUTO, Choice
 
 
 @dataclass(frozen=True)
@@ -52,12 +53,12 @@ def checked(values: Sequence[Number]) -> Sequence[Number]:
     """Some budgets, all of them possible."""
     example = "list budgets, for example `0.1,0.5,1,2`"
     if isinstance(values, str) or not values:
-        raise BadInput("what-if", "there is no list of budgets", example)
+        raise BadInput("what_if", "there is no list of budgets", example)
     for value in values:
         try:
             Privacy.of(epsilon=value, neighbours="add-remove")
         except PrivacyError as problem:
-            raise BadInput("what-if", f"{str(value)[:40]!r}: {problem.problem}", example) from None
+            raise BadInput("what_if", f"{str(value)[:40]!r}: {problem.problem}", example) from None
     return values
 
 
@@ -65,7 +66,7 @@ def what_if(
     question: Question,
     values: Sequence[Number],
     *,
-    strategy: str = "auto",
+    strategy: Choice = AUTO,
     budgets: Budgets | None = None,
     recovery: Recovery | None = None,
     progress: Progress | None = None,

@@ -1,57 +1,124 @@
 """One strategy, one file. Each says whether it applies (`accepts`) and what to measure (`plan`).
 
 `REGISTRY` is what `--strategy all` compares; a new strategy is added there and tested by the suite that is in place.
-`ADAPTIVE` are the methods for small relative errors, which decide while answers come in; `ALL` are both.
+`ADAPTIVE` are the methods for small relative errors, which decide while answers come in; `ALL` are both. They hold
+strategies without options; `read_strategies` reads words such as `hierarchy:fan-out=4`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from hushcube.designs.design import Design
-from hushcube.errors import PlanError
-from hushcube.strategies import (
-    all_cuboids,
-    base,
-    bmax,
-    cluster,
-    covering,
-    fourier,
-    hierarchy,
-    identity,
-    levels,
-    matrix,
-    pmost,
-    residual,
-    sketch,
-    wavelet,
-    workload,
-)
-from hushcube.strategies.adaptive import ADAPTIVE
+from hushcube.errors import BadInput, PlanError
+from hushcube.options import read_word
+from hushcube.strategies.adaptive import ADAPTIVE, NOT_PRIVATE, Adaptive, Dwork, IReduct, IResamp, TwoPhase
+from hushcube.strategies.all_cuboids import AllCuboids
+from hushcube.strategies.base import Base
+from hushcube.strategies.bmax import BMax
+from hushcube.strategies.cluster import Cluster
+from hushcube.strategies.covering import Covering
+from hushcube.strategies.fourier import Fourier
+from hushcube.strategies.hierarchy import Hierarchy
+from hushcube.strategies.identity import Identity
+from hushcube.strategies.levels import Levels
+from hushcube.strategies.matrix import Matrix
+from hushcube.strategies.pmost import PMost
+from hushcube.strategies.residual import Residual
+from hushcube.strategies.sketch import Sketch
 from hushcube.strategies.strategy import Strategy
+from hushcube.strategies.wavelet import Wavelet
+from hushcube.strategies.workload import WorkloadTables
+
+__all__ = [
+    "ADAPTIVE",
+    "ALL",
+    "REGISTRY",
+    "Adaptive",
+    "AllCuboids",
+    "BMax",
+    "Base",
+    "Choice",
+    "Cluster",
+    "Covering",
+    "Dwork",
+    "Fourier",
+    "Hierarchy",
+    "IReduct",
+    "IResamp",
+    "Identity",
+    "Levels",
+    "Matrix",
+    "PMost",
+    "Residual",
+    "Sketch",
+    "Strategy",
+    "TwoPhase",
+    "Wavelet",
+    "WorkloadTables",
+    "check_strategy",
+    "read_strategies",
+    "read_strategy",
+]
 
 REGISTRY: Final[dict[str, Strategy]] = {
     strategy.name: strategy
     for strategy in (
-        identity.Identity(),
-        workload.WorkloadTables(),
-        base.Base(),
-        all_cuboids.AllCuboids(),
-        bmax.BMax(),
-        pmost.PMost(),
-        cluster.Cluster(),
-        fourier.Fourier(),
-        residual.Residual(),
-        wavelet.Wavelet(),
-        hierarchy.Hierarchy(),
-        matrix.Matrix(),
-        sketch.Sketch(),
-        covering.Covering(),
-        levels.Levels(),
+        Identity(),
+        WorkloadTables(),
+        Base(),
+        AllCuboids(),
+        BMax(),
+        PMost(),
+        Cluster(),
+        Fourier(),
+        Residual(),
+        Wavelet(),
+        Hierarchy(),
+        Matrix(),
+        Sketch(),
+        Covering(),
+        Levels(),
     )
 }
 
 ALL: Final[dict[str, Strategy]] = {**REGISTRY, **ADAPTIVE}
+
+
+Choice = str | Strategy | Sequence[str | Strategy]
+"""A strategy, or several to compare: objects, words such as `hierarchy:fan-out=4`, or `auto` and `all`."""
+AUTO: Final = "auto"
+EVERY: Final = "all"
+_COMPARING: Final = (AUTO, EVERY)
+
+
+def read_strategy(given: str | Strategy) -> Strategy:
+    """The strategy that a word names.
+
+    >>> read_strategy("hierarchy:fan-out=4")
+    Hierarchy(fan_out=4)
+    """
+    if isinstance(given, Strategy):
+        return given
+    if not isinstance(given, str):
+        raise BadInput("strategy", "is neither a word nor a strategy", "give for example `auto`")
+    if (name := given.partition(":")[0].strip()) in NOT_PRIVATE:
+        fix = "use it in `hushcube evaluate`, or choose ireduct"
+        raise BadInput("strategy", f"{name} is not private: it chooses noise by the exact counts", fix)
+    return read_word(given, ALL, "strategy", others=_COMPARING)
+
+
+def read_strategies(given: Choice) -> tuple[list[Strategy], set[str]]:
+    """The strategies that are named, and which of the words `auto` and `all` are among them."""
+    several = [given] if isinstance(given, str | Strategy) else list(given)
+    named = [read_strategy(one) for one in several if one not in _COMPARING]
+    names = [strategy.name for strategy in named]
+    if not several:
+        raise BadInput("strategy", "none is given", "give for example `auto`")
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise BadInput("strategy", f"{twice[0]} is given twice", "compare it with other options in another plan")
+    return named, {str(one) for one in several if one in _COMPARING}
 
 
 def check_strategy(design: Design) -> None:

@@ -12,7 +12,11 @@ The base allocation is uniform as in the paper, or in the proportions of the pla
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property, partial
+from typing import ClassVar, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,11 +27,13 @@ from hushcube.designs.adaptive.start import Measured, full_rates, start_rates
 from hushcube.designs.design import Budgets, Design, Recovery
 from hushcube.designs.lattice.design import LatticeDesign
 from hushcube.designs.matrix.design import MAX_CELLS, MatrixDesign
-from hushcube.designs.refinement import Rule
+from hushcube.designs.refinement import PICKS, Amount, Pick, Rule, positive, share
 from hushcube.designs.repeated import RepeatedDesign
 from hushcube.designs.request import Request
 from hushcube.errors import BadInput
+from hushcube.model.privacy import Number
 from hushcube.model.queries import integer_problem
+from hushcube.options import choice, option, whole
 from hushcube.strategies.strategy import Strategy
 
 NOT_PRIVATE: Final = ("oracle", "proportional")
@@ -36,6 +42,7 @@ STOPPING: Final = ("iresamp", "ireduct")
 """Methods that can end a run when a target is met."""
 
 
+@dataclass(frozen=True, kw_only=True)
 class Adaptive(Strategy):
     """A method for small relative errors; `auto` never takes it, for it compares another kind of error."""
 
@@ -43,13 +50,23 @@ class Adaptive(Strategy):
     makes: ClassVar[tuple[type[Design], ...]] = (AdaptiveDesign, RepeatedDesign, LatticeDesign, MatrixDesign)
     """What is to be carried out, and what runs end with."""
 
+    @cached_property
+    def rule(self) -> Rule:
+        """The parameters that its options give; refused where they contradict each other."""
+        return Rule.of(**{own.name: getattr(self, own.name) for own in self.options()})
+
+    def filled(self, **usual: object) -> Self:
+        """The same, where options that are not given take these values, as far as it has them."""
+        free = {own.name for own in self.options() if getattr(self, own.name) is own.default}
+        return replace(self, **{name: value for name, value in usual.items() if name in free and value is not None})
+
     def concerns(self, request: Request) -> bool:  # noqa: ARG002 - whatever is asked
         """Only when it is named."""
         return False
 
     def accepts(self, request: Request) -> str | None:
         """Pure epsilon, and marginals or a matrix of queries."""
-        workload, rule = request.workload, request.options.rule
+        workload, rule = request.workload, self.rule
         if not request.privacy.is_pure:
             return "it is for pure epsilon: its noise is Laplace noise"
         if workload.forms and (workload.marginals or len(workload.forms) > 1 or workload.queries is None):
@@ -59,17 +76,17 @@ class Adaptive(Strategy):
         if workload.queries is not None and (problem := integer_problem(workload.queries.rows)):
             return f"in the queries, {problem[0]}: {problem[1]}"
         if rule.people_epsilon is not None and request.privacy.total_is_public:
-            return "under replace-one the number of people is public: give --people, not --people-epsilon"
+            return "under replace-one the number of people is public: give `people`, not `people_epsilon`"
         if rule.people_epsilon is not None and workload.queries is not None:
-            return "a noisy number of people is measured beside marginals only: give --people"
+            return "a noisy number of people is measured beside marginals only: give `people`"
         return None
 
     def plan(self, request: Request, budgets: Budgets, recovery: Recovery) -> Design:
         """The start, and the rule by which it is refined."""
-        rule = request.options.rule
+        rule = self.rule
         if rule.sanity_bound is None:
-            fix = "say below which count relative errors stop to matter, for example `--sanity-bound 100`"
-            raise BadInput("sanity-bound", "is not given", fix)
+            fix = f"say below which count relative errors stop to matter, for example `{self.name}:sanity-bound=100`"
+            raise BadInput("sanity_bound", "is not given", fix)
         measured = Measured.of(request, budgets, rule.people_epsilon)
         rates = self.start(measured, request, rule)
         own = (measured.kind, measured.fields, rule)
@@ -94,29 +111,83 @@ class Dwork(Adaptive):
         return measured.kind(request, self.name, budgets, recovery, "direct", rates, **measured.fields)
 
 
-class TwoPhase(Adaptive):
+@dataclass(frozen=True, kw_only=True)
+class _Adapting(Adaptive):
+    """What methods that look before they choose have in common."""
+
+    sanity_bound: Amount | Number | None = option(
+        None,
+        "relative errors are errors over max(count, this); a share such as 0.01% is one of the people",
+        takes="COUNT|SHARE%",
+        read=Amount.parse,
+    )
+    pick: Pick = choice("average", "make the average relative error small, or that of the worst cell", PICKS)
+    caution: Fraction | Number = option(
+        Fraction(1, 10),
+        "counts below this share of their noise are taken for it when the method chooses; 0 as in the paper",
+        takes="SHARE",
+        read=partial(share, or_zero=True),
+    )
+    people: int | None = option(None, "how many people there are, if that is public", takes="NUMBER", read=whole(1))
+    people_epsilon: Fraction | Number | None = option(
+        None, "part of epsilon that pays for a noisy number of people", takes="NUMBER", read=positive
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TwoPhase(_Adapting):
     """A first look, and a second one with noise to measure."""
 
     name = "twophase"
     measures = "a first look at all tables, then noise by the sizes of the counts seen"
+
+    first_share: Fraction | Number = option(
+        Fraction(7, 100), "share of epsilon for the first phase", takes="SHARE", read=share
+    )
 
     def start(self, measured: Measured, request: Request, rule: Rule, people: int | None = None) -> NDArray[np.float64]:
         """What the first phase may cost."""
         return start_rates(measured, request, rule, first_share=rule.first_share, people=people)
 
 
-class IResamp(Adaptive):
+@dataclass(frozen=True, kw_only=True)
+class _Stepwise(_Adapting):
+    """What methods that go down in steps, and may stop early, have in common."""
+
+    lambda_max: Amount | Number | None = option(
+        None, "scale of the noise to start with; a share is one of the people", takes="SCALE|SHARE%", read=Amount.parse
+    )
+    start_share: Fraction | Number = option(
+        Fraction(1, 20), "share of epsilon to start with, without lambda-max", takes="SHARE", read=share
+    )
+    relative_error: Fraction | Number | None = option(
+        None, "stop when relative errors are at most this, with above", takes="SHARE", read=positive
+    )
+    above: Amount | Number | None = option(
+        None, "the counts for which relative-error is wanted", takes="COUNT|SHARE%", read=Amount.parse
+    )
+
+
+class IResamp(_Stepwise):
     """Independent samples."""
 
     name = "iresamp"
     measures = "fresh samples, more of them where relative errors are large"
 
 
-class IReduct(Adaptive):
+@dataclass(frozen=True, kw_only=True)
+class IReduct(_Stepwise):
     """Correlated samples."""
 
     name = "ireduct"
     measures = "noise taken away step by step where relative errors are large"
+
+    lambda_step: Amount | Number | None = option(
+        None, "scales go down in equal steps; a share is one of the people", takes="SCALE|SHARE%", read=Amount.parse
+    )
+    lambda_factor: Fraction | Number = option(
+        Fraction(99, 100), "scales go down by this factor, without lambda-step", takes="FACTOR", read=share
+    )
 
     def plan(self, request: Request, budgets: Budgets, recovery: Recovery) -> Design:
         """Also refuses progressions of too many scales, as far as they can be known."""
@@ -127,3 +198,11 @@ class IReduct(Adaptive):
 
 
 ADAPTIVE: Final[dict[str, Adaptive]] = {method.name: method for method in (Dwork(), TwoPhase(), IResamp(), IReduct())}
+
+
+def with_target(strategy: Strategy, target: Mapping[str, Number]) -> Strategy:
+    """A strategy that stops when relative errors are small enough: `relative_error` and `above`."""
+    if not isinstance(strategy, _Stepwise):
+        fix = f"use the strategy {' or '.join(STOPPING)}, or leave the target out"
+        raise BadInput(next(iter(target)), f"{strategy.name} does not stop when a target is met", fix)
+    return strategy.with_options(target)

@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.designs.design import Budgets, Design, Recovery
-from hushcube.designs.options import Effort
-from hushcube.designs.request import Request
+from hushcube.designs.request import Effort, Request
 from hushcube.lattice.basis import MARGINAL
 from hushcube.lattice.family import Family
 from hushcube.model.marginal import Marginal
@@ -52,8 +51,8 @@ class Covering(Strategy):
 
     def plan(self, request: Request, budgets: Budgets, recovery: Recovery) -> Design:
         """The best support found, with its budgets; for the objective `max`, the best of several."""
-        support = _search(Request(request.workload, _ANY), request.options.effort)
-        if request.options.objective == "max" and budgets == "optimal":
+        support = _search(Request(request.workload, _ANY), request.effort)
+        if request.objective == "max" and budgets == "optimal":
             supports = [(support.sets, support.budgets), *promising(request, cell_weights(request), seed=SEED)]
             plans = [self._decide(request, *_measured(request, *given), budgets, recovery) for given in supports]
             own = self._decide(request, request.marginals, None, budgets, recovery, s=request.energies)
@@ -71,7 +70,7 @@ class Covering(Strategy):
         s: Floats | None = None,
     ) -> Design:
         """Budgets are those that the search found, or, for the maximum, begin with them."""
-        is_max = request.options.objective == "max"
+        is_max = request.objective == "max"
         return decide(
             request,
             strategy=self.name,

@@ -12,6 +12,7 @@ tables are combined.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 from hushcube.designs.design import Budgets, Design, Recovery
@@ -19,17 +20,23 @@ from hushcube.designs.request import Request
 from hushcube.designs.tree.design import TreeDesign
 from hushcube.errors import NotApplicable
 from hushcube.lattice.trees import Tree
+from hushcube.options import option, whole
 from hushcube.strategies import ranges
 from hushcube.strategies.ranges import TreeSets
 from hushcube.strategies.strategy import Strategy
 
 
+@dataclass(frozen=True, kw_only=True)
 class Hierarchy(Strategy):
     """Trees along the attributes with ranges."""
 
     name = "hierarchy"
     measures = "the nodes of trees over ordered attributes"
     makes = (TreeDesign,)
+
+    fan_out: int | None = option(
+        None, "children of a node; the best are searched unless given", takes="NUMBER", read=whole(2)
+    )
 
     def concerns(self, request: Request) -> bool:
         """Only for ranges."""
@@ -43,7 +50,7 @@ class Hierarchy(Strategy):
         """One measured set for each level of each attribute with ranges."""
         if recovery == "none":
             raise NotApplicable(self.name, "nodes of several levels are combined by least squares: use gls or ols")
-        fan_out = request.options.fan_out
+        fan_out = self.fan_out
         design = (
             _best(request, budgets)
             if fan_out is None

@@ -26,7 +26,6 @@ from numpy.typing import NDArray
 from hushcube.costs import calibrate
 from hushcube.designs.design import Budgets, Recovery
 from hushcube.designs.lattice.design import LatticeDesign
-from hushcube.designs.options import Options
 from hushcube.designs.request import MAX_TABLE_CELLS, Request
 from hushcube.lattice.basis import MARGINAL
 from hushcube.lattice.family import Family
@@ -74,7 +73,7 @@ def cube_of(request: Request) -> Cube:
     privacy = request.privacy
     several = min(privacy.rows_per_person, 2)  # whether a person may have several rows is all that matters
     any_budget = Privacy.of(epsilon=1, neighbours=privacy.neighbours, rows_per_person=several)
-    return _cube(replace(request, privacy=any_budget, options=Options()))
+    return _cube(replace(request, privacy=any_budget, objective="total", effort="default"))
 
 
 @lru_cache(maxsize=4)
@@ -235,7 +234,7 @@ def measure(
     measured = Family.of(sets, request.schema.sizes)
     ordered = np.empty(len(measured))
     ordered[measured.ids(sets)] = np.concatenate([np.ones(len(cube.public)), shares])
-    kept = keep or request.options.objective == "total"
+    kept = keep or request.objective == "total"
 
     def say(_: Family, given: Floats) -> Mapping[str, Any]:
         rates = given[measured.ids(sets[len(cube.public) :])]

@@ -71,13 +71,13 @@ class Levels(Strategy):
         """Needs nested levels."""
         if not request.schema.is_nested:
             return "no attribute is asked for at several levels"
-        if request.options.objective == "max" and request.workload.forms:
+        if request.objective == "max" and request.workload.forms:
             return "the largest error of ranges over levels is not looked for: use the objective total"
         return None
 
     def plan(self, request: Request, budgets: Budgets, recovery: Recovery) -> Design:
         """The candidate of the least predicted error."""
-        if request.options.objective == "max" and budgets == "optimal" and recovery != "gls":
+        if request.objective == "max" and budgets == "optimal" and recovery != "gls":
             raise NotApplicable(self.name, "the largest error is made least for generalised least squares only")
         found: dict[str, LevelDesign] = {}
         sets = candidates(request, everything=budgets == "optimal" and recovery == "gls")
@@ -91,7 +91,7 @@ class Levels(Strategy):
         values = {name: objective_value(design) for name, design in found.items()}
         best = min(values.values())
         chosen = next(name for name, value in values.items() if value <= best * (1 + _TIE))
-        aim = {"objective": "max"} if request.options.objective == "max" and budgets == "optimal" else {}
+        aim = {"objective": "max"} if request.objective == "max" and budgets == "optimal" else {}
         details = {"measured": chosen, "predicted": values, **aim}
         return replace(found[chosen], details=details)
 

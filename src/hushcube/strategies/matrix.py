@@ -15,8 +15,9 @@ error that is made least; the objective `max` only chooses among the results.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,8 +31,13 @@ from hushcube.designs.matrix.matching import Matches, outside
 from hushcube.designs.matrix.row_space import row_space
 from hushcube.designs.request import Request
 from hushcube.errors import BadInput, NotApplicable
+from hushcube.model.form import QueryTable
 from hushcube.model.marginal import Marginal
+from hushcube.model.matrix_files import read_matrix
+from hushcube.model.queries import integer_problem, query_table
+from hushcube.model.schema import Schema
 from hushcube.model.sparse_rows import SparseRows
+from hushcube.options import option
 from hushcube.strategies.energies import energies
 from hushcube.strategies.objective import objective_value
 from hushcube.strategies.row_budgets import Shares, optimal
@@ -41,6 +47,21 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 
+Rows = QueryTable | tuple[Sequence[str] | None, Any] | str
+"""Rows over the cells of a table: its attributes (None: all) and the numbers, or the text that names a file of them."""
+_MISSING: Final = "no rows are given: write `matrix:rows=FILE`"
+
+
+def _read_rows(given: Any, field: str) -> Rows:
+    """Whatever is known already is checked; files, and attributes by their names, need a schema."""
+    if isinstance(given, QueryTable) and (problem := integer_problem(given.rows)):
+        raise BadInput(field, *problem)
+    if not isinstance(given, QueryTable | str) and not (isinstance(given, tuple) and len(given) == 2):
+        raise BadInput(field, "is no matrix", "give the names of attributes and the rows: `rows=(names, numbers)`")
+    return given
+
+
+@dataclass(frozen=True, kw_only=True)
 class Matrix(Strategy):
     """The user's own rows."""
 
@@ -48,15 +69,45 @@ class Matrix(Strategy):
     measures = "the rows of a matrix of your own"
     makes = (MatrixDesign,)
 
-    def concerns(self, request: Request) -> bool:
-        """Only where a matrix is given."""
-        return request.matrix is not None
+    rows: Rows | None = option(
+        None,
+        "the whole-numbered rows to measure: a file as for --queries, over all attributes unless some are named",
+        takes="[A*B:]FILE",
+        read=_read_rows,
+    )
+
+    def on(self, schema: Schema) -> Self:
+        """Reads the file."""
+        if isinstance(self.rows, str):
+            return replace(self, rows=read_matrix(self.rows, schema, "rows"))
+        if isinstance(self.rows, tuple):
+            return replace(self, rows=query_table(schema, *self.rows, field="rows"))
+        return self
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The file of the rows."""
+        return (self.rows,) if isinstance(self.rows, str) else ()
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """Those of the rows, once they are read."""
+        return tuple(a.name for a in self.rows.attributes) if isinstance(self.rows, QueryTable) else ()
+
+    def _within(self, schema: Schema) -> QueryTable | None:
+        """The rows, over the places that their attributes have in a schema."""
+        rows = self.on(schema).rows
+        return rows.within(schema) if isinstance(rows, QueryTable) else None
+
+    def concerns(self, request: Request) -> bool:  # noqa: ARG002 - whatever is asked
+        """Only where rows are given."""
+        return self.rows is not None
 
     def accepts(self, request: Request) -> str | None:
         """It needs a matrix, over a small table that contains all those asked for."""
-        matrix = request.matrix
+        matrix = self._within(request.schema)
         if matrix is None:
-            return "no matrix is given (--matrix)"
+            return _MISSING
         if matrix.rows.width > MAX_CELLS:
             return f"the matrix is over {matrix.rows.width:,} cells, more than {MAX_CELLS:,}"
         for A in request.marginals:
@@ -67,9 +118,9 @@ class Matrix(Strategy):
 
     def plan(self, request: Request, budgets: Budgets, recovery: Recovery) -> Design:
         """The rows that are needed, with their budgets."""
-        matrix = request.matrix
+        matrix = self._within(request.schema)
         if matrix is None:
-            raise NotApplicable(self.name, "no matrix is given (--matrix)")
+            raise NotApplicable(self.name, _MISSING)
         start = _Measured.of(request, matrix.marginal, matrix.rows)
         start.check(recovery)
         if budgets == "uniform":
@@ -106,7 +157,7 @@ class _Measured:
         if request.privacy.total_is_public:
             kept &= ~constant_rows(rows)
         if not kept.any() and not request.privacy.total_is_public:
-            raise BadInput("matrix", "all its rows are zero", "give rows that count something")
+            raise BadInput("rows", "all of them are zero", "give rows that count something")
         chosen = _chosen(rows, kept, total=request.privacy.total_is_public)
         public = np.arange(len(chosen)) >= int(kept.sum())
         return cls(request, marginal, chosen, public, energies(request, marginal))

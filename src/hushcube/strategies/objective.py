@@ -8,4 +8,4 @@ from hushcube.designs.design import Design
 
 def objective_value(design: Design) -> float:
     """The exact value, for the noise that is drawn, of the objective that the plan's request names; less is better."""
-    return error.max_variance(design) if design.request.options.objective == "max" else error.weighted_variance(design)
+    return error.max_variance(design) if design.request.objective == "max" else error.weighted_variance(design)

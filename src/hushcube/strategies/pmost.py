@@ -15,6 +15,7 @@ Optimal budgets keep the precise tables precise and make the total least under t
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, lru_cache
 from typing import Any, Final
@@ -26,6 +27,7 @@ from hushcube.designs.design import Budgets, Design, Recovery
 from hushcube.designs.request import Request
 from hushcube.errors import BadInput
 from hushcube.model.privacy import Privacy
+from hushcube.options import option, shortened
 from hushcube.strategies import kpart
 from hushcube.strategies.bmax import least_maximum
 from hushcube.strategies.search.cuboids import easiest, publish_most, whole
@@ -39,11 +41,48 @@ _ROUNDING: Final = 1e-9
 """Budgets are floats: a variance that far above the threshold is at the threshold."""
 
 
+@dataclass(frozen=True)
+class Threshold:
+    """A bound on the variance of a cell: absolute, or a share of the least maximum that `bmax` finds.
+
+    >>> Threshold.parse("80"), Threshold.parse("50%")
+    (Threshold(value=80.0, is_share=False), Threshold(value=0.5, is_share=True))
+    """
+
+    value: float
+    is_share: bool = False
+
+    @classmethod
+    def parse(cls, given: object, field: str = "threshold") -> Threshold:
+        """Read `80` (a variance) or `50%` (of bmax's)."""
+        if isinstance(given, cls):
+            return given
+        body = str(given).strip()
+        is_share = body.endswith("%")
+        try:
+            value = float(body.removesuffix("%"))
+        except ValueError:
+            value = math.nan
+        if not 0 < value < math.inf:
+            fix = "write a variance, or a share of bmax's such as 50%"
+            raise BadInput(field, f"{shortened(given)} is not a positive number", fix)
+        return cls(value / 100 if is_share else value, is_share)
+
+
+@dataclass(frozen=True, kw_only=True)
 class PMost(Strategy):
     """The cover with the most precise tables."""
 
     name = "pmost"
     measures = "the cover that makes most tables precise"
+
+    threshold: Threshold | str | float | None = option(
+        None,
+        "the variance up to which a table is precise, or a share of the least maximum that bmax finds; "
+        "50% unless given, or the least that makes some table precise",
+        takes="VARIANCE|SHARE%",
+        read=Threshold.parse,
+    )
 
     def accepts(self, request: Request) -> str | None:
         """Refuse very many tables of many attributes, and requests without tables of cells."""
@@ -54,7 +93,7 @@ class PMost(Strategy):
     def plan(self, request: Request, budgets: Budgets, recovery: Recovery) -> Design:
         """The tables with even budgets, or with those of the least total that keep what is precise."""
         cube = kpart.cube_of(request)
-        threshold = theta0(request, cube)
+        threshold = theta0(request, cube, self.threshold)
         selection, precise = most_precise(cube, request.privacy, threshold)
         noise = kpart.TableNoise.of(request.privacy, len(selection.tables), len(cube.public))
         kept = np.where(selection.magnification <= precise, float(threshold), np.inf)
@@ -101,7 +140,7 @@ def most_precise(cube: kpart.Cube, privacy: Privacy, threshold: Fraction) -> tup
     return found, precise(len(found.tables))
 
 
-def theta0(request: Request, cube: kpart.Cube) -> Fraction:
+def theta0(request: Request, cube: kpart.Cube, given: Threshold | str | float | None) -> Fraction:
     """The threshold as a variance; refused where no table can be that precise."""
     known = least_maximum(cube, kpart.power_of(request.privacy))
     weights = whole(cube.weights)
@@ -113,9 +152,9 @@ def theta0(request: Request, cube: kpart.Cube) -> Fraction:
     least = min(
         (variance(*way) for way in easiest(cube.coverage, weights, known)) if weights.any() else (), default=Fraction(0)
     )
-    given = request.options.threshold
     if given is None:
         return max(bound * _SHARE, least)
+    given = Threshold.parse(given)
     threshold = Fraction(repr(given.value)) * (bound if given.is_share else 1)  # as written, in decimals
     if threshold < least:
         share = f", which is {_rounded_up(least / bound * 100)}% of bmax's" if bound else ""

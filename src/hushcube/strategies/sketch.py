@@ -11,7 +11,7 @@ fewer numbers than there are cells, which is what it is for. Budgets and recover
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -20,19 +20,29 @@ from hushcube.costs import calibrate
 from hushcube.designs.budgets import fitted
 from hushcube.designs.design import Budgets, Design, Recovery
 from hushcube.designs.request import Request
-from hushcube.designs.sketch.design import MAX_CELLS, MAX_NUMBERS, SketchDesign, Throws, row_cost, smoothing
+from hushcube.designs.sketch.design import (
+    ESTIMATES,
+    MAX_CELLS,
+    MAX_NUMBERS,
+    Estimate,
+    SketchDesign,
+    Throws,
+    row_cost,
+    smoothing,
+)
 from hushcube.errors import BadInput, readable
 from hushcube.model.marginal import Marginal
+from hushcube.options import choice, option, whole
 from hushcube.strategies.objective import objective_value
 from hushcube.strategies.strategy import Strategy
 
 SEED: Final = 0x68757368
 """Public: it decides where cells fall, not the noise."""
-REPETITIONS: Final = 5
 BUCKETS: Final = 2**16
 """The most buckets unless told otherwise: more would cost memory, not privacy."""
 
 
+@dataclass(frozen=True, kw_only=True)
 class Sketch(Strategy):
     """Repetitions of buckets of the smallest table that contains all those asked for."""
 
@@ -40,6 +50,15 @@ class Sketch(Strategy):
     measures = "random buckets of the full table's cells"
     makes = (SketchDesign,)
     automatic = False
+
+    buckets: int | None = option(
+        None,
+        f"buckets of one repetition; as many as there are cells, at most {BUCKETS:,}, unless given",
+        takes="NUMBER",
+        read=whole(1),
+    )
+    repetitions: int = option(5, "how often cells are thrown into buckets", takes="NUMBER", read=whole(1))
+    estimate: Estimate = choice("average", "how the repetitions are combined", ESTIMATES)
 
     def accepts(self, request: Request) -> str | None:
         """Refuse tables that cannot be held."""
@@ -50,21 +69,20 @@ class Sketch(Strategy):
 
     def plan(self, request: Request, budgets: Budgets, recovery: Recovery) -> Design:
         """Equal budgets for all repetitions."""
-        options, privacy = request.options, request.privacy
+        privacy = request.privacy
         marginal = carrier(request)
         cells = request.schema.cells(marginal)
-        t = options.repetitions or REPETITIONS
-        b = options.buckets or min(cells, BUCKETS)
+        t, b = self.repetitions, self.buckets or min(cells, BUCKETS)
         if t * b > MAX_NUMBERS:
             raise BadInput("buckets", f"{t:,} repetitions of {b:,} are more than {MAX_NUMBERS:,}", "give fewer")
-        if options.estimate == "median" and t % 2 == 0:
+        if self.estimate == "median" and t % 2 == 0:
             raise BadInput("repetitions", f"the median of {t:,} is not one of them", "give an odd number")
         throws = Throws(cells, t, b, SEED)
 
         def plan(proof: calibrate.Proof) -> SketchDesign:
             added = smoothing(t, privacy) if proof == "smoothing" else None
             shares = fitted(np.ones(t), lambda values: row_cost(throws, values, privacy), privacy, proof, added)
-            own = (marginal, b, SEED, options.estimate)
+            own = (marginal, b, SEED, self.estimate)
             made = SketchDesign(request, self.name, budgets, recovery, proof, shares, *own)
             return replace(made, details={"collisions": made.collisions})
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from itertools import product
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,12 +18,18 @@ from hushcube.designs.lattice.design import LatticeDesign, counted_tables
 from hushcube.designs.request import Request
 from hushcube.lattice.basis import Basis
 from hushcube.lattice.family import Family
+from hushcube.model.schema import Schema
+from hushcube.options import Configured
 from hushcube.strategies.minimax import least_maximum
 from hushcube.strategies.objective import objective_value
 
 
-class Strategy(ABC):
-    """Decides what to measure for a request, without data."""
+@dataclass(frozen=True, kw_only=True)
+class Strategy(Configured, ABC):
+    """Decides what to measure for a request, without data.
+
+    Its options are its fields; what concerns a plan as a whole is in the request (objective, effort).
+    """
 
     name: ClassVar[str]
     """The word on the command line."""
@@ -34,6 +41,30 @@ class Strategy(ABC):
     """The kinds of its plans."""
     serves_levels: ClassVar[bool] = False
     """Whether it may be asked for one attribute at several levels."""
+
+    @property
+    def head(self) -> str:
+        """Its name."""
+        return self.name
+
+    @property
+    def summary(self) -> str:
+        """What is measured, in words."""
+        return self.measures
+
+    def on(self, schema: Schema) -> Self:  # noqa: ARG002 - most name nothing of a schema
+        """The strategy with the files read that its options name; nothing else is read again."""
+        return self
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files that its options name, whose contents a release publishes with its plan."""
+        return ()
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The attributes that its options name."""
+        return ()
 
     def concerns(self, request: Request) -> bool:  # noqa: ARG002 - most are for every request
         """Whether a comparison should look at the strategy at all."""
@@ -92,7 +123,7 @@ def decide(
         proportions, start = (x if x is None else np.concatenate([[1.0], x]) for x in (proportions, start))
     shapes = [proportions]
     aim = {}
-    if request.options.objective == "max" and budgets == "optimal":
+    if request.objective == "max" and budgets == "optimal":
         aim = {"objective": "max"}
         if proportions is None:  # the total's budgets stay in, for discrete noise may favour them
             shapes = [least_maximum(request, basis, measured, recovery, s, start).budgets, start]

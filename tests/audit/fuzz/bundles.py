@@ -43,10 +43,10 @@ KINDS = {
     "tree": [*_EPSILON, "--workload", "prefix(age)*sex", "--strategy", "hierarchy"],
     "wavelet": [*_RHO, "--workload", "ranges(age)", "--strategy", "wavelet"],
     "matrix": [
-        *_EPSILON, "--queries", "sex*age:queries.csv", "--strategy", "matrix", "--matrix", "sex*age:measured.csv",
+        *_EPSILON, "--queries", "sex*age:queries.csv", "--strategy", "matrix:rows=sex*age:measured.csv",
     ],
     "sketch": [*_EPSILON, "--workload", "sex*age", "--strategy", "sketch"],
-    "ireduct": [*_EPSILON, "--workload", "1-way", "--strategy", "ireduct", "--sanity-bound", "1"],
+    "ireduct": [*_EPSILON, "--workload", "1-way", "--strategy", "ireduct:sanity-bound=1"],
     "seeded": [*_EPSILON, "--workload", "1-way", "--strategy", "identity"],
     "faces": [*_RHO, "--workload", "1-way,sex*age"],
     "cube": [*_EPSILON, "--workload", "<=1-way", "--measure", "sum(days),avg(days)", "--strategy", "workload"],
@@ -66,9 +66,9 @@ def make_pool(folder: Path) -> Path:
     (folder / "measured.csv").write_text("\n".join(",".join(str(int(i == j)) for j in range(8)) for i in range(8)))
     for kind, options in KINDS.items():
         must("plan", "--schema", "schema.yaml", *options, "--out", f"{kind}.json")
-        more = {"seeded": ["--seed", "1"], "faces": ["--face-value"]}.get(kind, [])
+        more = {"seeded": ["--seed", "1"], "faces": ["--face", "integral"]}.get(kind, [])
         must("release", f"{kind}.json", "--data", "people.csv", "--out", kind, *more)
-    must("recover", "faces", "--face-value", "nonnegative")
+    must("recover", "faces", "--face", "nonnegative")
     return folder
 
 

@@ -8,7 +8,7 @@ from random import Random
 from audit.fuzz import words
 from audit.fuzz.bundles import SUBJECT, write_plan
 from audit.fuzz.hostile import NUMBERS, TEXTS, WHOLE, scribble
-from audit.fuzz.options import BOUNDED, STRATEGIES, Groups, Making, face, measures, planning
+from audit.fuzz.options import BOUNDED, STRATEGIES, Groups, Making, face, measures, planning, strategy_word
 from audit.fuzz.subjects import write_schema
 
 PATHS = ("--out", "--chart")
@@ -57,7 +57,7 @@ def _confuse(rng: Random, groups: Groups) -> None:
         del group[rng.randrange(2)]
     elif len(group) == 2 and group[0] in PATHS:
         group[1] = rng.choice(OUTSIDE)
-    elif len(group) == 2 and group[0] not in BOUNDED:
+    elif len(group) == 2 and group[0] not in BOUNDED and not group[1].startswith("sketch:"):
         group[1] = rng.choice((rng.choice(TEXTS), rng.choice(NUMBERS), rng.choice(WHOLE), scribble(rng, group[1])))
     elif len(group) == 1 and not group[0].startswith("-"):
         group[0] = rng.choice((rng.choice(TEXTS), scribble(rng, group[0])))
@@ -97,7 +97,7 @@ def _release(making: Making) -> Groups:
             groups += measures(making)
     groups.append(["--out", "out"])
     if making.maybe(0.2):
-        groups += [["--face-value", rng.choice(("consistent", "nonnegative", "integral"))], *face(making, who)]
+        groups += face(making, who)
     if making.maybe(0.1):
         groups.append(["--seed", rng.choice(WHOLE if making.maybe(making.hostile) else ("1", "0"))])
     if making.maybe(0.2):
@@ -122,10 +122,9 @@ def _show(making: Making) -> Groups:
 
 
 def _recover(making: Making) -> Groups:
-    rng, groups = making.rng, [[making.bundle()]]
+    groups = [[making.bundle()]]
     if making.maybe(0.8):
-        groups.append(["--face-value", rng.choice(("consistent", "nonnegative", "integral"))])
-    groups += face(making, SUBJECT)
+        groups += face(making, SUBJECT)
     return [*groups, ["--out", "out"]] if making.maybe(0.5) else groups
 
 
@@ -133,7 +132,7 @@ def _synth(making: Making) -> Groups:
     groups = [[making.bundle()], ["--out", making.rng.choice(("out.csv", "out.parquet", "out.csv", "out.txt"))]]
     if making.maybe(0.4):
         groups.append(["--rows", making.rng.choice(WHOLE if making.maybe(making.hostile) else ("1", "5", "auto"))])
-    return groups + face(making, SUBJECT)
+    return groups + (face(making, SUBJECT, ("integral",)) if making.maybe(0.5) else [])
 
 
 def _verify(making: Making) -> Groups:
@@ -160,12 +159,16 @@ def _draft(making: Making) -> Groups:
 def _evaluate(making: Making) -> Groups:
     rng = making.rng
     groups = [
-        group for group in planning(making) if group[0] not in ("--strategy", "--rho", "--delta") or making.maybe(0.05)
+        group
+        for group in planning(making)
+        if group[0] not in ("--strategy", "--rho", "--delta", "--relative-error", "--above") or making.maybe(0.05)
     ]
     if not any(group[0] == "--epsilon" for group in groups):
         groups.append(["--epsilon", "1"])
-    if not any(group[0] == "--sanity-bound" for group in groups):
-        groups.append(["--sanity-bound", "1"])
+    groups.append(["--sanity-bound", rng.choice(NUMBERS if making.maybe(making.hostile / 2) else ("1", "10", "0.5"))])
+    for option, values in {"--people": ("10", "1000", "0", "-1"), "--people-epsilon": ("0.1", "0.01")}.items():
+        if making.maybe(0.1):
+            groups.append([option, rng.choice(values)])
     if making.maybe(0.2):
         groups = [group for group in groups if group[0] not in ("--workload", "--queries")]
         groups += [
@@ -174,7 +177,7 @@ def _evaluate(making: Making) -> Groups:
         ]
     else:
         groups.append(["--runs", rng.choice(("1", "1", "2", "2", "2", "2", "0", "-1"))])
-    groups.append(["--method", rng.choice((*STRATEGIES[:-2], "oracle", "proportional"))])
+    groups.append(["--method", strategy_word(making, rng.choice((*STRATEGIES[:-2], "oracle", "proportional")))])
     if making.maybe(0.5):
         groups.append(["--seed", rng.choice(WHOLE if making.maybe(making.hostile) else ("1", "2"))])
     return [*groups, *making.data()]

@@ -41,7 +41,7 @@ STEERING = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u202
 OWNERS_TOOLS = ("schema",)
 LEFT_BY_THE_DEAD = "/.hushcube-partial-"
 """What a process that was killed left behind is removed by the next one, whatever that comes to."""
-FLAGS = ("--json", "--sum", "--no-verify", "--face-value", "--allow-seeded")
+FLAGS = ("--json", "--sum", "--no-verify", "--allow-seeded")
 """Options that leave the next word alone."""
 
 

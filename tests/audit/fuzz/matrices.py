@@ -1,4 +1,4 @@
-"""Matrices for `--queries` and `--matrix`, and facts: whole, changed in a number, or damaged in their bytes."""
+"""Matrices to ask for or to measure, and facts: whole, changed in a number, or damaged in their bytes."""
 
 import io
 from pathlib import Path

@@ -63,23 +63,55 @@ def _budget(making: Making) -> Groups:
     return [*groups, ["--neighbours", rng.choice(("add-remove", "add-remove", "replace-one"))]]
 
 
-def _adaptive(making: Making) -> Groups:
-    rng, groups = making.rng, [["--sanity-bound", making.rng.choice(("1", "10", "0.5"))]]
-    plausible = {
-        "--lambda-max": ("10", "100", "1e6"), "--lambda-step": ("1", "0.5", "5"),
-        "--lambda-factor": ("0.5", "0.9", "0.99"), "--start-share": ("0.05", "0.5"), "--first-share": ("0.07", "0.9"),
-        "--caution": ("0", "0.1"), "--pick": ("average", "worst"), "--people": ("10", "1000", "0", "-1"),
-        "--people-epsilon": ("0.1", "0.01"), "--relative-error": ("0.1", "1"), "--above": ("5", "1%"),
-    }  # fmt: skip
+OWN = {
+    "pmost": {"threshold": ("50%", "10", "1e9")},
+    "hierarchy": {"fan-out": ("2", "3")},
+    "sketch": {"buckets": ("1", "4", "0"), "repetitions": ("1", "3", "0"), "estimate": ("average", "median")},
+}
+ADAPTING = {
+    "sanity-bound": ("1", "10", "0.5"), "lambda-max": ("10", "100", "1e6"), "lambda-step": ("1", "0.5", "5"),
+    "lambda-factor": ("0.5", "0.9", "0.99"), "start-share": ("0.05", "0.5"), "first-share": ("0.07", "0.9"),
+    "caution": ("0", "0.1"), "pick": ("average", "worst"), "people": ("10", "1000", "0", "-1"),
+    "people-epsilon": ("0.1", "0.01"), "relative-error": ("0.1", "1"), "above": ("5", "1%"),
+}  # fmt: skip
+METHODS = ("twophase", "iresamp", "ireduct")
+"""Methods whose options are those of ADAPTING, as far as they have them; a case may give one that has others."""
+
+
+def with_options(
+    making: Making, name: str, plausible: dict[str, tuple[str, ...]], share: float, always: str = ""
+) -> str:
+    """A word with some of the options."""
+    rng, given = making.rng, []
     for option, values in plausible.items():
-        if making.maybe(0.15):
-            hostile = option not in BOUNDED and making.maybe(making.hostile / 2)
-            groups.append([option, rng.choice(NUMBERS if hostile else values)])
-    return groups
+        if option == always or making.maybe(share):
+            hostile = f"--{option}" not in BOUNDED and making.maybe(making.hostile / 2)
+            given.append(f"{option}={rng.choice(NUMBERS if hostile else values)}")
+    if making.maybe(making.hostile / 50):
+        given.append(rng.choice(("x=1", "fan-out=2", "=", "norm", "")))
+    return ":".join((name, ",".join(given))) if given else name
+
+
+def strategy_word(making: Making, name: str) -> str:
+    """A strategy, with options of its own and seldom with those of another."""
+    rng, who = making.rng, making.subject
+    if name in METHODS:
+        share = 0.15
+        own = {option: values for option, values in ADAPTING.items() if option in _has(name) or making.maybe(0.02)}
+        return with_options(making, name, own, share, always="sanity-bound")
+    if name == "matrix":
+        return f"matrix:rows={write_matrix(rng, who, making.folder, 'matrix', hostile=making.hostile)}"
+    return with_options(making, name, OWN.get(name, {}), 0.3)
+
+
+def _has(name: str) -> set[str]:
+    from hushcube.strategies import ALL
+
+    return {option.word for option in ALL[name].options()}
 
 
 def planning(making: Making) -> Groups:
-    """The options of `plan` that `release` and `evaluate` take too."""
+    """The options of `plan` that `release` takes too."""
     rng, who = making.rng, making.subject
     write_schema(rng, who, making.folder, hostile=making.hostile / 2)
     groups = [["--schema", "schema.yaml"], *_budget(making)]
@@ -87,17 +119,14 @@ def planning(making: Making) -> Groups:
     if any("queries" in group[-1] for group in groups) or making.maybe(0.1):
         groups.append(["--queries", write_matrix(rng, who, making.folder, "queries", hostile=making.hostile)])
     strategy = rng.choice(STRATEGIES if making.maybe(0.3) else QUICK)
-    if strategy in ("dwork", "twophase", "iresamp", "ireduct"):
-        groups += _adaptive(making)
-    if strategy == "matrix" or making.maybe(0.02):
-        groups.append(["--matrix", write_matrix(rng, who, making.folder, "matrix", hostile=making.hostile)])
     if strategy != "auto" or making.maybe(0.5):
-        groups.append(["--strategy", strategy])
+        groups.append(["--strategy", strategy_word(making, strategy)])
+    if making.maybe(0.02):
+        groups.append(["--strategy", strategy_word(making, rng.choice(("matrix", "workload", "sketch")))])
     plausible = {
         "--rows-per-person": ("1", "2", "5"), "--budgets": ("optimal", "uniform"), "--recovery": ("gls", "ols", "none"),
-        "--effort": ("low", "default"), "--objective": ("total", "max"), "--threshold": ("50%", "10", "1e9"),
-        "--fan-out": ("2", "3"), "--buckets": ("1", "4", "0"), "--repetitions": ("1", "3", "0"),
-        "--estimate": ("average", "median"),
+        "--effort": ("low", "default"), "--objective": ("total", "max"), "--relative-error": ("0.1", "1"),
+        "--above": ("5", "1%"),
     }  # fmt: skip
     for option, values in plausible.items():
         if making.maybe(0.06):
@@ -106,20 +135,29 @@ def planning(making: Making) -> Groups:
     return groups
 
 
-def face(making: Making, who: Subject) -> Groups:
-    """The knobs of a face."""
-    rng, groups = making.rng, Groups()
-    plausible = {
-        "--norm": ("l2", "l1", "linf"), "--method": ("auto", "full-table", "local", "barak", "shift"),
-        "--weights": ("equal", "deviation"),
-        "--barak-objective": ("max-coefficient", "total-coefficient", "max-marginal", "total-marginal"),
-        "--probability": ("0.95", "0.5", "1", "0", "0.999999999"), "--time-limit": ("60", "1e-9", "0.001"),
-    }  # fmt: skip
-    for option, values in plausible.items():
-        if making.maybe(0.2):
-            groups.append([option, rng.choice(NUMBERS if making.maybe(making.hostile / 4) else values)])
+FACES = {
+    "norm": ("l2", "l1", "linf"), "method": ("auto", "full-table", "local", "barak", "shift"),
+    "weights": ("equal", "deviation"),
+    "minimise": ("max-coefficient", "total-coefficient", "max-marginal", "total-marginal"),
+    "probability": ("0.95", "0.5", "1", "0", "0.999999999"),
+}  # fmt: skip
+KINDS = {
+    "consistent": ("norm", "weights"), "nonnegative": tuple(FACES), "integral": tuple(FACES)[:-1],
+}  # fmt: skip
+
+
+def face(making: Making, who: Subject, kinds: tuple[str, ...] = tuple(KINDS)) -> Groups:
+    """A face with some of its options."""
+    rng = making.rng
+    kind = rng.choice(kinds)
+    own = {option: values for option, values in FACES.items() if option in KINDS[kind] or making.maybe(0.02)}
+    word = with_options(making, kind, own, 0.2)
     if making.maybe(0.25):
-        groups.append(["--facts", write_facts(rng, who, making.folder, hostile=making.hostile)])
+        facts = write_facts(rng, who, making.folder, hostile=making.hostile)
+        word += f"{',' if ':' in word else ':'}facts={facts}"
+    groups = [["--face", word]]
+    if making.maybe(0.2):
+        groups.append(["--time-limit", rng.choice(("60", "1e-9", "0.001"))])
     return groups
 
 

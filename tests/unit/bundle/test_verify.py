@@ -21,7 +21,6 @@ from hushcube.bundle.published_face import FormsFromCells, PublishedFace
 from hushcube.bundle.reading import checksum
 from hushcube.bundle.verify import verify
 from hushcube.bundle.writing import write
-from hushcube.designs.options import Options
 from hushcube.errors import BundleError
 from hushcube.faces.people import PeopleTables
 from hushcube.model.facts import Facts
@@ -29,6 +28,7 @@ from hushcube.model.queries import query_table
 from hushcube.private.measure import measure
 from hushcube.private.noise import SeededEntropy
 from hushcube.samples import TITANIC, titanic
+from hushcube.strategies import Matrix
 
 PEOPLE = "faces/face-valid/people.parquet"
 CODES = random_codes(TITANIC.sizes, 300, seed=3)
@@ -608,8 +608,8 @@ def test_rounding_is_measured_by_the_noise(tmp_path, epsilon, error, holds):
 def test_queries_on_cells_that_nothing_answers_are_verified(tmp_path, recovery):
     """The table that carries them has no standard errors; the answers are checked all the same."""
     queries = (["sex"], [[1.0, -1.0]])
-    options = Options(matrix=query_table(TITANIC, *queries))
-    how = {"epsilon": 1, "neighbours": "add-remove", "strategy": "matrix", "recovery": recovery, "options": options}
+    matrix = Matrix(rows=query_table(TITANIC, *queries))
+    how = {"epsilon": 1, "neighbours": "add-remove", "strategy": matrix, "recovery": recovery}
     release(plan(TITANIC, "queries", queries=queries, **how), titanic(), seed=1, out=tmp_path / "r")
     assert failed(tmp_path / "r") == {}
     name = find(tmp_path / "r", "unbiased", "sex", form="queries")

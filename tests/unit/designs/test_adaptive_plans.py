@@ -17,7 +17,6 @@ from hushcube.api import plan
 from hushcube.designs import AdaptiveDesign, LatticeDesign, MatrixDesign, RepeatedDesign
 from hushcube.designs import errors as error
 from hushcube.designs.design import BUDGETS, RECOVERIES
-from hushcube.designs.options import Options
 from hushcube.designs.refinement import Rule
 from hushcube.designs.repeated import rounded_up
 from hushcube.designs.request import Request
@@ -31,6 +30,7 @@ from hushcube.model.workload import Workload
 from hushcube.planning.loading import read_design
 from hushcube.private.measure import draw
 from hushcube.private.noise import SeededEntropy
+from hushcube.strategies import ADAPTIVE, IReduct
 
 SIZES = (2, 3, 4)
 ADAPTING = ["twophase", "iresamp", "ireduct"]
@@ -42,9 +42,9 @@ everywhere = pytest.mark.parametrize(
 
 
 def adaptive(strategy, neighbours="add-remove", asks="tables", *, epsilon=1, budgets="uniform", recovery="gls", **rule):
-    rule = Rule.of(**{"sanity_bound": 10, "lambda_factor": "0.9", **rule})
+    strategy = ADAPTIVE[strategy].filled(**{"sanity_bound": 10, "lambda_factor": "0.9", **rule})
     kept = {"epsilon": epsilon, "neighbours": neighbours, "strategy": strategy, "budgets": budgets}
-    kept |= {"recovery": recovery, "options": Options(rule=rule)}
+    kept |= {"recovery": recovery}
     if asks == "queries":
         return plan(make_schema(SIZES[2:]), [], queries=QUERIES, **kept).count
     return plan(make_schema(SIZES), "1-way,a0*a1,a1*a2=3", **kept).count
@@ -199,9 +199,9 @@ def test_adaptive_plans_are_for_pure_epsilon():
 def test_a_file_that_measures_something_else_gets_no_answer_without_its_noise(neighbours):
     """The file has the table a0 where the total belongs, whose exact value or noise is settled before the run."""
     shares = {"sanity_bound": "1%", "people_epsilon": "0.1"} if neighbours == "add-remove" else {}
-    rule = Options(rule=Rule.of(**{"sanity_bound": 10, **shares}))
-    way = {"epsilon": 1, "neighbours": neighbours, "strategy": "ireduct", "recovery": "none", "options": rule}
-    raw = plan(make_schema(SIZES), "1-way", **way).count.to_dict()
+    ireduct = IReduct(**{"sanity_bound": 10, **shares})
+    way = {"epsilon": 1, "neighbours": neighbours, "strategy": ireduct, "recovery": "none"}
+    raw = plan(make_schema(SIZES), "1-way", **way).count.to_dict().count
     assert raw["under"]["measured"] == [[[]], [[0], [1], [2]]]
     raw["under"]["measured"] = [[], [[0], [1], [2]], [[0, 1]]]
     raw["budget"] = [0.01] * 4

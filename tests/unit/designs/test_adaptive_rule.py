@@ -9,12 +9,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from helpers import NEIGHBOURS, make_schema
+from helpers import NEIGHBOURS, adaptive, make_schema
 from hushcube.api import plan, release
 from hushcube.costs import calibrate
 from hushcube.designs import AdaptiveDesign
 from hushcube.designs.adaptive.grid import MOST_LEVELS, Grid, mean_size
-from hushcube.designs.options import Options
 from hushcube.designs.refinement import MOST_PEOPLE, Amount, Rule
 from hushcube.errors import BadInput, NotApplicable
 from hushcube.planning.plan import Plan
@@ -28,10 +27,9 @@ def asked(strategy="ireduct", words="<=2-way", *, sizes=SIZES, budgets=None, rec
     """A plan from parameters of the rule and of the guarantee."""
     guarantee = {key: given.pop(key) for key in ("epsilon", "neighbours", "rows_per_person", "queries") if key in given}
     guarantee = {"epsilon": 1, "neighbours": "add-remove"} | guarantee
-    rule = Rule.of(**{"sanity_bound": 10, **given})
+    chosen = adaptive(strategy, **{"sanity_bound": 10, **given})
     return plan(
-        make_schema(sizes), words, strategy=strategy, budgets=budgets, recovery=recovery, options=Options(rule=rule),
-        **guarantee,
+        make_schema(sizes), words, strategy=chosen, budgets=budgets, recovery=recovery, **guarantee,
     ).count  # fmt: skip
 
 
@@ -54,25 +52,25 @@ NUMBERS = ["sanity_bound", "lambda_max", "lambda_step", "start_share", "lambda_f
 @pytest.mark.parametrize("name", NUMBERS)
 @pytest.mark.parametrize("raw", [0, -1, "0", "-0.5", 0.0, "0/1"])
 def test_what_is_not_above_zero_is_refused(name, raw):
-    refused(name.replace("_", "-"), lambda: Rule.of(**{name: raw}), says="above zero", fix="positive")
+    refused(name, lambda: Rule.of(**{name: raw}), says="above zero", fix="positive")
 
 
 @pytest.mark.parametrize("name", NUMBERS)
 @pytest.mark.parametrize("raw", ["nan", float("nan"), float("inf"), "inf", "many", "", "1 000", "1/0", [], True, b"5"])
 def test_what_is_no_number_is_refused(name, raw):
-    refused(name.replace("_", "-"), lambda: Rule.of(**{name: raw}), says="not a finite number", fix="decimal")
+    refused(name, lambda: Rule.of(**{name: raw}), says="not a finite number", fix="decimal")
 
 
 @pytest.mark.parametrize("raw", ["0%", "-5%", "nan%", "%", "5%%", "some%"])
 @pytest.mark.parametrize("name", ["sanity_bound", "lambda_max", "lambda_step"])
 def test_bad_shares_are_refused(name, raw):
-    refused(name.replace("_", "-"), lambda: Rule.of(**{name: raw}, people=100))
+    refused(name, lambda: Rule.of(**{name: raw}, people=100))
 
 
 @pytest.mark.parametrize("name", ["start_share", "lambda_factor", "first_share"])
 def test_shares_of_epsilon_and_factors_are_below_one(name):
     for raw in (1, "1", 1.0, "1.5", 7):
-        refused(name.replace("_", "-"), lambda raw=raw: Rule.of(**{name: raw}), says="below 1", fix="between 0 and 1")
+        refused(name, lambda raw=raw: Rule.of(**{name: raw}), says="below 1", fix="between 0 and 1")
     assert getattr(Rule.of(**{name: "0.25"}), name) == Fraction(1, 4)
 
 
@@ -114,29 +112,29 @@ def test_more_people_than_can_be_measured_are_refused():
 @pytest.mark.parametrize(
     ("name", "given"),
     [
-        ("sanity-bound", {"sanity_bound": "1%"}),
-        ("lambda-max", {"lambda_max": "1%"}),
-        ("lambda-step", {"lambda_step": "1%"}),
+        ("sanity_bound", {"sanity_bound": "1%"}),
+        ("lambda_max", {"lambda_max": "1%"}),
+        ("lambda_step", {"lambda_step": "1%"}),
         ("above", {"relative_error": "0.1", "above": "1%", "sanity_bound": 5}),
     ],
 )
 def test_shares_need_people(name, given):
     problem = refused(name, lambda: Rule.of(**given), says="number is not declared")
-    assert "--people N" in problem.fix and "--people-epsilon" in problem.fix
+    assert "`people`" in problem.fix and "`people_epsilon`" in problem.fix
     assert Rule.of(**given, people=1000).shares == Rule.of(**given, people_epsilon="0.01").shares
 
 
 def test_a_noisy_number_of_people_stands_alone_and_serves_something():
     both = {"sanity_bound": "1%", "people": 1000, "people_epsilon": "0.1"}
-    refused("people-epsilon", lambda: Rule.of(**both), says="beside", fix="one of the two")
-    refused("people-epsilon", lambda: Rule.of(people_epsilon="0.1"), says="nothing is a share", fix="leave it out")
+    refused("people_epsilon", lambda: Rule.of(**both), says="beside", fix="one of the two")
+    refused("people_epsilon", lambda: Rule.of(people_epsilon="0.1"), says="nothing is a share", fix="leave it out")
 
 
 def test_a_target_has_two_halves():
-    refused("above", lambda: Rule.of(relative_error="0.1"), says="not given", fix="--above")
-    refused("relative-error", lambda: Rule.of(above=500), says="not given", fix="--relative-error")
+    refused("above", lambda: Rule.of(relative_error="0.1"), says="not given", fix="`above=500`")
+    refused("relative_error", lambda: Rule.of(above=500), says="not given", fix="`relative_error=0.1`")
     for bad in (0, -1, "nan", "much"):
-        refused("relative-error", lambda bad=bad: Rule.of(relative_error=bad, above=500))
+        refused("relative_error", lambda bad=bad: Rule.of(relative_error=bad, above=500))
         refused("above", lambda bad=bad: Rule.of(relative_error="0.1", above=bad))
     target = Rule.of(relative_error="0.1", above=500)
     assert target.sanity_bound == Amount(Fraction(500)), "below the bound nothing is asked for"
@@ -149,14 +147,14 @@ def test_an_unknown_way_to_pick_is_refused():
 
 @pytest.mark.parametrize(("largest", "step"), [(10, 10), (10, 11), ("5%", "5%"), ("1%", "2%"), ("1/3", 0.34)])
 def test_a_step_as_large_as_the_start_is_refused(largest, step):
-    refused("lambda-step", lambda: Rule.of(lambda_max=largest, lambda_step=step, people=100), says="not below", fix="")
+    refused("lambda_step", lambda: Rule.of(lambda_max=largest, lambda_step=step, people=100), says="not below", fix="")
 
 
 @pytest.mark.parametrize("strategy", ["iresamp", "ireduct"])
 @pytest.mark.parametrize(("largest", "step"), [("10%", 100), ("10%", 101), (5, "1%"), (10, "1%")])
 def test_a_step_too_large_is_noticed_when_one_is_a_share(strategy, largest, step):
     """Of 1000 people 10% are 100, and 1% are 10."""
-    refused("lambda-step", lambda: asked(strategy, lambda_max=largest, lambda_step=step, people=1000), says="not below")
+    refused("lambda_step", lambda: asked(strategy, lambda_max=largest, lambda_step=step, people=1000), says="not below")
 
 
 @pytest.mark.parametrize(("largest", "step"), [("10%", 99), ("10%", "9%"), (500, "1%")])
@@ -299,8 +297,8 @@ def test_a_start_that_uses_up_epsilon_exactly_is_accepted(neighbours):
     ],
 )
 def test_too_many_levels_are_refused(make):
-    problem = refused("lambda-step", make, says=f"more than {MOST_LEVELS:,}", fix="larger step")
-    assert "lambda-factor" in problem.fix
+    problem = refused("lambda_step", make, says=f"more than {MOST_LEVELS:,}", fix="larger step")
+    assert "lambda_factor" in problem.fix
 
 
 def test_as_many_levels_as_are_allowed_are_made():
@@ -312,7 +310,7 @@ def test_as_many_levels_as_are_allowed_are_made():
 
 def test_too_many_digits_are_refused():
     long = Fraction(10**17 + 1, 10**17)
-    refused("lambda-step", lambda: Grid.arithmetic(Fraction(2), long, 1.0), says="digits", fix="round")
+    refused("lambda_step", lambda: Grid.arithmetic(Fraction(2), long, 1.0), says="digits", fix="round")
 
 
 def test_the_mean_size_of_noise_is_that_of_its_law():
@@ -341,8 +339,8 @@ def test_an_epsilon_too_small_to_start_says_which_scale_would_do(budgets, neighb
         given = given | {"people_epsilon": Fraction(epsilon) / 10}
     start = {"epsilon": epsilon, "neighbours": neighbours, "budgets": budgets, **given}
     for strategy in ("iresamp", "ireduct"):
-        problem = refused("lambda-max", lambda: asked(strategy, **start, lambda_max="0.01"), says="too small to start")  # noqa: B023
-        enough = re.search(r"lambda-max of at least ([0-9.e+-]+),", problem.fix).group(1)
+        problem = refused("lambda_max", lambda: asked(strategy, **start, lambda_max="0.01"), says="too small to start")  # noqa: B023
+        enough = re.search(r"`lambda_max` of at least ([0-9.e+-]+),", problem.fix).group(1)
         assert "larger epsilon" in problem.fix
         made = asked(strategy, **start, lambda_max=enough)
         assert made.row_cost(made.budgets) <= calibrate.row_budget(made.privacy, "direct")
@@ -396,7 +394,7 @@ def test_dwork_uses_all_of_epsilon_at_once(neighbours):
 
 def test_people_epsilon_must_leave_something():
     for much in ("1.001", "2"):
-        refused("people-epsilon", lambda e=much: asked(sanity_bound="1%", people_epsilon=e), says="leaves nothing")
+        refused("people_epsilon", lambda e=much: asked(sanity_bound="1%", people_epsilon=e), says="leaves nothing")
     with pytest.raises(BadInput):
         asked(sanity_bound="1%", people_epsilon=1)
 
@@ -412,21 +410,24 @@ def test_methods_that_look_at_exact_counts_are_never_planned(strategy):
 
 @pytest.mark.parametrize("strategy", ADAPTING)
 def test_a_sanity_bound_is_asked_for(strategy):
-    refused("sanity-bound", lambda: asked(strategy, sanity_bound=None), says="not given", fix="--sanity-bound 100")
+    refused("sanity_bound", lambda: asked(strategy, sanity_bound=None), says="not given", fix="sanity-bound=100")
     assert asked("dwork", sanity_bound=None).strategy == "dwork"
 
 
 @pytest.mark.parametrize("strategy", [*ADAPTING, "dwork"])
 def test_what_the_methods_are_not_for_is_refused_with_a_reason(strategy):
-    options = Options(rule=Rule.of(sanity_bound=5))
+    chosen = adaptive(strategy, sanity_bound=5)
     for guarantee in ({"rho": 1}, {"epsilon": 1, "delta": "1e-6"}):
         with pytest.raises(NotApplicable, match="pure epsilon"):
-            plan(make_schema(SIZES), "1-way", neighbours="add-remove", strategy=strategy, options=options, **guarantee)
+            plan(make_schema(SIZES), "1-way", neighbours="add-remove", strategy=chosen, **guarantee)
     with pytest.raises(NotApplicable, match="not both together"):
         asked(strategy, "1-way", sizes=(4,), queries=(None, [[1, 0, 0, 1]]))
-    with pytest.raises(NotApplicable, match="give --people"):
+    if strategy == "dwork":
+        refused("strategy", lambda: asked("dwork:people-epsilon=0.1"), says="dwork has no options", fix="alone")
+        return
+    with pytest.raises(NotApplicable, match="give `people`"):
         asked(strategy, neighbours="replace-one", sanity_bound="1%", people_epsilon="0.1")
-    with pytest.raises(NotApplicable, match="give --people"):
+    with pytest.raises(NotApplicable, match="give `people`"):
         asked(strategy, [], sizes=(4,), queries=(None, [[1, 0, 0, 1]]), sanity_bound="1%", people_epsilon="0.1")
 
 
@@ -439,13 +440,13 @@ def test_queries_that_are_not_whole_numbers_are_refused_as_such(strategy):
 
 @pytest.mark.parametrize("given", [{"lambda_max": 200, "lambda_step": "1e-8"}, {"lambda_factor": "0.999999"}], ids=str)
 def test_too_many_steps_are_refused_when_planning(given):
-    refused("lambda-step", lambda: asked(**given), says="more than")
+    refused("lambda_step", lambda: asked(**given), says="more than")
 
 
 def test_too_many_steps_are_refused_before_noise_is_drawn():
     for steps in ({"lambda_max": 200, "lambda_step": "1e-8"}, {"lambda_factor": "0.999999"}):
         refused(
-            "lambda-step",
+            "lambda_step",
             lambda steps=steps: release(Plan.of_counts(asked(**steps)), _frame(), seed=1),
             says="more than",
         )

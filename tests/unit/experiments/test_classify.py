@@ -7,8 +7,6 @@ import pyarrow as pa
 import pytest
 
 from helpers import exact_table, make_schema, random_codes
-from hushcube.designs.options import Options
-from hushcube.designs.refinement import Rule
 from hushcube.designs.request import Request
 from hushcube.errors import BadInput, DataError, WorkloadError
 from hushcube.experiments.classify import EXACT, class_workload, coded_rows, cross_validate
@@ -25,9 +23,9 @@ from hushcube.strategies.adaptive import ADAPTIVE, NOT_PRIVATE
 
 SIZES = (4, 3, 2, 7)
 SCHEMA = make_schema(SIZES)
-RULE = Rule.of(sanity_bound=5)
+USUAL = {"sanity_bound": 5}
 CLASS, PLACE = "a1", 1
-ASKED = {"epsilon": 1, "neighbours": "replace-one", "rule": RULE, "folds": 5, "seed": 9}
+ASKED = {"epsilon": 1, "neighbours": "replace-one", **USUAL, "folds": 5, "seed": 9}
 
 
 def dependent_columns(rows=400, seed=1):
@@ -53,10 +51,8 @@ def classifier(tables):
 def test_every_fold_is_predicted_from_the_others():
     """Training rows counted one by one, noise from the seed plus the fold, and the classifier by itself."""
     reference, result = cross_validate(SCHEMA, COLUMNS, CLASS, methods=["ireduct"], **ASKED)
-    request = Request(
-        class_workload(SCHEMA, CLASS), Privacy.of(epsilon=1, neighbours="replace-one"), Options(rule=RULE)
-    )
-    method = Contender.of("ireduct", request, "uniform", "none")
+    request = Request(class_workload(SCHEMA, CLASS), Privacy.of(epsilon=1, neighbours="replace-one"))
+    method = Contender.of("ireduct", request, "uniform", "none", USUAL)
     codes, division = np.stack(list(COLUMNS.values()), axis=1), folds(400, 5, 9)
     exact_shares, shares, errors = [], [], []
     for fold in range(5):
@@ -116,7 +112,7 @@ def test_the_class_of_any_place_and_of_two_attributes():
         ({"folds": 401}, "folds: there are more folds than rows"),
         ({"seed": -1}, "seed"),
         ({"methods": ["nonsense"]}, "method: 'nonsense' is unknown"),
-        ({"rule": Rule()}, "sanity-bound"),
+        ({"sanity_bound": None}, "sanity_bound"),
         ({"columns": {0: COLUMNS[0]}}, "columns: are not one for each attribute"),
         ({"columns": {**COLUMNS, 2: COLUMNS[2][:-1]}}, "columns: are not one for each attribute"),
         ({"columns": {**COLUMNS, 2: COLUMNS[2] + 1}}, "attribute 'a2': holds codes outside its domain"),

@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 
 from helpers import NEIGHBOURS, MemoryEngine, exact_table, make_request, make_schema, random_codes
-from hushcube.designs.options import Options
 from hushcube.designs.refinement import Rule
 from hushcube.designs.request import Request
 from hushcube.errors import BadInput, TooLarge
-from hushcube.experiments.experiment import Result, evaluate, sanity_bound
+from hushcube.experiments.experiment import Result, evaluate, known_bound
 from hushcube.experiments.methods import METHODS, Contender, truth
 from hushcube.experiments.truth import HeldTables, exact_counts, held, overall_error, wanted, worst_error
 from hushcube.model.privacy import Privacy
@@ -25,7 +24,7 @@ from hushcube.strategies.adaptive import ADAPTIVE, NOT_PRIVATE
 SIZES = (2, 3, 4)
 SCHEMA = make_schema(SIZES)
 CODES = random_codes(SIZES, 300, seed=4) * [1, 0, 1] + [0, 1, 0]
-RULE = Rule.of(sanity_bound=5)
+USUAL = {"sanity_bound": 5}
 ADAPTED = (*ADAPTIVE, *NOT_PRIVATE)
 
 
@@ -38,7 +37,7 @@ class Unread:
 
 def tried(methods, words="<=2-way", data=None, **changed):
     data = MemoryEngine(CODES) if data is None else data
-    asked = {"epsilon": 1, "neighbours": "replace-one", "rule": RULE, "runs": 3, "seed": 7, **changed}
+    asked = {"epsilon": 1, "neighbours": "replace-one", **USUAL, "runs": 3, "seed": 7, **changed}
     return evaluate(SCHEMA, words, data, methods=methods, **asked)
 
 
@@ -48,7 +47,7 @@ def without_time(results):
 
 def contender(name, words="<=2-way", **privacy):
     request = make_request(SIZES, words, **privacy)
-    return Contender.of(name, Request(request.workload, request.privacy, Options(rule=RULE)), "uniform", "none")
+    return Contender.of(name, Request(request.workload, request.privacy), "uniform", "none", USUAL)
 
 
 @pytest.mark.parametrize("neighbours", NEIGHBOURS)
@@ -86,14 +85,14 @@ def test_counts_may_be_ready_and_serve_every_method():
     engine = open_source(titanic())
     counts = exact_counts(TITANIC, "2-way", titanic())
     assert isinstance(counts, HeldTables) and counts.rows == 2201
-    asked = {"methods": ADAPTED, "epsilon": 1, "neighbours": "add-remove", "rule": RULE, "runs": 2, "seed": 3}
+    asked = {"methods": ADAPTED, "epsilon": 1, "neighbours": "add-remove", **USUAL, "runs": 2, "seed": 3}
     from_counts = evaluate(TITANIC, "2-way", counts, **asked)
     assert without_time(from_counts) == without_time(evaluate(TITANIC, "2-way", engine, **asked))
     assert [result.method for result in from_counts] == list(ADAPTED)
 
 
 def test_a_strategy_that_measures_other_tables_needs_them_counted():
-    asked = {"methods": ["identity"], "epsilon": 1, "neighbours": "add-remove", "rule": RULE, "runs": 1}
+    asked = {"methods": ["identity"], "epsilon": 1, "neighbours": "add-remove", **USUAL, "runs": 1}
     with pytest.raises(BadInput, match="has not been counted"):
         evaluate(TITANIC, "1-way", exact_counts(TITANIC, "1-way", titanic()), **asked)
     request = Request(Workload.parse("1-way", TITANIC), Privacy.of(epsilon=1, neighbours="add-remove"))
@@ -122,10 +121,8 @@ def test_queries_are_a_table_of_their_own(name):
     rows[0, :12], rows[1, 5:20], rows[2, 3] = 1, 1, 1
     queries = query_table(SCHEMA, None, rows)
     (result,) = tried([name], "queries", queries=queries, runs=2)
-    request = Request(
-        Workload.parse("queries", SCHEMA, queries), Privacy.of(epsilon=1, neighbours="replace-one"), Options(rule=RULE)
-    )
-    ready = Contender.of(name, request, "uniform", "none")
+    request = Request(Workload.parse("queries", SCHEMA, queries), Privacy.of(epsilon=1, neighbours="replace-one"))
+    ready = Contender.of(name, request, "uniform", "none", USUAL)
     counts = MemoryEngine(CODES).count(SCHEMA, ready.plan.counted)
     exact = rows @ exact_table(SCHEMA, CODES, (0, 1, 2)).ravel()
     errors = []
@@ -136,14 +133,14 @@ def test_queries_are_a_table_of_their_own(name):
 
 
 def test_the_sanity_bound_is_settled():
-    assert sanity_bound(Rule.of(sanity_bound="1%", people=2000), 1990) == 20
-    assert sanity_bound(Rule.of(sanity_bound="1%", people_epsilon="0.1"), 1990) == pytest.approx(19.9)
-    assert tried(["dwork"], rule=Rule.of(sanity_bound="1%", people=300))[0].sanity_bound == 3
+    assert known_bound(Rule.of(sanity_bound="1%", people=2000), 1990) == 20
+    assert known_bound(Rule.of(sanity_bound="1%", people_epsilon="0.1"), 1990) == pytest.approx(19.9)
+    assert tried(["dwork"], sanity_bound="1%", people=300)[0].sanity_bound == 3
 
 
 def test_a_noisy_number_of_people_may_be_paid_for():
-    rule = Rule.of(sanity_bound="1%", people_epsilon="0.1")
-    for result in tried(ADAPTED, "1-way", rule=rule, neighbours="add-remove"):
+    paid = {"sanity_bound": "1%", "people_epsilon": "0.1"}
+    for result in tried(ADAPTED, "1-way", **paid, neighbours="add-remove"):
         assert result.sanity_bound == pytest.approx(3)
         assert result.spent <= 1
 
@@ -167,12 +164,12 @@ def test_more_people_to_a_row_cost_more():
         ({"methods": []}, "method: none is given"),
         ({"runs": 0}, "runs: 0 is less than one"),
         ({"seed": -1}, "seed: -1 is negative"),
-        ({"rule": Rule()}, "sanity-bound: is not given"),
+        ({"sanity_bound": None}, "sanity_bound: is not given"),
         ({"methods": ["matrix"]}, "method: matrix cannot be used here"),
         ({"methods": ["oracle"], "queries": query_table(SCHEMA, None, np.ones((1, 24)))}, "oracle cannot be used here"),
         ({"epsilon": -1}, "epsilon"),
         ({"budgets": "nonsense"}, "budgets: 'nonsense' is unknown"),
-        ({"rule": Rule.of(sanity_bound=1, lambda_max=1), "methods": ["ireduct"]}, "epsilon is too small to start"),
+        ({"sanity_bound": 1, "methods": ["ireduct:lambda-max=1"]}, "epsilon is too small to start"),
     ],
 )
 def test_what_is_wrong_is_told_before_the_data_is_read(changed, told):
@@ -182,7 +179,7 @@ def test_what_is_wrong_is_told_before_the_data_is_read(changed, told):
 
 
 def test_truth_and_answers_must_fit_into_memory():
-    asked = {"methods": ["dwork"], "epsilon": 1, "neighbours": "add-remove", "rule": RULE, "runs": 1}
+    asked = {"methods": ["dwork"], "epsilon": 1, "neighbours": "add-remove", **USUAL, "runs": 1}
     with pytest.raises(TooLarge):
         evaluate(make_schema((9000, 9000, 9000)), "2-way", Unread(), **asked)
 

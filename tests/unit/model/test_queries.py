@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from helpers import make_schema, random_codes
 from hushcube.api import compare, find_plan, plan, release, what_if
-from hushcube.designs.options import Options
 from hushcube.errors import BadInput, WorkloadError
 from hushcube.model.queries import integer_problem, query_table
 from hushcube.model.sparse_rows import SparseRows
 from hushcube.planning.plan import Plan
 from hushcube.planning.summary import table_errors
+from hushcube.strategies import Matrix
 from hushcube.strategies.objective import objective_value
 
 SCHEMA = make_schema((2, 3, 4))
@@ -66,7 +66,7 @@ def test_integers_are_told_from_others():
     assert integer_problem(SparseRows.of([[1, -2]])) is None
     assert "row b holds 0.25" in integer_problem(SparseRows.of([[1, 2], [1, 0.25]], ["a", "b"]))[0]
     with pytest.raises(BadInput, match="not a whole number"):
-        Options(matrix=query_table(SCHEMA, ["a0"], [[0.5, 1]]))
+        Matrix(rows=query_table(SCHEMA, ["a0"], [[0.5, 1]]))
 
 
 def test_a_plan_remembers_its_queries():

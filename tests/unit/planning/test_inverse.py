@@ -9,16 +9,15 @@ from hushcube import Attribute, Schema
 from hushcube.api import compare, find_plan, what_if
 from hushcube.designs import errors as error
 from hushcube.designs import margins
-from hushcube.designs.options import Options, Threshold
 from hushcube.errors import BadInput, PrivacyError
 from hushcube.planning.inverse import find_budget, number, step
 from hushcube.planning.question import compare as compare_plans
 from hushcube.planning.targets import Target, resolve
-from hushcube.strategies import REGISTRY
+from hushcube.strategies import ALL, REGISTRY
 
 SIZES = (3, 4, 2)
-UNIFORM = ("workload", "uniform", "gls")
-LOW = Options(effort="low")
+UNIFORM = (ALL["workload"], "uniform", "gls")
+LOW = {"effort": "low"}
 LAWS = {"epsilon": {"epsilon": 1}, "rho": {"rho": 1}, "epsilon, delta": {"epsilon": 1, "delta": "1e-6"}}
 TARGETS = [
     ["a0*a1: stderr<=20"],
@@ -122,8 +121,8 @@ def test_tables_of_ranges_can_have_targets():
 
 def test_strategies_that_refuse_small_budgets_are_passed_over_there():
     """pmost refuses an absolute threshold that a budget cannot keep: the search goes on with larger budgets."""
-    schema, options = make_schema((3, 4, 2, 5)), Options(effort="low", threshold=Threshold(50.0))
-    told = {"strategy": "pmost", "neighbours": "add-remove", "options": options}
+    schema = make_schema((3, 4, 2, 5))
+    told = {"strategy": "pmost:threshold=50", "neighbours": "add-remove", **LOW}
     found = find_plan(schema, "<=2-way", targets=["total: stderr<=500"], **told)
     assert found.plan.strategy == "pmost" and found.reached[0] <= 500
     with pytest.raises(BadInput, match="threshold"):
@@ -131,10 +130,10 @@ def test_strategies_that_refuse_small_budgets_are_passed_over_there():
 
 
 def test_the_objective_is_kept_with_targets():
-    schema, options = make_schema(SIZES), Options(effort="low", objective="max")
-    told = {"targets": ["2-way: stderr<=9"], "neighbours": "add-remove"}
-    most = find_plan(schema, "<=2-way", options=options, strategy="workload", **told)
-    total = find_plan(schema, "<=2-way", options=LOW, strategy="workload", **told)
+    schema = make_schema(SIZES)
+    told = {"targets": ["2-way: stderr<=9"], "neighbours": "add-remove", **LOW}
+    most = find_plan(schema, "<=2-way", objective="max", strategy="workload", **told)
+    total = find_plan(schema, "<=2-way", strategy="workload", **told)
     assert float(most.budget) <= float(total.budget) * 1.001 and most.reached[0] <= 9
 
 
@@ -221,7 +220,7 @@ def test_find_plan_in_python():
 def test_progress_is_reported_in_the_order_of_the_strategies():
     seen = []
     find_plan(
-        make_schema(SIZES), "2-way", targets=["workload: stderr<=9"], neighbours="add-remove", options=LOW,
+        make_schema(SIZES), "2-way", targets=["workload: stderr<=9"], neighbours="add-remove", **LOW,
         progress=lambda name, share: seen.append((name, share)),
     )  # fmt: skip
     names, shares = zip(*seen, strict=True)

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from helpers import ADULT8, make_request
 from hushcube.designs.lattice.design import LatticeDesign
-from hushcube.designs.options import Options
 from hushcube.designs.request import Request
 from hushcube.lattice.basis import MARGINAL
 from hushcube.model.attribute import Attribute
@@ -139,7 +138,7 @@ def test_many_large_attributes_under_rho_need_no_search():
 
 
 def test_where_no_bound_is_known():
-    largest = replace(make_request(SIZES, "2-way", rho=1), options=Options(objective="max"))
+    largest = replace(make_request(SIZES, "2-way", rho=1), objective="max")
     ordered = Schema((Attribute(name="age", range=(0, 5)), Attribute(name="sex", values=("F", "M"))))
     ranges = Request(Workload.parse("prefix(age)", ordered), Privacy.of(rho=1, neighbours="add-remove"))
     for request in (largest, ranges):

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from helpers import ADULT8, LAWS, NEIGHBOURS, hand_plan, make_plan, make_request
 from hushcube.designs import errors as error
 from hushcube.designs.design import BUDGETS
-from hushcube.designs.options import Options, Threshold
 from hushcube.designs.request import MAX_TABLE_CELLS, Request
 from hushcube.errors import BadInput
 from hushcube.lattice.basis import MARGINAL
@@ -19,7 +18,7 @@ from hushcube.lattice.family import Family
 from hushcube.model.privacy import Privacy
 from hushcube.model.workload import Workload
 from hushcube.planning.planner import compare
-from hushcube.strategies import REGISTRY, kpart
+from hushcube.strategies import REGISTRY, PMost, kpart
 from hushcube.strategies.minimax import least_maximum
 from hushcube.strategies.search.all_tables import AllTables
 from hushcube.strategies.search.coverage import FAR
@@ -187,12 +186,10 @@ def test_the_bound_is_the_largest_variance_without_recovery(law, neighbours, wor
 @pytest.mark.parametrize("threshold", [None, "70%", "100%", "130%"])
 def test_the_precise_tables_are_those_within_the_threshold(law, neighbours, words, threshold):
     request = make_request((2, 3, 1, 4), words, neighbours=neighbours, **law)
-    options = Options(threshold=None if threshold is None else Threshold.parse(threshold))
-    request = replace(request, options=options)
     precise = {}
     for budgets in BUDGETS:
         try:
-            plan = make_plan(request, "pmost", budgets, "none")
+            plan = make_plan(request, PMost(threshold=threshold), budgets, "none")
         except BadInput as problem:
             assert problem.field == "threshold"
             return
@@ -208,44 +205,38 @@ def test_the_precise_tables_are_those_within_the_threshold(law, neighbours, word
     assert precise["uniform"] <= precise["optimal"]
 
 
-def with_threshold(request, text):
-    return replace(request, options=Options(threshold=Threshold.parse(text)))
-
-
 @pytest.mark.parametrize("law", LAWS[:2] + LAWS[3:], ids=str)
 @pytest.mark.parametrize("neighbours", NEIGHBOURS)
 def test_a_threshold_that_no_table_meets_is_refused_with_the_least_that_is_met(law, neighbours):
     for words in WORDS:
         request = make_request((2, 3, 1, 4), words, neighbours=neighbours, rows_per_person=2, **law)
         with pytest.raises(BadInput, match="every table is answered") as caught:
-            make_plan(with_threshold(request, "1e-3"), "pmost")
+            make_plan(request, PMost(threshold="1e-3"))
         assert caught.value.field == "threshold"
         least = caught.value.fix.split()[3].rstrip(",")
-        plan = make_plan(with_threshold(request, least), "pmost", "uniform", "none")
+        plan = make_plan(request, PMost(threshold=least), "uniform", "none")
         assert plan.details["precise"]
         with pytest.raises(BadInput):
-            make_plan(with_threshold(request, repr(float(least) * 0.999)), "pmost")
+            make_plan(request, PMost(threshold=repr(float(least) * 0.999)))
 
 
 def test_a_share_is_of_the_bound_of_bmax():
     request = make_request(ADULT8, "2-way", epsilon="0.5", rows_per_person=3, neighbours="replace-one")
     bound = make_plan(request, "bmax", "uniform", "none").details["bound"]
     assert bound == pytest.approx(2 * (2 * 3 * 28 / 0.5) ** 2, rel=1e-9)  # the public total costs nothing
-    plans = [
-        make_plan(with_threshold(request, text), "pmost", "uniform", "none") for text in ("50%", repr(round(bound) / 2))
-    ]
+    plans = [make_plan(request, PMost(threshold=text), "uniform", "none") for text in ("50%", repr(round(bound) / 2))]
     assert plans[0].details == plans[1].details == make_plan(request, "pmost", "uniform", "none").details
 
 
 def test_heavy_tables_are_made_precise():
     words = "2-way,a0*a1=100,a0*a3=100"
-    plan = make_plan(with_threshold(make_request(ADULT8, words, epsilon=1), "60"), "pmost", "uniform", "none")
+    plan = make_plan(make_request(ADULT8, words, epsilon=1), "pmost:threshold=60", "uniform", "none")
     assert {"a0*a1", "a0*a3"} <= set(plan.details["precise"])
 
 
 def test_tables_that_answer_what_is_missing_are_paid_for():
     """Three tables of own plus one for the rest: noise 2 · 4², not 2 · 3²."""
-    plan = make_plan(with_threshold(make_request(ADULT8, "2-way", epsilon=1), "32"), "pmost", "uniform", "none")
+    plan = make_plan(make_request(ADULT8, "2-way", epsilon=1), "pmost:threshold=32", "uniform", "none")
     assert len(plan.measured) == 4
     assert plan.details["weight"] == 3
     assert sorted(unrecovered(plan))[:3] == pytest.approx([32] * 3, rel=1e-9)
@@ -346,7 +337,7 @@ def test_filled_shares_are_proportional_above_what_is_needed(shape, needed, load
 @pytest.mark.parametrize("objective_law", LAWS[:2], ids=str)
 def test_for_the_objective_max_the_maximum_is_least(objective_law):
     request = make_request((2, 7, 5), "cube", **objective_law)
-    least = replace(request, options=Options(objective="max"))
+    least = replace(request, objective="max")
     for recovery in ("none", "gls"):
         largest = [
             error.max_variance(make_plan(r, "bmax", budgets, recovery), exact=False)
@@ -368,7 +359,7 @@ def test_of_several_tables_that_hold_a_marginal_the_best_is_summed(measured, siz
 
 def test_the_largest_variance_is_shared_out_by_the_smallest_tables():
     """Total and a0 from a0*a1, which magnifies 6 times; a2 from a0*a2, which magnifies 2 times."""
-    request = replace(make_request((2, 3, 4), "<=1-way", epsilon=1), options=Options(objective="max"))
+    request = replace(make_request((2, 3, 4), "<=1-way", epsilon=1), objective="max")
     measured = Family.of([(0, 1), (0, 2)], (2, 3, 4))
     found = least_maximum(request, MARGINAL, measured, "none", np.ones(2))
     assert found.budgets / found.budgets.sum() == pytest.approx(np.sqrt([6, 2]) / np.sqrt([6, 2]).sum(), rel=1e-4)

@@ -1,6 +1,7 @@
 """The strategy `matrix`: the papers' numbers, numpy's pseudo-inverse as the judge, simulations, and refusals."""
 
 import math
+from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
@@ -11,7 +12,6 @@ from hushcube.designs import MatrixDesign
 from hushcube.designs import errors as error
 from hushcube.designs.design import BUDGETS, RECOVERIES
 from hushcube.designs.matrix.errors import covariance, row_variances
-from hushcube.designs.options import Options
 from hushcube.designs.recovery import recover
 from hushcube.designs.request import Request
 from hushcube.errors import BadInput, BudgetExceeded, NotApplicable, PlanError
@@ -22,23 +22,31 @@ from hushcube.planning.loading import read_design
 from hushcube.planning.planner import compare
 from hushcube.private.measure import measure
 from hushcube.private.noise import SeededEntropy
-from hushcube.strategies import REGISTRY
+from hushcube.strategies import Matrix
 
 A_AND_AB = [[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]
 TREE = [[1, 1, 1, 1, 1, 1], [1, 1, 1, 0, 0, 0], [1, 1, 0, 0, 0, 0], [0, 0, 0, 2, 0, -1], [0, 0, 1, 1, 1, 1]]
 """Five rows of rank four over 2 x 3 cells."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Asked(Request):
+    """A request, and the strategy that it is put to."""
+
+    strategy: Matrix = field(compare=False)
+
+
 def request(sizes, words, S, *, queries=None, neighbours="add-remove", attributes=None, **law):
     schema = make_schema(sizes)
     own = None if queries is None else query_table(schema, None, queries)
     workload = Workload.parse(words, schema, own)
-    options = Options(matrix=query_table(schema, attributes, S, field="matrix"), effort="low")
-    return Request(workload, Privacy.of(neighbours=neighbours, **(law or {"epsilon": 1})), options)
+    matrix = Matrix(rows=query_table(schema, attributes, S, field="rows"))
+    privacy = Privacy.of(neighbours=neighbours, **(law or {"epsilon": 1}))
+    return Asked(workload, privacy, effort="low", strategy=matrix)
 
 
 def plan(asked, budgets="optimal", recovery="gls"):
-    return REGISTRY["matrix"].plan(asked, budgets, recovery)
+    return asked.strategy.plan(asked, budgets, recovery)
 
 
 def intro(**rest):
@@ -47,7 +55,7 @@ def intro(**rest):
 
 def by_hand(asked, group_of, budgets, recovery):
     """A plan with budgets of one's own."""
-    own = asked.options.matrix
+    own = asked.strategy.rows
     return MatrixDesign(
         asked, "matrix", "optimal", recovery, "direct", np.array(budgets), own.marginal, own.rows, tuple(group_of)
     )
@@ -172,8 +180,8 @@ def test_ranges_and_prefixes(recovery):
     schema = Schema((Attribute(name="age", range=(0, 3)), Attribute(name="sex", codes=2)))
     workload = Workload.parse("ranges(age)*sex,prefix(age)", schema)
     S = np.concatenate([np.eye(8), np.kron(np.eye(4), np.ones((1, 2))), _all_rows(workload)])
-    options = Options(matrix=query_table(schema, None, S))
-    asked = Request(workload, Privacy.of(epsilon=1, neighbours="add-remove"), options)
+    matrix = Matrix(rows=query_table(schema, None, S))
+    asked = Asked(workload, Privacy.of(epsilon=1, neighbours="add-remove"), strategy=matrix)
     decided = plan(asked, "uniform", recovery)
     for form in workload.forms:
         found = error.form_variances(decided, form, exact=True)
@@ -316,22 +324,22 @@ def test_matrices_over_some_of_the_attributes_in_any_order():
 
 def test_it_applies_only_where_a_matrix_is_given():
     asked = Request(Workload.parse("a0", make_schema((2, 2))), Privacy.of(epsilon=1, neighbours="add-remove"))
-    assert "--matrix" in REGISTRY["matrix"].accepts(asked)
+    assert "matrix:rows=FILE" in Matrix().accepts(asked)
     assert "matrix" not in compare(asked, strategy="all").skipped
-    with pytest.raises(NotApplicable, match="no matrix"):
+    with pytest.raises(NotApplicable, match="no rows are given"):
         compare(asked, strategy="matrix")
 
 
 def test_attributes_outside_the_matrix_are_refused():
     asked = request((2, 2), "a0,a1", [[1, 0], [0, 1]], attributes=["a0"])
     with pytest.raises(NotApplicable, match="a1 has attributes that the matrix's table a0 lacks"):
-        compare(asked, strategy="matrix")
+        compare(asked, strategy=asked.strategy)
 
 
 def test_large_domains_are_refused():
     asked = request((70, 70), "a0", np.ones((1, 4900)))
     with pytest.raises(NotApplicable, match="4,900 cells"):
-        compare(asked, strategy="matrix")
+        compare(asked, strategy=asked.strategy)
 
 
 @pytest.mark.parametrize("neighbours", NEIGHBOURS)
@@ -369,7 +377,7 @@ def test_without_recovery_every_answer_must_be_a_row():
     asked = request((2, 2), "a0,a1", A_AND_AB)
     with pytest.raises(NotApplicable, match="multiple of one of its rows, and a1 is not"):
         plan(asked, "optimal", "none")
-    compared = compare(asked, strategy="matrix", recovery="gls")
+    compared = compare(asked, strategy=asked.strategy, recovery="gls")
     assert compared.chosen.strategy == "matrix"
 
 
@@ -395,8 +403,8 @@ def test_multiples_of_rows_answer_without_recovery():
 )
 def test_bad_matrices(S, problem, fix):
     with pytest.raises(BadInput, match=problem) as caught:
-        Options(matrix=query_table(make_schema((2,)), None, S, field="matrix"))
-    assert caught.value.field == "matrix" and fix in caught.value.fix
+        Matrix(rows=(None, S)).on(make_schema((2,)))
+    assert caught.value.field == "rows" and fix in caught.value.fix
 
 
 def test_rows_of_zeros_are_no_rows():

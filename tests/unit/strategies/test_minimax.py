@@ -11,7 +11,6 @@ from hushcube.costs import family_cost as cost
 from hushcube.designs import errors as error
 from hushcube.designs.budgets import closed_form
 from hushcube.designs.design import RECOVERIES
-from hushcube.designs.options import Options
 from hushcube.designs.request import Request
 from hushcube.lattice.basis import BASES, HELMERT, MARGINAL
 from hushcube.lattice.family import Family
@@ -40,7 +39,7 @@ def lattice(law):
 
 
 def for_max(request):
-    return Request(request.workload, request.privacy, Options(effort="low", objective="max"))
+    return Request(request.workload, request.privacy, effort="low", objective="max")
 
 
 def largest(request, basis, measured, recovery, e):
@@ -239,7 +238,7 @@ def test_a_heavier_weight_makes_a_variance_smaller(law):
 def test_the_total_is_planned_as_before():
     for law in LAWS:
         request = make_request((2, 3, 4), "<=2-way", **law)
-        named = Request(request.workload, request.privacy, Options(effort="low", objective="total"))
+        named = Request(request.workload, request.privacy, effort="low", objective="total")
         for strategy in lattice(law):
             assert make_plan(request, strategy).digest == make_plan(named, strategy).digest
     plan = make_plan(make_request((2, 3, 4), "<=2-way", **LAPLACE), "workload")
@@ -268,12 +267,12 @@ def test_forms_count_by_their_worst_answer(words):
     workload = Workload.parse(words, schema)
     for law, neighbours in product((GAUSSIAN, LAPLACE), NEIGHBOURS):
         privacy = Privacy.of(neighbours=neighbours, **law)
-        request = Request(workload, privacy, Options(effort="low", objective="max"))
+        request = Request(workload, privacy, effort="low", objective="max")
         for strategy, recovery in product(lattice(law), RECOVERIES):
             plan = make_plan(request, strategy, "optimal", recovery)
-            total = make_plan(Request(workload, privacy, Options(effort="low")), strategy, "optimal", recovery)
+            total = make_plan(Request(workload, privacy, effort="low"), strategy, "optimal", recovery)
             assert error.max_variance(plan) <= error.max_variance(total) * (1 + 1e-12), label(plan)
-    request = Request(workload, Privacy.of(rho="1/2", neighbours="add-remove"), Options(objective="max"))
+    request = Request(workload, Privacy.of(rho="1/2", neighbours="add-remove"), objective="max")
     found = solution(request, HELMERT)[1]
     assert found.gap < 3e-6
     assert error.max_variance(make_plan(request, "residual"), exact=False) == pytest.approx(2 * found.value, rel=3e-6)

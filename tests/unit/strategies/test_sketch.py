@@ -1,6 +1,7 @@
 """The strategy `sketch`: its throws, its cost by brute force, its noise and its collisions by simulation."""
 
 import math
+from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import combinations
 
@@ -11,10 +12,9 @@ from helpers import LAWS, NEIGHBOURS, MemoryEngine, all_tables, exact_table, mak
 from hushcube.costs import calibrate
 from hushcube.designs import SketchDesign
 from hushcube.designs import errors as error
-from hushcube.designs.options import ESTIMATES, Options
 from hushcube.designs.recovery import recover
 from hushcube.designs.request import Request
-from hushcube.designs.sketch.design import Throws, row_cost
+from hushcube.designs.sketch.design import ESTIMATES, Throws, row_cost
 from hushcube.designs.sketch.hashing import throw
 from hushcube.errors import BadInput, BudgetExceeded, NotApplicable
 from hushcube.model.attribute import Attribute
@@ -26,20 +26,27 @@ from hushcube.planning.loading import read_design
 from hushcube.planning.planner import compare
 from hushcube.private.measure import measure
 from hushcube.private.noise import SeededEntropy
-from hushcube.strategies import REGISTRY
+from hushcube.strategies import Sketch
 
 SIZES = (3, 4, 5)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked(Request):
+    """A request, and the strategy that it is put to."""
+
+    strategy: Sketch = field(compare=False)
 
 
 def request(sizes=SIZES, words="a0*a1*a2,a0*a1,a2,0-way", *, queries=None, neighbours="add-remove", law=None, **knobs):
     schema = make_schema(sizes)
     own = None if queries is None else query_table(schema, *queries)
     privacy = Privacy.of(neighbours=neighbours, **(law or {"epsilon": 1}))
-    return Request(Workload.parse(words, schema, own), privacy, Options(**knobs))
+    return Asked(Workload.parse(words, schema, own), privacy, strategy=Sketch(**knobs))
 
 
 def plan(asked, budgets="optimal", recovery="gls"):
-    return REGISTRY["sketch"].plan(asked, budgets, recovery)
+    return asked.strategy.plan(asked, budgets, recovery)
 
 
 def dense(decided):
@@ -214,7 +221,7 @@ def test_queries_over_some_attributes():
 def test_ranges_take_the_mean_over_signs():
     schema = Schema((Attribute(name="age", range=(0, 29)), Attribute(name="sex", codes=2)))
     workload = Workload.parse("ranges(age),prefix(age)*sex", schema)
-    asked = Request(workload, Privacy.of(epsilon=1, neighbours="add-remove"))
+    asked = Asked(workload, Privacy.of(epsilon=1, neighbours="add-remove"), strategy=Sketch())
     decided = plan(asked)
     lengths = error.form_variances(decided, workload.forms[0], exact=False)
     assert lengths[0] == pytest.approx(2 * 2 * 5)  # one age, two cells, 2 t / epsilon² each

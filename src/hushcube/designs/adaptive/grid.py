@@ -45,7 +45,7 @@ class Grid:
         levels = max(0, math.floor((first - finest) / down)) + 1
         _check(levels)
         if first >= 2**62 or unit >= 2**53:
-            raise BadInput("lambda-step", "has too many digits", "round it, and lambda-max, to fewer decimals")
+            raise BadInput("lambda_step", "has too many digits", "round it, and `lambda_max`, to fewer decimals")
         remaining = (first - down * np.arange(levels, dtype=np.int64)).astype(np.float64)
         return cls(_within(unit / remaining * BELOW, limit))
 
@@ -91,5 +91,5 @@ def _check(levels: int) -> None:
 
 def too_many(problem: str) -> BadInput:
     """The error for progressions that would take too long."""
-    fix = "give a larger step, a smaller lambda-max, or a smaller lambda-factor"
-    return BadInput("lambda-step", problem, fix)
+    fix = "give a larger step, a smaller `lambda_max`, or a smaller `lambda_factor`"
+    return BadInput("lambda_step", problem, fix)

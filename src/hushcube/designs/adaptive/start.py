@@ -115,7 +115,7 @@ def start_rates(
     left = allowed - paid
     if left * 1000 < allowed:
         raise BadInput(
-            "people-epsilon", "leaves nothing for the tables", "give a small part of epsilon, such as a hundredth"
+            "people_epsilon", "leaves nothing for the tables", "give a small part of epsilon, such as a hundredth"
         )
     if first_share is not None:
         return _costing(measured, left * first_share)
@@ -132,10 +132,10 @@ def start_rates(
     if spent <= allowed:
         return rates
     raise BadInput(
-        "lambda-max",
+        "lambda_max",
         f"epsilon is too small to start: noise of this scale costs {float(spent):.6g} for a row of data, "
         f"and {float(allowed):.6g} is allowed",
-        f"give a lambda-max of at least {_rounded_up(float(largest * (spent - paid) / left))}, or a larger epsilon",
+        f"give a `lambda_max` of at least {_rounded_up(float(largest * (spent - paid) / left))}, or a larger epsilon",
     )
 
 

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Final, cast
+from typing import Any, Final, Literal, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,6 @@ from hushcube.costs import calibrate
 from hushcube.costs.family_cost import exact_sum
 from hushcube.designs.block import Block
 from hushcube.designs.design import Design, read_marginal
-from hushcube.designs.options import ESTIMATES, Estimate
 from hushcube.designs.sketch.hashing import throw
 from hushcube.errors import PlanError
 from hushcube.model.marginal import Marginal, position_rows
@@ -39,6 +38,8 @@ from hushcube.model.schema import Schema
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+Estimate = Literal["average", "median"]
+ESTIMATES: Final[tuple[Estimate, ...]] = get_args(Estimate)
 MAX_CELLS: Final = 2**24
 MAX_NUMBERS: Final = 2**26
 """Repetitions times buckets: what is measured."""

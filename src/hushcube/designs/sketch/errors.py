@@ -38,8 +38,7 @@ from hushcube.designs.errors import (
     sum_variance,
 )
 from hushcube.designs.matrix.matching import positions
-from hushcube.designs.options import Estimate
-from hushcube.designs.sketch.design import SketchDesign, Throws
+from hushcube.designs.sketch.design import Estimate, SketchDesign, Throws
 from hushcube.model.form import Form, QueryTable
 from hushcube.model.marginal import Marginal
 from hushcube.model.schema import Schema

@@ -13,8 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from hushcube.designs.options import Effort
-from hushcube.designs.request import MAX_TABLE_CELLS, Request
+from hushcube.designs.request import MAX_TABLE_CELLS, Effort, Request
 from hushcube.model.marginal import Marginal
 from hushcube.strategies.search.block_designs import known_designs
 from hushcube.strategies.search.covers import GreedyCovers

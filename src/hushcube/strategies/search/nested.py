@@ -94,7 +94,7 @@ class Problem:
         request = self.request
         ids = request.marginals.ids(self.asked)
         weights = request.weights[ids]
-        if request.options.objective == "max":
+        if request.objective == "max":
             weights = weights / request.marginals.cells[ids]
         forms = [
             weight
@@ -133,7 +133,7 @@ class Problem:
     def descend(self, starts: Sequence[Floats], p: int) -> Solution:
         """The best budgets found from several starts: a short way from all of them, a long one from the best."""
         points = np.log(np.maximum(np.stack([s / s.max() for s in starts]), _LEAST))
-        orders: Sequence[int | None] = _ORDERS if self.request.options.objective == "max" else (None,)
+        orders: Sequence[int | None] = _ORDERS if self.request.objective == "max" else (None,)
         for order in orders:
             objective = partial(self._many, p=p, order=order)
             if len(points) > _KEPT and (short := self._steps(_SHORT, len(points))):

@@ -5,11 +5,9 @@ from itertools import combinations
 
 import numpy as np
 
-from helpers import Counts, make_schema, random_codes
+from helpers import Counts, adaptive, make_schema, random_codes
 from hushcube.api import plan
 from hushcube.designs import MatrixDesign
-from hushcube.designs.options import Options
-from hushcube.designs.refinement import Rule
 from hushcube.private.adaptive.paths import Path
 from hushcube.private.adaptive.run import prepared
 from hushcube.private.noise import SeededEntropy
@@ -22,9 +20,8 @@ def make_plan(sizes, words, rule, *, strategy="ireduct", epsilon=1, neighbours="
         queries=None if queries is None else (None, queries),
         epsilon=epsilon,
         neighbours=neighbours,
-        strategy=strategy,
+        strategy=adaptive(strategy, **rule),
         recovery="none",
-        options=Options(rule=Rule.of(**rule)),
     ).count
 
 

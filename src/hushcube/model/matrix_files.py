@@ -1,4 +1,4 @@
-"""Matrices in files, for `--queries` and `--matrix`: [age*sex:]FILE, rows over the cells of the table age*sex.
+"""Matrices in files, for queries and for what is measured: [age*sex:]FILE, rows over the cells of age*sex.
 
 .csv    numbers only, one row a line, one number for each cell
 .json   {"rows": [[...], ...]}, or {"width": ..., "starts": ..., "columns": ..., "values": ...} for a sparse matrix;
@@ -25,34 +25,34 @@ _MOST_NUMBERS: Final = 2**27
 """Of a dense file: a gigabyte."""
 
 
-def read_matrix(text: str, schema: Schema, option: str) -> QueryTable:
-    """The matrix that an option names, over the attributes before its colon or all of the schema."""
+def read_matrix(text: str, schema: Schema, field: str) -> QueryTable:
+    """The matrix that a text names, over the attributes before its colon or all of the schema."""
     from hushcube.model.queries import query_table
 
     attributes, path = _split(text, schema)
     readers = {".csv": _csv, ".json": _json, ".npy": _npy, ".npz": _npz, ".mtx": _mtx}
     reader = readers.get(Path(path).suffix.lower())
     if reader is None:
-        raise BadInput(option, f"the file {path!r} is of no known kind", f"give one of {', '.join(readers)}")
+        raise BadInput(field, f"the file {path!r} is of no known kind", f"give one of {', '.join(readers)}")
     try:
         content = Path(path).read_bytes()
     except (OSError, ValueError):
         raise BadInput(
-            option,
+            field,
             f"the file {path!r} cannot be read",
             "give an existing file; the names before a colon must be attributes of the schema",
         ) from None
     try:
         own, rows = reader(content)
     except _Malformed as problem:
-        raise BadInput(option, f"{path!r}: {problem.problem}", problem.fix) from None
+        raise BadInput(field, f"{path!r}: {problem.problem}", problem.fix) from None
     except BadInput as problem:
-        raise BadInput(option, problem.problem, problem.fix) from None
+        raise BadInput(field, problem.problem, problem.fix) from None
     except Exception:  # the readers of numpy, zip and JSON raise whatever a damaged file leads them to
-        raise BadInput(option, f"{path!r} is damaged or not what its name says", "write the file again") from None
+        raise BadInput(field, f"{path!r} is damaged or not what its name says", "write the file again") from None
     if own is not None and attributes is not None and list(own) != list(attributes):
-        raise BadInput(option, "the attributes before the colon are not those in the file", "leave one of them out")
-    return query_table(schema, attributes if own is None else own, rows, field=option)
+        raise BadInput(field, "the attributes before the colon are not those in the file", "leave one of them out")
+    return query_table(schema, attributes if own is None else own, rows, field=field)
 
 
 class _Malformed(Exception):
