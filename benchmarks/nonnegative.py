@@ -59,8 +59,6 @@ def ours(method, sizes, words, plain):
 
     from hushcube import Attribute, Schema
     from hushcube.api import plan
-    from hushcube.designs import errors as error
-    from hushcube.designs.recovery import recover
     from hushcube.faces.face import make_face
     from hushcube.faces.full_table import nonnegative_table
     from hushcube.faces.local import nonnegative_marginals
@@ -76,8 +74,8 @@ def ours(method, sizes, words, plain):
     data = pa.table({f"a{i}": codes[:, i] for i in range(len(sizes))})
     decision = plan(schema, words, epsilon=1, neighbours="add-remove", strategy="workload").count
     measurement = measure(decision, open_source(data), entropy=SeededEntropy(1))
-    target = Target.of(decision, recover(decision, measurement))
-    variance = error.total_variance(decision, exact=True)
+    target = Target.of(decision, decision.answers(measurement))
+    variance = decision.errors.total_variance(exact=True)
     start = time.perf_counter()
     local = found = nonnegative_marginals(target, Clock(), tolerance=1e-3 * variance)
     answers = local

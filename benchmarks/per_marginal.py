@@ -19,7 +19,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.totals import make_plan
-from hushcube.designs import errors as error
 from hushcube.designs.request import Request
 from hushcube.model.attribute import Attribute
 from hushcube.model.privacy import Privacy
@@ -77,7 +76,7 @@ def noise(row, d, k, delta=None):
     privacy = Privacy.of(epsilon=1, delta=delta, neighbours="add-remove")
     request = Request(Workload.parse(f"{k}-way", schema), privacy, effort="low")
     plan = make_plan(request, *row.variant)
-    variances = error.cell_variances(plan, exact=False)
+    variances = plan.errors.cell_variances(exact=False)
     if not privacy.is_pure:
         return 2**k * math.sqrt(2 / math.pi) * float(np.sqrt(variances).mean())
     marginals = list(request.marginals)[: 1 if row.symmetric else None]

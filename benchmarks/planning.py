@@ -37,7 +37,6 @@ AUTOMATIC = (
 
 def main(cases=CASES, automatic=AUTOMATIC):
     from hushcube import Attribute, Privacy, Schema, Workload
-    from hushcube.designs import errors as error
     from hushcube.designs.request import Request
     from hushcube.errors import NotApplicable
     from hushcube.strategies import REGISTRY
@@ -60,7 +59,7 @@ def main(cases=CASES, automatic=AUTOMATIC):
             except NotApplicable:
                 continue
             row = {"case": case, "workload": words, "tables": len(workload), "strategy": name, "seconds": seconds}
-            row |= {"ratio": seconds / baseline, "total_variance": error.total_variance(plan, exact=False)}
+            row |= {"ratio": seconds / baseline, "total_variance": plan.errors.total_variance(exact=False)}
             rows.append({**row, "over residual": None})
             print({k: round(v, 3) if isinstance(v, float) else v for k, v in rows[-1].items()}, flush=True)
     for case, sizes, words, law in automatic:
@@ -72,7 +71,7 @@ def main(cases=CASES, automatic=AUTOMATIC):
         )
         row = {"case": case, "workload": words, "tables": len(workload), "strategy": f"auto: {chosen[1].strategy}"}
         row |= {"seconds": chosen[0], "ratio": chosen[0] / own[0]}
-        row["total_variance"] = error.total_variance(chosen[1], exact=False)
+        row["total_variance"] = chosen[1].errors.total_variance(exact=False)
         rows.append({**row, "over residual": chosen[0] / alone[0] if "rho" in law else None})
         print({k: round(v, 3) if isinstance(v, float) else v for k, v in rows[-1].items()}, flush=True)
     return rows

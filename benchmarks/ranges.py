@@ -41,7 +41,6 @@ def ours(words, sizes, strategy, rows):
     from hushcube import Attribute, Schema
     from hushcube.api import plan
     from hushcube.bundle.release import Release
-    from hushcube.designs import errors as error
     from hushcube.planning.plan import Plan
     from hushcube.private.engines import open_source
     from hushcube.private.measure import measure
@@ -51,7 +50,7 @@ def ours(words, sizes, strategy, rows):
     data = generated(rows, sizes, seed=1)
     times = [time.perf_counter()]
     decision = plan(schema, words, epsilon=1, neighbours="add-remove", strategy=strategy).count
-    error.total_variance(decision, exact=True)
+    decision.errors.total_variance(exact=True)
     times.append(time.perf_counter())
     measurement = measure(decision, open_source(data))
     times.append(time.perf_counter())

@@ -47,7 +47,6 @@ def ours(d):
     from hushcube.api import plan
     from hushcube.bundle.release import Release
     from hushcube.bundle.writing import write
-    from hushcube.designs import errors as error
     from hushcube.planning.plan import Plan
     from hushcube.private.engines import open_source
     from hushcube.private.measure import measure
@@ -61,7 +60,7 @@ def ours(d):
     data = generated(ROWS, (SIZE,) * d, seed=1)
     clock = _Clock()
     decision = decide(d)
-    total = error.total_variance(decision, exact=False)
+    total = decision.errors.total_variance(exact=False)
     clock.lap("plan")
     measurement = measure(decision, open_source(data))
     clock.lap("measure")

@@ -16,7 +16,6 @@ from itertools import combinations
 import numpy as np
 from scipy.optimize import minimize
 
-from hushcube.designs import errors as error
 from hushcube.designs.request import Request
 from hushcube.model.attribute import Attribute
 from hushcube.model.privacy import Privacy
@@ -91,7 +90,7 @@ def planned(strategy, budgets, recovery):
 
     def find(request):
         plan = make_plan(request, strategy, budgets, recovery)
-        return Total(error.total_variance(plan, exact=False), plan.groups)
+        return Total(plan.errors.total_variance(exact=False), plan.groups)
 
     return find
 

@@ -37,13 +37,13 @@ def test_the_contracts_hold(tmp_path):
 @pytest.mark.parametrize(
     ("module", "wrong_import"),
     [
-        ("designs/recovery.py", "import hushcube.private.measure"),
+        ("designs/answers.py", "import hushcube.private.measure"),
         ("private/measure.py", "import hushcube.faces.face"),
         ("bundle/release.py", "import duckdb"),
         ("lattice/coefficients.py", "import duckdb"),
         ("model/schema.py", "import hushcube.designs.design"),
         ("designs/design.py", "import hushcube.private.noise"),
-        ("lattice/family.py", "import hushcube.designs.recovery"),
+        ("lattice/family.py", "import hushcube.designs.answers"),
         ("errors.py", "import hushcube.model.schema"),
     ],
 )

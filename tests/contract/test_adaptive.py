@@ -16,7 +16,6 @@ from hushcube.bundle.verify import verify
 from hushcube.bundle.writing import write
 from hushcube.costs import calibrate
 from hushcube.designs import AdaptiveDesign, LatticeDesign, MatrixDesign, RepeatedDesign
-from hushcube.designs import errors as error
 from hushcube.designs.design import BUDGETS, RECOVERIES
 from hushcube.designs.refinement import Rule
 from hushcube.errors import BadInput
@@ -85,8 +84,8 @@ def found_answers(release):
 
 def variances(chosen):
     if chosen.workload.queries is None:
-        return dict(zip(chosen.request.marginals, error.cell_variances(chosen, exact=True), strict=True))
-    return {"queries": np.maximum(error.form_variances(chosen, chosen.workload.forms[0], exact=True), 0.0)}
+        return dict(zip(chosen.request.marginals, chosen.errors.cell_variances(exact=True), strict=True))
+    return {"queries": np.maximum(chosen.errors.form_variances(chosen.workload.forms[0], exact=True), 0.0)}
 
 
 def spent(made):
@@ -353,7 +352,7 @@ def test_a_search_for_the_budget_finds_one_or_says_why_not(strategy):
 def test_variances_of_public_queries_are_not_negative():
     for strategy, recovery in product(ADAPTIVE, RECOVERIES):
         made, _ = carried_out(asked(strategy, "queries", neighbours="replace-one", recovery=recovery), people())
-        assert (error.form_variances(made, made.workload.forms[0], exact=True) >= 0).all()
+        assert (made.errors.form_variances(made.workload.forms[0], exact=True) >= 0).all()
 
 
 # --------------------------------------------------------------------------------------------------- what is published

@@ -19,7 +19,6 @@ from helpers import (
     released,
 )
 from hushcube.bundle.published_face import PublishedFace
-from hushcube.designs import errors as error
 from hushcube.designs.design import RECOVERIES
 from hushcube.errors import TooLarge
 from hushcube.faces.face import check_face, make_face
@@ -208,7 +207,7 @@ def test_faces_stay_near_queries_that_leave_cells_unused(strategy, law):
     request = ranged_request(schema, [], queries=queries, **law)
     plan = make_plan(request, strategy)
     (form,) = plan.workload.forms
-    deviations = np.sqrt(error.form_variances(plan, form, exact=True))
+    deviations = np.sqrt(plan.errors.form_variances(form, exact=True))
     for seed in range(3):
         _, found = measured(plan, people=2000, seed=seed)
         unbiased = released(plan, found).source.form(form)

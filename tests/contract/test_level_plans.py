@@ -10,10 +10,8 @@ import pytest
 from helpers import LAWS, NEIGHBOURS, MemoryEngine, all_tables, exact_table, label, make_request
 from hushcube.costs import calibrate
 from hushcube.costs import family_cost as cost
-from hushcube.designs import LatticeDesign, LevelDesign, margins
-from hushcube.designs import errors as error
+from hushcube.designs import LatticeDesign, LevelDesign
 from hushcube.designs.design import BUDGETS, RECOVERIES
-from hushcube.designs.recovery import recover
 from hushcube.errors import NotApplicable
 from hushcube.lattice.basis import MARGINAL
 from hushcube.lattice.family import Family
@@ -109,13 +107,13 @@ def test_tables_and_errors_are_those_of_the_dense_solution(law, neighbours):
         numbers = any_numbers(plan, dense)
         H = dense.estimator()
         C = (H * dense.noise) @ H.T
-        tables = all_tables(plan, recover(plan, measurement_of(plan, numbers)))
-        means = dict(zip(plan.request.marginals, error.cell_variances(plan, exact=True), strict=True))
+        tables = all_tables(plan, plan.answers(measurement_of(plan, numbers)))
+        means = dict(zip(plan.request.marginals, plan.errors.cell_variances(exact=True), strict=True))
         for marginal, table in tables.items():
             R = marginal_rows(plan.schema, marginal)
             np.testing.assert_allclose(table.ravel(), R @ H @ numbers, rtol=1e-7, atol=1e-6, err_msg=label(plan))
             expected = np.diag(R @ C @ R.T)
-            shown = np.broadcast_to(error.cell_variance_table(plan, marginal), table.shape)
+            shown = np.broadcast_to(plan.errors.cell_variance_table(marginal), table.shape)
             np.testing.assert_allclose(shown.ravel(), expected, rtol=1e-6, atol=1e-8, err_msg=label(plan))
             np.testing.assert_allclose(means[marginal], expected.mean(), rtol=1e-6, atol=1e-8)
 
@@ -137,22 +135,22 @@ def test_forms_and_weighted_sums(law, recovery):
             size = int(np.prod(form.carrier_shape))
             Q = np.stack([form.evaluate(cell.reshape(form.carrier_shape)).ravel() for cell in np.eye(size)], axis=1)
             R = marginal_rows(plan.schema, form.marginal)
-            found = error.form_variances(plan, form, exact=True)
+            found = plan.errors.form_variances(form, exact=True)
             if C is not None:
                 np.testing.assert_allclose(found.ravel(), np.diag(Q @ R @ C @ R.T @ Q.T), rtol=1e-7, atol=1e-9)
-            each = [error.sum_variance(plan, form.marginal, row.reshape(form.carrier_shape)) for row in Q]
+            each = [plan.errors.sum_variance(form.marginal, row.reshape(form.carrier_shape)) for row in Q]
             np.testing.assert_allclose(found.ravel(), each, rtol=1e-7, atol=1e-9)
-            np.testing.assert_allclose(error.form_total(plan, form, exact=True), found.sum(), rtol=1e-7)
+            np.testing.assert_allclose(plan.errors.form_total(form, exact=True), found.sum(), rtol=1e-7)
             weights = random.normal(size=form.carrier_shape)
             if C is not None:
                 q = weights.ravel() @ R
-                np.testing.assert_allclose(error.sum_variance(plan, form.marginal, weights), q @ C @ q, rtol=1e-7)
+                np.testing.assert_allclose(plan.errors.sum_variance(form.marginal, weights), q @ C @ q, rtol=1e-7)
         marginal = plan.workload.marginals[0]
         attributes = tuple(plan.schema.attributes[i] for i in marginal)
         rolled = GroupTable(marginal, attributes, (None, attributes[1]), (np.zeros(3, np.int64), np.arange(2)))
-        found = error.form_variances(plan, rolled, exact=True)
+        found = plan.errors.form_variances(rolled, exact=True)
         slab = np.outer(np.ones(3), [1.0, 0.0])
-        np.testing.assert_allclose(found[0], error.sum_variance(plan, marginal, slab), rtol=1e-9)
+        np.testing.assert_allclose(found[0], plan.errors.sum_variance(marginal, slab), rtol=1e-9)
 
 
 @pytest.mark.parametrize("neighbours", NEIGHBOURS)
@@ -160,7 +158,7 @@ def test_without_recovery_each_table_comes_from_the_best_single_source(neighbour
     for plan in variants(neighbours=neighbours, recoveries=["none"], epsilon=1):
         dense = Dense(plan)
         numbers = any_numbers(plan, dense)
-        tables = all_tables(plan, recover(plan, measurement_of(plan, numbers)))
+        tables = all_tables(plan, plan.answers(measurement_of(plan, numbers)))
         measured = list(plan.measured)
         for marginal, table in tables.items():
             R = marginal_rows(plan.schema, marginal)
@@ -172,7 +170,7 @@ def test_without_recovery_each_table_comes_from_the_best_single_source(neighbour
                     options.append((groups @ numbers[own], groups @ dense.noise[own], measured[i] == marginal))
             ours = [o for o in options if o[2]] or [min(options, key=lambda o: o[1].sum())]
             np.testing.assert_allclose(table.ravel(), ours[0][0])
-            shown = np.broadcast_to(error.cell_variance_table(plan, marginal), table.shape)
+            shown = np.broadcast_to(plan.errors.cell_variance_table(marginal), table.shape)
             np.testing.assert_allclose(shown.ravel(), ours[0][1])
 
 
@@ -191,8 +189,8 @@ def test_levels_of_equal_groups_are_an_ordinary_lattice():
         theirs = LatticeDesign(pairs, "by hand", "optimal", recovery, "direct", ordered, MARGINAL, family)
         names = {(1, 2): (0, 1, 2), (0,): (0,), (0, 2): (0, 2), (): ()}
         for exact in (True, False):
-            a = dict(zip(levels.marginals, error.cell_variances(ours, exact=exact), strict=True))
-            b = dict(zip(pairs.marginals, error.cell_variances(theirs, exact=exact), strict=True))
+            a = dict(zip(levels.marginals, ours.errors.cell_variances(exact=exact), strict=True))
+            b = dict(zip(pairs.marginals, theirs.errors.cell_variances(exact=exact), strict=True))
             for mine, other in names.items():
                 assert a[mine] == pytest.approx(b[other], rel=1e-9)
 
@@ -206,7 +204,7 @@ def test_plans_read_back_the_same_and_are_made_the_same_way_twice(law, neighbour
         again = read_design(plan.to_json())
         assert isinstance(again, LevelDesign)
         assert again.to_json() == plan.to_json()
-        assert error.total_variance(again, exact=True) == error.total_variance(plan, exact=True)
+        assert again.errors.total_variance(exact=True) == plan.errors.total_variance(exact=True)
         assert REGISTRY["levels"].plan(plan.request, rule, "gls").digest == plan.digest
 
 
@@ -238,11 +236,11 @@ def test_no_pair_of_people_costs_more_and_some_pair_costs_as_much(law, neighbour
 def test_the_best_candidate_is_taken_and_optimal_budgets_are_no_worse_than_uniform_ones(law, neighbours):
     optimal, uniform = variants(neighbours=neighbours, recoveries=["gls"], **law)
     for plan in (optimal, uniform):
-        chosen = error.weighted_variance(plan)
+        chosen = plan.errors.weighted_variance()
         assert chosen <= min(plan.details["predicted"].values()) * (1 + 1e-5)
         assert chosen == pytest.approx(plan.details["predicted"][plan.details["measured"]], rel=1e-9)
         assert {"asked", "finest"} <= plan.details["predicted"].keys()
-    assert error.weighted_variance(optimal) <= error.weighted_variance(uniform) * (1 + 1e-9)
+    assert optimal.errors.weighted_variance() <= uniform.errors.weighted_variance() * (1 + 1e-9)
 
 
 @everywhere
@@ -251,7 +249,7 @@ def test_generalised_least_squares_is_never_worse(law, neighbours):
     optimal = variants(neighbours=neighbours, rules=["optimal"], recoveries=["gls"], **law)[0]
     fields = (optimal.request, "by hand", "optimal")
     rest = (optimal.proof, optimal.budgets, optimal.measured)
-    best, *others = (error.cell_variances(LevelDesign(*fields, way, *rest), exact=True) for way in RECOVERIES)
+    best, *others = (LevelDesign(*fields, way, *rest).errors.cell_variances(exact=True) for way in RECOVERIES)
     for other in others:
         assert (best <= other * (1 + 1e-9) + 1e-12).all()
 
@@ -260,7 +258,7 @@ def test_generalised_least_squares_is_never_worse(law, neighbours):
 def test_optimal_gaussian_budgets_are_stationary(neighbours):
     """Moving a little budget between any two tables, or to any other table, does not help: the problem is convex."""
     plan = variants(neighbours=neighbours, recoveries=["gls"], rules=["optimal"], rho="1/2")[0]
-    best = error.total_variance(plan, exact=False)
+    best = plan.errors.total_variance(exact=False)
     noisy = np.flatnonzero(np.isfinite(plan.budgets))
     for i, j in product(noisy, noisy):
         if i != j:
@@ -268,13 +266,13 @@ def test_optimal_gaussian_budgets_are_stationary(neighbours):
             moved[j] += 0.01 * moved[i]
             moved[i] *= 0.99
             other = by_hand(plan.request, list(plan.measured), moved * (1 - 1e-12))
-            assert error.total_variance(other, exact=False) >= best * (1 - 1e-5)
+            assert other.errors.total_variance(exact=False) >= best * (1 - 1e-5)
     for marginal in plan.request.marginals:
         if marginal not in list(plan.measured):
             scaled = np.where(np.isfinite(plan.budgets), plan.budgets * 0.999, np.inf)
             share = 0.0009 * plan.budgets[noisy].sum()
             other = by_hand(plan.request, [*plan.measured, marginal], [*scaled, share])
-            assert error.total_variance(other, exact=False) >= best * (1 - 1e-5)
+            assert other.errors.total_variance(exact=False) >= best * (1 - 1e-5)
 
 
 @pytest.mark.parametrize("neighbours", NEIGHBOURS)
@@ -284,8 +282,8 @@ def test_the_objective_max_makes_the_largest_error_smaller(neighbours):
         largest = REGISTRY["levels"].plan(
             nested_request(neighbours=neighbours, objective="max", **law), "optimal", "gls"
         )
-        assert error.max_variance(largest) < error.max_variance(total)
-        assert error.total_variance(largest, exact=True) > error.total_variance(total, exact=True)
+        assert largest.errors.max_variance() < total.errors.max_variance()
+        assert largest.errors.total_variance(exact=True) > total.errors.total_variance(exact=True)
     with pytest.raises(NotApplicable, match="generalised"):
         REGISTRY["levels"].plan(nested_request(objective="max", epsilon=1), "optimal", "ols")
 
@@ -305,7 +303,7 @@ def test_without_noise_tables_are_exact(recovery, neighbours):
                 for row in b.rows.tolist()
             ]
         )
-        for marginal, table in all_tables(plan, recover(plan, measurement_of(plan, exact))).items():
+        for marginal, table in all_tables(plan, plan.answers(measurement_of(plan, exact))).items():
             np.testing.assert_allclose(table, exact_table(plan.schema, codes, marginal), atol=1e-8)
 
 
@@ -314,7 +312,7 @@ def test_noisy_tables_of_all_levels_agree(law, neighbours):
     for plan in variants(neighbours=neighbours, recoveries=["gls", "ols"], **law):
         assert plan.is_consistent
         codes = random_people(plan.schema, 300)
-        tables = all_tables(plan, recover(plan, measure(plan, MemoryEngine(codes), entropy=SeededEntropy(3))))
+        tables = all_tables(plan, plan.answers(measure(plan, MemoryEngine(codes), entropy=SeededEntropy(3))))
         for big, small in product(tables, tables):
             if plan.nesting.holds(big, small):
                 rolled = marginal_rows(plan.schema, small) @ np.linalg.pinv(marginal_rows(plan.schema, big))
@@ -333,10 +331,10 @@ def test_errors_are_as_predicted(law):
     codes = random_people(plan.schema, 200)
     engine, entropy = MemoryEngine(codes), SeededEntropy(5)
     noisy = {m: exact_table(plan.schema, codes, m) for m in plan.request.marginals if m}
-    variances = {m: error.cell_variance_table(plan, m) for m in noisy}
+    variances = {m: plan.errors.cell_variance_table(m) for m in noisy}
     squares = []
     for _ in range(300):
-        tables = all_tables(plan, recover(plan, measure(plan, engine, entropy=entropy)))
+        tables = all_tables(plan, plan.answers(measure(plan, engine, entropy=entropy)))
         squares.append([float(((tables[m] - exact) ** 2 / variances[m]).mean()) for m, exact in noisy.items()])
     for each in np.array(squares).T:
         assert abs(each.mean() - 1) < 5 * each.std() / np.sqrt(300)
@@ -383,12 +381,12 @@ def test_where_levels_couple_too_much_fewer_of_them_are_measured():
     )
     plan = compare(nested_request("w*u,w@l1,w@l2", wide, epsilon=1), strategy="levels").chosen
     assert (1,) not in list(plan.measured)
-    assert (error.cell_variance_table(plan, (1,)) > 0).all()
+    assert (plan.errors.cell_variance_table((1,)) > 0).all()
     plan = by_hand(plan.request, [(2, 3)], [1.0])
     noise = float(laplace_variance(plan.budgets)[0])
-    np.testing.assert_allclose(error.cell_variance_table(plan, (1,)), noise * 2 * np.array([1, 3] * (n // 2)))
+    np.testing.assert_allclose(plan.errors.cell_variance_table((1,)), noise * 2 * np.array([1, 3] * (n // 2)))
     np.testing.assert_allclose(
-        error.cell_variance_table(plan, (0,)), noise * 2 * np.full(2, n)
+        plan.errors.cell_variance_table((0,)), noise * 2 * np.full(2, n)
     )  # pairs of 1 and 3 members
     with pytest.raises(NotApplicable, match="couple"):
         by_hand(plan.request, [(1,), (2, 3)], [0.1, 0.1])
@@ -400,22 +398,22 @@ def test_levels_that_are_not_measured_are_sums_of_finer_ones():
         plan = by_hand(request, [(2, 4), (4,)], [0.4, 0.3], recovery)  # neither s@l1 nor s@l2
         dense = Dense(plan)
         numbers = any_numbers(plan, dense)
-        tables = all_tables(plan, recover(plan, measurement_of(plan, numbers)))
+        tables = all_tables(plan, plan.answers(measurement_of(plan, numbers)))
         cells = tables[2, 4]
         for marginal, table in tables.items():
             rolled = marginal_rows(plan.schema, marginal) @ np.linalg.pinv(marginal_rows(plan.schema, (2, 4)))
             np.testing.assert_allclose(rolled @ cells.ravel(), table.ravel(), atol=1e-8)
-            each = [error.sum_variance(plan, (2, 4), row.round().reshape(cells.shape)) for row in rolled]
-            shown = np.broadcast_to(error.cell_variance_table(plan, marginal), table.shape)
+            each = [plan.errors.sum_variance((2, 4), row.round().reshape(cells.shape)) for row in rolled]
+            shown = np.broadcast_to(plan.errors.cell_variance_table(marginal), table.shape)
             np.testing.assert_allclose(shown.ravel(), each, rtol=1e-8)
             weights = np.random.default_rng(0).normal(size=table.shape)
-            expected = error.sum_variance(plan, (2, 4), (weights.ravel() @ rolled).reshape(cells.shape))
-            assert error.sum_variance(plan, marginal, weights) == pytest.approx(expected, rel=1e-8)
+            expected = plan.errors.sum_variance((2, 4), (weights.ravel() @ rolled).reshape(cells.shape))
+            assert plan.errors.sum_variance(marginal, weights) == pytest.approx(expected, rel=1e-8)
 
 
 def test_margins_and_public_totals():
     plan = variants(neighbours="replace-one", recoveries=["gls"], rules=["optimal"], epsilon=1)[0]
-    widths = dict(zip(plan.request.marginals, margins.margins(plan), strict=True))
+    widths = dict(zip(plan.request.marginals, plan.errors.margins, strict=True))
     assert widths[()] == 0
     assert all(width > 0 for marginal, width in widths.items() if marginal)
     assert cost.unchanged_by_replacing(plan.measured).tolist() == (~np.isfinite(plan.budgets)).tolist()
@@ -427,4 +425,4 @@ def test_workloads_whose_answers_are_all_public():
         nested_request("o@l1,o@l2,0-way", lone, neighbours="replace-one", epsilon=1), "optimal", "gls"
     )
     assert not np.isfinite(plan.budgets).any()
-    assert error.cell_variances(plan, exact=True).tolist() == [0.0, 0.0, 0.0]
+    assert plan.errors.cell_variances(exact=True).tolist() == [0.0, 0.0, 0.0]

@@ -14,7 +14,6 @@ from hushcube.bundle.checks.tables import Block, FaceTables
 from hushcube.bundle.checks.verdict import Findings
 from hushcube.bundle.roll_up import attributes_of, rolled_up
 from hushcube.bundle.verify import verify
-from hushcube.designs import errors as error
 from hushcube.errors import BadInput, DataError, QueryError
 from hushcube.faces.value import FaceValue
 from hushcube.lattice.family import Family
@@ -166,7 +165,7 @@ def test_roll_ups_are_sums_with_exact_errors(strategy, knobs):
                 row = np.ones(len(groups)) if level is None else 1.0 * (groups == next(kept))
                 weights = np.multiply.outer(weights, row)
             assert table.values[place] == pytest.approx((weights * source.values).sum())
-            exact = error.sum_variance(plan, carrier, weights)
+            exact = plan.errors.sum_variance(carrier, weights)
             assert table.std_errors[place] ** 2 == pytest.approx(exact, rel=1e-9)
             where = {name: labels[at] for name, labels, at in zip(table.attributes, table.labels, place, strict=True)}
             estimate = release.estimate(word, where)
@@ -183,7 +182,7 @@ def test_roll_ups_of_tree_plans(strategy):
     for band, sex in np.ndindex(3, 2):
         weights = np.zeros((10, 2))
         weights[at_level(AGE, "band").places == band, sex] = 1.0
-        exact = error.sum_variance(plan.count, plan.schema.marginal(["age", "sex"]), weights)
+        exact = plan.count.errors.sum_variance(plan.schema.marginal(["age", "sex"]), weights)
         assert table.std_errors[band, sex] ** 2 == pytest.approx(exact)
 
 
@@ -192,7 +191,7 @@ def test_roll_ups_of_matrix_plans(recovery):
     matrix = Matrix(rows=query_table(SCHEMA, ["age"], np.eye(10, dtype=int)))
     plan = api.plan(SCHEMA, "age", strategy=matrix, recovery=recovery, epsilon=1, neighbours="add-remove")
     table = api.release(plan, people(), seed=3).table("age@band")
-    single = error.cell_variance_table(plan.count, (1,))
+    single = plan.count.errors.cell_variance_table((1,))
     assert table.std_errors**2 == pytest.approx(
         np.bincount(at_level(AGE, "band").places, weights=np.broadcast_to(single, 10))
     )

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from helpers import NEIGHBOURS, MemoryEngine, random_codes, released
-from hushcube.designs import errors as error
 from hushcube.designs.design import BUDGETS, RECOVERIES
 from hushcube.designs.request import Request
 from hushcube.errors import NotApplicable
@@ -54,7 +53,7 @@ def request_for(sizes, rows, law, neighbours, *, words=(), ordered=False, object
 
 def check(plan, sizes):
     """Its errors are finite, and on data it answers every query."""
-    assert math.isfinite(error.total_variance(plan, exact=True))
+    assert math.isfinite(plan.errors.total_variance(exact=True))
     found = measure(plan, MemoryEngine(random_codes(sizes, 3)), entropy=SeededEntropy(0))
     (form,) = plan.workload.forms
     answers = released(plan, found).source.form(form)
@@ -90,4 +89,4 @@ def test_every_strategy_serves_or_refuses(sizes, rows, law, neighbours):
 def test_what_no_query_looks_at_costs_next_to_nothing():
     """The total of two cells, with nearly the whole budget: the variance of one number, within a percent."""
     chosen = compare(request_for((2,), [[1, 1]], {"rho": "1/200"}, "add-remove")).chosen
-    assert error.total_variance(chosen, exact=False) == pytest.approx(100, rel=0.01)
+    assert chosen.errors.total_variance(exact=False) == pytest.approx(100, rel=0.01)

@@ -7,8 +7,6 @@ import pytest
 
 from helpers import LAWS, MemoryEngine, exact_table, label, random_codes, released
 from hushcube.costs import calibrate
-from hushcube.designs import errors as error
-from hushcube.designs import margins
 from hushcube.designs.design import BUDGETS, RECOVERIES
 from hushcube.errors import NotApplicable
 from hushcube.planning.loading import read_design
@@ -70,7 +68,7 @@ def test_plans_read_back_the_same_and_are_made_the_same_way_twice(strategy, law,
         read = read_design(plan.to_json())
         assert read.to_json() == plan.to_json() and read.request == plan.request, label(plan)
         assert read.workload.forms == plan.workload.forms
-        assert error.weighted_variance(read) == error.weighted_variance(plan)
+        assert read.errors.weighted_variance() == plan.errors.weighted_variance()
 
 
 @everywhere
@@ -85,15 +83,15 @@ def test_predictions_are_finite_and_every_answer_has_an_error(strategy, law, nei
     for plan in variants(strategy, law, neighbours):
         for form in plan.workload.forms:
             for exact in (True, False):
-                found = error.form_variances(plan, form, exact=exact)
+                found = plan.errors.form_variances(form, exact=exact)
                 assert np.isfinite(found).all() and (found > 0).all(), label(plan)
-                total = error.form_total(plan, form, exact=exact)
+                total = plan.errors.form_total(form, exact=exact)
                 assert total == pytest.approx(found.sum(), rel=1e-9), label(plan)
         rows = list(table_errors(Plan.of_counts(plan), published=True))
         assert [r.word for r in rows] == PUBLISHED
         assert [r.is_form for r in rows] == [False] * 3 + [True] * 2
         assert all(0 < r.std_error < np.inf and 0 <= r.margin < np.inf for r in rows), label(plan)
-        assert np.isfinite(margins.margins(plan)).all()
+        assert np.isfinite(plan.errors.margins).all()
 
 
 @everywhere
@@ -102,7 +100,7 @@ def test_generalised_least_squares_is_never_worse(strategy, law, neighbours):
     for plans in by_budgets(variants(strategy, law, neighbours)).values():
         for other in plans.values():
             for form in other.workload.forms:
-                best, found = (error.form_total(p, form, exact=True) for p in (plans["gls"], other))
+                best, found = (p.errors.form_total(form, exact=True) for p in (plans["gls"], other))
                 assert best <= found * (1 + 1e-9), label(other)
 
 
@@ -112,7 +110,7 @@ def test_less_privacy_means_less_error(strategy, law, neighbours):
     doubled = {**law, key: 2 if law[key] in (1, "1/2") else 40}
     pairs = zip(variants(strategy, law, neighbours), variants(strategy, doubled, neighbours), strict=True)
     for tight, loose in pairs:
-        assert error.total_variance(loose, exact=True) < error.total_variance(tight, exact=True), label(tight)
+        assert loose.errors.total_variance(exact=True) < tight.errors.total_variance(exact=True), label(tight)
 
 
 @everywhere
@@ -163,7 +161,7 @@ def test_queries_are_answered_from_cells_that_stay_unpublished(law, neighbours):
             truth = QUERIES.rows.dense() @ exact_table(SCHEMA, codes, (0, 2)).ravel()
             assert (np.abs(table.values - truth) <= 25 * table.std_errors + 1e-9).all(), label(plan)
             np.testing.assert_allclose(
-                table.std_errors**2, error.form_variances(plan, QUERIES, exact=True), rtol=1e-12, err_msg=label(plan)
+                table.std_errors**2, plan.errors.form_variances(QUERIES, exact=True), rtol=1e-12, err_msg=label(plan)
             )
 
 
@@ -218,7 +216,7 @@ def test_the_searched_fan_out_is_not_worse_than_given_ones(law, rule):
     def value(fan_out):
         request = ranged_request(schema, words, **law)
         (plan,) = every_variant(request, [Hierarchy(fan_out=fan_out)], [rule], ["gls"])
-        return error.weighted_variance(plan), plan
+        return plan.errors.weighted_variance(), plan
 
     best, plan = value(None)
     assert np.prod(plan.details["fan_outs"]["a0"]) >= 40
@@ -233,7 +231,7 @@ def test_long_axes_of_ranges_are_won_by_trees(law):
     """What they are for: the error of cells summed up grows with the length, that of trees with its logarithm."""
     request = ranged_request(ordered_schema((500,)), "ranges(a0)", **law)
     names = ("wavelet", "hierarchy", "identity", "workload")
-    totals = {name: error.weighted_variance(next(every_variant(request, [name]))) for name in names}
+    totals = {name: (next(every_variant(request, [name]))).errors.weighted_variance() for name in names}
     assert totals["hierarchy"] < totals["identity"] / 2 and totals["wavelet"] < totals["identity"]
     assert totals["workload"] == pytest.approx(totals["identity"]), "both measure the cells"
 

@@ -17,10 +17,7 @@ from helpers import (
 )
 from hushcube.costs import calibrate
 from hushcube.costs import family_cost as cost
-from hushcube.designs import errors as error
-from hushcube.designs import margins
 from hushcube.designs.design import BUDGETS, RECOVERIES
-from hushcube.designs.recovery import recover
 from hushcube.errors import BadInput, NotApplicable
 from hushcube.planning.loading import read_design
 from hushcube.planning.planner import compare
@@ -47,7 +44,7 @@ def variants(strategy, words="<=2-way", sizes=SIZES, **privacy):
 
 
 def total(plan, exact=True):
-    return error.total_variance(plan, exact=exact)
+    return plan.errors.total_variance(exact=exact)
 
 
 def test_the_registry_knows_strategies_by_their_names():
@@ -88,7 +85,7 @@ def test_plans_cost_no_more_than_the_guarantee(strategy, law, neighbours):
 def test_predictions_are_finite_and_only_a_public_total_is_exact(strategy, law, neighbours):
     for plan in variants(strategy, neighbours=neighbours, **law):
         for exact in (True, False):
-            variances = error.cell_variances(plan, exact=exact)
+            variances = plan.errors.cell_variances(exact=exact)
             assert np.isfinite(variances).all(), label(plan)
             varies = plan.request.marginals.product([2 if n > 1 else 1 for n in SIZES]) > 1
             assert (variances[varies] > 0).all(), label(plan)
@@ -96,7 +93,7 @@ def test_predictions_are_finite_and_only_a_public_total_is_exact(strategy, law, 
                 assert (variances > 0).all(), label(plan)
             elif plan.recovery != "none":
                 assert (variances[~varies] < 1e-12).all(), label(plan)
-        assert np.isfinite(margins.margins(plan)).all()
+        assert np.isfinite(plan.errors.margins).all()
 
 
 @everywhere
@@ -104,9 +101,9 @@ def test_generalised_least_squares_is_never_worse(strategy, law, neighbours):
     """Of one measurement: gls <= ols and gls <= none, for every marginal."""
     plans = {(p.budget_rule, p.recovery): p for p in variants(strategy, neighbours=neighbours, **law)}
     for budgets in BUDGETS:
-        best = error.cell_variances(plans[budgets, "gls"], exact=True)
+        best = plans[budgets, "gls"].errors.cell_variances(exact=True)
         for recovery in ("ols", "none"):
-            other = error.cell_variances(plans[budgets, recovery], exact=True)
+            other = plans[budgets, recovery].errors.cell_variances(exact=True)
             assert (best <= other * (1 + 1e-9) + 1e-12).all(), label(plans[budgets, recovery])
 
 
@@ -130,7 +127,7 @@ def test_a_heavier_marginal_gets_a_smaller_error(strategy, law, neighbours):
     plain, weighted = (variants(strategy, words=w, neighbours=neighbours, **law) for w in words)
     for a, b in zip(plain, weighted, strict=True):
         at = a.request.marginals.ids([(1, 3)])[0]
-        before, after = (error.cell_variances(p, exact=False)[at] for p in (a, b))
+        before, after = (p.errors.cell_variances(exact=False)[at] for p in (a, b))
         if (a.budget_rule == "uniform" and list(a.measured) == list(b.measured)) or strategy in ONE_TABLE:
             assert after == pytest.approx(before, rel=1e-6)
         elif strategy in PROMISING and a.budget_rule == "optimal" and a.recovery != "ols":
@@ -149,7 +146,7 @@ def test_optimal_budgets_are_not_worse_than_uniform_ones_without_recovery(strate
         request = make_request(SIZES, "<=2-way,a0*a1=5", neighbours=neighbours, **law)
         optimal, uniform = (make_plan(request, strategy, rule, "none") for rule in ("optimal", "uniform"))
         weighted = [
-            (error.cell_variances(p, exact=False) * p.request.marginals.cells * p.request.weights).sum()
+            (p.errors.cell_variances(exact=False) * p.request.marginals.cells * p.request.weights).sum()
             for p in (optimal, uniform)
         ]
         assert weighted[0] <= weighted[1] * (1 + 1e-9)
@@ -159,10 +156,10 @@ def test_optimal_budgets_are_not_worse_than_uniform_ones_without_recovery(strate
 def test_a_release_answers_every_marginal_near_the_truth(strategy, law, neighbours):
     codes = random_codes(SIZES, 1000)
     for plan in variants(strategy, neighbours=neighbours, **law):
-        answers = recover(plan, measure(plan, MemoryEngine(codes), entropy=SeededEntropy(3)))
+        answers = plan.answers(measure(plan, MemoryEngine(codes), entropy=SeededEntropy(3)))
         tables = all_tables(plan, answers)
         assert set(tables) == set(plan.workload.marginals)
-        variances = dict(zip(plan.request.marginals, error.cell_variances(plan, exact=True), strict=True))
+        variances = dict(zip(plan.request.marginals, plan.errors.cell_variances(exact=True), strict=True))
         for A, table in tables.items():
             # 25 deviations of Laplace noise: false alarm below exp(-35) a cell
             assert np.abs(table - exact_table(plan.schema, codes, A)).max() <= 25 * variances[A] ** 0.5 + 1e-9, label(
@@ -175,13 +172,13 @@ def test_a_release_answers_every_marginal_near_the_truth(strategy, law, neighbou
 @pytest.mark.parametrize("words", ["2-way", "cube", "1-way,a0*a1*a3=3"])
 def test_auto_is_at_least_as_good_as_each(words, law, neighbours):
     request = make_request(SIZES, words, neighbours=neighbours, **law)
-    chosen = error.weighted_variance(compare(request).chosen)
+    chosen = (compare(request).chosen).errors.weighted_variance()
     for strategy in applicable(law):
         for candidate in compare(request, strategy=strategy).candidates:
-            assert chosen <= error.weighted_variance(candidate.plan)
+            assert chosen <= candidate.plan.errors.weighted_variance()
     everything = compare(request, strategy="all")
     exact = [c.plan for c in everything.candidates if c.plan.strategy != "sketch"]  # whose error is more than noise
-    assert chosen <= min(map(error.weighted_variance, exact)) * (1 + 1e-9)
+    assert chosen <= min(plan.errors.weighted_variance() for plan in exact) * (1 + 1e-9)
     assert len(exact) == len(applicable(law)) * len(BUDGETS) * len(RECOVERIES)
     assert everything.chosen.strategy != "sketch"
 

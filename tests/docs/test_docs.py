@@ -223,7 +223,6 @@ def test_every_option_of_strategies_and_faces_has_a_table():
 def test_the_adult_table_is_what_the_command_prints():
     from hushcube import Schema
     from hushcube.api import compare
-    from hushcube.designs import errors as error
 
     text = (ROOT / "docs" / "strategies.md").read_text(encoding="utf-8")
     schema = Schema.from_yaml(re.search(r"<<'END'\n(.*?)^END$", text, flags=re.MULTILINE | re.DOTALL).group(1))
@@ -235,7 +234,7 @@ def test_the_adult_table_is_what_the_command_prints():
                 schema, "2-way", epsilon=1, neighbours="add-remove", strategy=strategy, budgets=budgets,
                 recovery=recovery, **law,
             )  # fmt: skip
-            assert f"{error.total_variance(found.chosen, exact=True):,.0f}" == number
+            assert f"{found.chosen.errors.total_variance(exact=True):,.0f}" == number
 
 
 def test_every_field_of_a_release_is_documented(tmp_path):

@@ -22,8 +22,6 @@ from helpers import (
     random_codes,
     set_rows,
 )
-from hushcube.designs import errors as error
-from hushcube.designs.recovery import recover
 from hushcube.lattice.basis import BASES
 from hushcube.lattice.family import Family
 from hushcube.lattice.variances import dimensions, kernel
@@ -60,7 +58,7 @@ def test_recovered_tables_are_those_of_the_dense_solution(sizes, law, neighbours
     rng = np.random.default_rng(1)
     for plan, dense, message in plans(sizes, law, neighbours, strategy):
         numbers = consistent_numbers(dense, rng)
-        for A, table in all_tables(plan, recover(plan, dense.measurement(numbers))).items():
+        for A, table in all_tables(plan, plan.answers(dense.measurement(numbers))).items():
             expected = (dense.recovery(A) @ numbers).reshape(table.shape)
             np.testing.assert_allclose(table, expected, rtol=0, atol=1e-8, err_msg=f"{message} {A}")
 
@@ -68,11 +66,11 @@ def test_recovered_tables_are_those_of_the_dense_solution(sizes, law, neighbours
 @cases
 def test_predicted_variances_are_those_of_the_dense_covariance(sizes, law, neighbours, strategy):
     for plan, dense, message in plans(sizes, law, neighbours, strategy):
-        exact, continuous = (error.cell_variances(plan, exact=exact) for exact in (True, False))
+        exact, continuous = (plan.errors.cell_variances(exact=exact) for exact in (True, False))
         for number, A in enumerate(plan.request.marginals):
             diagonal = np.diag(dense.covariance(A))
             assert exact[number] == pytest.approx(diagonal.mean(), rel=1e-9, abs=1e-12), f"{message} {A}"
-            cells = np.broadcast_to(error.cell_variance_table(plan, A), plan.schema.shape(A))
+            cells = np.broadcast_to(plan.errors.cell_variance_table(A), plan.schema.shape(A))
             np.testing.assert_allclose(cells.ravel(), diagonal, rtol=1e-8, atol=1e-12, err_msg=f"{message} {A}")
             mean = np.diag(dense.covariance(A, exact=False)).mean()
             assert continuous[number] == pytest.approx(mean, rel=1e-9, abs=1e-12), f"{message} {A}"
@@ -85,7 +83,7 @@ def test_variance_of_a_weighted_sum_is_that_of_the_dense_covariance(sizes, law, 
         for A in plan.request.marginals:
             weights = np.asarray(rng.normal(size=plan.schema.shape(A)))
             expected = weights.ravel() @ dense.covariance(A) @ weights.ravel()
-            assert error.sum_variance(plan, A, weights) == pytest.approx(expected, rel=1e-8, abs=1e-10), (
+            assert plan.errors.sum_variance(A, weights) == pytest.approx(expected, rel=1e-8, abs=1e-10), (
                 f"{message} {A}"
             )
 
@@ -132,7 +130,7 @@ def test_residual_spaces_have_the_stated_dimensions_and_split_every_marginal(siz
 def test_a_measurement_without_noise_recovers_the_exact_tables(sizes, law, neighbours):
     codes = random_codes(sizes, 100)
     for plan in every_plan(make_request(sizes, neighbours=neighbours, **law)):
-        tables = all_tables(plan, recover(plan, measure(plan, MemoryEngine(codes), noise=Silence())))
+        tables = all_tables(plan, plan.answers(measure(plan, MemoryEngine(codes), noise=Silence())))
         for A, table in tables.items():
             np.testing.assert_allclose(
                 table, exact_table(plan.schema, codes, A), atol=1e-9, err_msg=f"{label(plan)} {A}"
@@ -145,7 +143,7 @@ def test_a_measurement_without_noise_recovers_the_exact_tables(sizes, law, neigh
 def test_least_squares_tables_add_up(sizes, law, neighbours):
     engine = MemoryEngine(random_codes(sizes, 200))
     for plan in every_plan(make_request(sizes, neighbours=neighbours, **law), recoveries=("gls", "ols")):
-        tables = all_tables(plan, recover(plan, measure(plan, engine, entropy=SeededEntropy(5))))
+        tables = all_tables(plan, plan.answers(measure(plan, engine, entropy=SeededEntropy(5))))
         for A, big in tables.items():
             for B, small in tables.items():
                 if set(B) <= set(A):
@@ -157,6 +155,6 @@ def test_tables_without_recovery_do_not_add_up():
     """The check above can fail: raw noisy tables contradict each other."""
     plan = next(every_plan(make_request((2, 3), epsilon=1), ["workload"], ["none"]))
     tables = all_tables(
-        plan, recover(plan, measure(plan, MemoryEngine(random_codes((2, 3), 50)), entropy=SeededEntropy(5)))
+        plan, plan.answers(measure(plan, MemoryEngine(random_codes((2, 3), 50)), entropy=SeededEntropy(5)))
     )
     assert np.abs(tables[0, 1].sum(axis=1) - tables[0,]).max() > 0.5

@@ -18,8 +18,6 @@ from helpers import (
     released,
 )
 from hushcube.designs import TreeDesign
-from hushcube.designs import errors as error
-from hushcube.designs.recovery import recover
 from hushcube.errors import PlanError
 from hushcube.lattice.trees import Tree
 from hushcube.private.measure import measure
@@ -102,8 +100,8 @@ def test_tables_and_errors_are_those_of_the_dense_solution(name, law, neighbours
 
 def check_tables(plan, dense, numbers, release):
     both = (True, False) if plan.budget_rule == "optimal" else (True,)
-    means = [error.cell_variances(plan, exact=exact) for exact in both]
-    for A, table in all_tables(plan, recover(plan, dense.measurement(numbers))).items():
+    means = [plan.errors.cell_variances(exact=exact) for exact in both]
+    for A, table in all_tables(plan, plan.answers(dense.measurement(numbers))).items():
         expected = (dense.recovery(A) @ numbers).reshape(table.shape)
         np.testing.assert_allclose(table, expected, atol=1e-8, err_msg=f"{label(plan)} {A}")
         at = plan.request.marginals.ids([A])[0]
@@ -132,7 +130,7 @@ def check_roll_ups(plan, dense, numbers, release):
             np.testing.assert_allclose(rolled.values, whole.values.sum(axis=away), atol=1e-8, err_msg=message)
             diagonal = np.diag(dense.covariance(A)).reshape(rolled.values.shape)
             np.testing.assert_allclose(rolled.std_errors**2, diagonal, rtol=1e-8, atol=1e-10, err_msg=message)
-            table = np.broadcast_to(error.cell_variance_table(plan, A), rolled.values.shape)
+            table = np.broadcast_to(plan.errors.cell_variance_table(A), rolled.values.shape)
             np.testing.assert_allclose(table, diagonal, rtol=1e-8, atol=1e-10, err_msg=message)
             assert (rolled.margins >= 1.9 * rolled.std_errors).all(), message
 
@@ -143,7 +141,7 @@ def check_sums(plan, dense, release, random):
         covariance = dense.covariance(A)
         weights = random.normal(size=SCHEMA.shape(A))
         expected = weights.ravel() @ covariance @ weights.ravel()
-        assert error.sum_variance(plan, A, weights) == pytest.approx(expected, rel=1e-8, abs=1e-10), label(plan)
+        assert plan.errors.sum_variance(A, weights) == pytest.approx(expected, rel=1e-8, abs=1e-10), label(plan)
         where, kept = {}, np.ones(())
         for i in A:
             low, high = sorted(random.integers(0, SCHEMA.sizes[i], 2))
@@ -185,7 +183,7 @@ def test_what_is_measured_are_the_dense_rows_and_without_noise_tables_are_exact(
         dense = DenseTree(plan)
         exact = dense.S @ dense.padded(exact_table(SCHEMA, codes, (0, 1, 2)))
         np.testing.assert_array_equal(np.concatenate([v.ravel() for v in measurement.values]), exact)
-        for A, table in all_tables(plan, recover(plan, measurement)).items():
+        for A, table in all_tables(plan, plan.answers(measurement)).items():
             np.testing.assert_allclose(table, exact_table(SCHEMA, codes, A), atol=1e-8, err_msg=label(plan))
 
 
@@ -221,7 +219,7 @@ def test_less_noise_on_a_level_cannot_hurt_any_answer():
         for b in ([0.1, 0.1, 0.1], [0.1, 0.2, 0.1], [0.1, 0.2, 0.3], [0.3, 0.2, 0.3])
     ]
     (form,) = request.workload.forms
-    variances = [error.form_variances(plan, form, exact=True) for plan in plans]
+    variances = [plan.errors.form_variances(form, exact=True) for plan in plans]
     for worse, better in pairwise(variances):
         assert (better <= worse * (1 + 1e-9)).all() and better.sum() < worse.sum()
 

@@ -8,7 +8,6 @@ import pytest
 from benchmarks import per_marginal, tables, totals
 
 from helpers import ADULT8, make_plan, make_request
-from hushcube.designs import errors as error
 
 BINARY16 = (2,) * 16
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "comparison.md").read_text(encoding="utf-8")
@@ -21,7 +20,7 @@ CASES = [
 
 
 def total(sizes, words, variant, **privacy):
-    return error.total_variance(make_plan(make_request(sizes, words, **privacy), *variant), exact=False)
+    return (make_plan(make_request(sizes, words, **privacy), *variant)).errors.total_variance(exact=False)
 
 
 def page_row(title, name):
@@ -59,7 +58,7 @@ def test_agreement_means_a_thousandth():
 @pytest.mark.parametrize("row", per_marginal.PURE, ids=lambda row: row.name)
 def test_the_terms_of_a_cell_have_its_variance(row, k):
     plan = totals.make_plan(make_request((2,) * 5, f"{k}-way", epsilon=1), *row.variant)
-    for marginal, variance in zip(plan.request.marginals, error.cell_variances(plan, exact=False), strict=True):
+    for marginal, variance in zip(plan.request.marginals, plan.errors.cell_variances(exact=False), strict=True):
         counts, scales = per_marginal.terms(plan, marginal)
         assert 2 * (counts * scales**2).sum() == pytest.approx(variance, rel=1e-9)
 

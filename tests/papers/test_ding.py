@@ -9,9 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers import ADULT8, all_tables, hand_plan, make_plan, make_request
-from hushcube.designs import errors as error
-from hushcube.designs.lattice import errors as lattice_errors
-from hushcube.designs.recovery import recover
 from hushcube.lattice.basis import MARGINAL
 from hushcube.lattice.variances import kernel
 from hushcube.model.measurement import Measurement
@@ -28,7 +25,7 @@ def two_by_three():
 def test_vector_23_weighted_gls():
     plan = two_by_three()
     z = (np.array([[10, 4]]), np.array([[[3, 5, 1], [2, 0, 3]]]))
-    tables = all_tables(plan, recover(plan, Measurement(plan.digest, z, private=False)))
+    tables = all_tables(plan, plan.answers(Measurement(plan.digest, z, private=False)))
     np.testing.assert_allclose(tables[0,], np.array([129, 53]) / 13, rtol=1e-9)
     np.testing.assert_allclose(tables[0, 1], np.array([[43, 69, 17], [22, -4, 35]]) / 13, rtol=1e-9)
     np.testing.assert_allclose(tables[1,], [5, 5, 4], rtol=1e-9)
@@ -37,14 +34,14 @@ def test_vector_23_weighted_gls():
 
 def test_vector_24_eigenvalues():
     plan = two_by_three()
-    mu = 6 * kernel(MARGINAL, plan.measured, 1 / lattice_errors.set_variances(plan, exact=False), plan.request.spaces)
+    mu = 6 * kernel(MARGINAL, plan.measured, 1 / plan.errors.set_variances(exact=False), plan.request.spaces)
     assert list(plan.request.spaces) == [(), (0,), (1,), (0, 1)]
     assert mu == pytest.approx([13 / 8, 13 / 8, 1 / 8, 1 / 8], rel=1e-9)
 
 
 @pytest.mark.parametrize("exact", [False, True])
 def test_vector_24_cell_variances(exact):
-    found = error.cell_variances(two_by_three(), exact=exact)
+    found = two_by_three().errors.cell_variances(exact=exact)
     assert found == pytest.approx([48 / 13, 24 / 13, 144 / 13, 72 / 13], rel=1e-9)
 
 
@@ -52,7 +49,7 @@ def test_vector_25_example_3_1_with_consistency():
     """Sizes 2, 7, 5; L_pre = {100, 110, 101, 111}, each with variance 2 (4/eps)² = 32."""
     request = make_request((2, 7, 5), "cube", epsilon=1)
     plan = hand_plan(request, MARGINAL, [(0,), (0, 1), (0, 2), (0, 1, 2)], [0.25] * 4)
-    found = dict(zip(request.marginals, error.cell_variances(plan, exact=False), strict=True))
+    found = dict(zip(request.marginals, plan.errors.cell_variances(exact=False), strict=True))
     for A, variance in found.items():
         assert variance == pytest.approx(70 / 3 if 0 in A else 140 / 3, rel=1e-9)
 
@@ -77,7 +74,7 @@ def cube(sizes=SIZES, asked=None):
 
 
 def variances(plan):
-    return dict(zip(plan.request.marginals, error.cell_variances(plan, exact=False).tolist(), strict=True))
+    return dict(zip(plan.request.marginals, plan.errors.cell_variances(exact=False).tolist(), strict=True))
 
 
 @pytest.mark.parametrize(
@@ -270,8 +267,8 @@ def test_section_8_bmax_uniform(column, tables, printed, printed_gls):
     request = make_request(*COLUMNS[column], epsilon=1)
     plain, consistent = (make_plan(request, "bmax", "uniform", recovery) for recovery in ("none", "gls"))
     assert len(plain.measured) == tables
-    assert error.total_variance(plain, exact=False) == pytest.approx(printed, rel=1e-3)
-    assert error.total_variance(consistent, exact=False) == pytest.approx(printed_gls, rel=1e-3)
+    assert plain.errors.total_variance(exact=False) == pytest.approx(printed, rel=1e-3)
+    assert consistent.errors.total_variance(exact=False) == pytest.approx(printed_gls, rel=1e-3)
 
 
 # ------------------------------------------------------------------ the main paper's clusters, Yaroslavtsev et al. 2013
@@ -282,4 +279,4 @@ def test_yaroslavtsev_figure_1_the_cluster_of_a_and_ab_is_ab():
     for budgets in ("uniform", "optimal"):
         plan = make_plan(request, "cluster", budgets, "none")
         assert list(plan.measured) == [(0, 1)]
-        assert error.total_variance(plan, exact=False) == pytest.approx(16, rel=1e-9)
+        assert plan.errors.total_variance(exact=False) == pytest.approx(16, rel=1e-9)

@@ -7,10 +7,7 @@ import pytest
 
 from helpers import below, hand_plan, make_plan, make_request
 from hushcube.costs import calibrate
-from hushcube.designs import errors as error
 from hushcube.designs.budgets import closed_form
-from hushcube.designs.lattice import errors as lattice_errors
-from hushcube.designs.recovery import recover
 from hushcube.lattice import hadamard
 from hushcube.lattice.basis import FOURIER, MARGINAL
 from hushcube.lattice.family import Family
@@ -21,7 +18,7 @@ FOUR_NINTHS = (4 / 9, 5 / 9)
 
 
 def total(plan):
-    return error.total_variance(plan, exact=False)
+    return plan.errors.total_variance(exact=False)
 
 
 def intro_plan(shares, recovery, sets=((0,), (0, 1)), **privacy):
@@ -46,13 +43,13 @@ def test_vector_1_optimal_budgets():
 
 def test_vector_1_half_weights_34_6275():
     """The paper's own recovery: A and AB each the mean of two estimates (AB cell: itself, or A less its sibling)."""
-    A, AB = lattice_errors.set_variances(intro_plan(FOUR_NINTHS, "none"), exact=False)
+    A, AB = intro_plan(FOUR_NINTHS, "none").errors.set_variances(exact=False)
     assert pytest.approx(34.6275, rel=1e-9) == 2 * (A + 2 * AB) / 4 + 4 * (AB + (A + AB)) / 4
 
 
 def test_vector_2_gls_at_four_ninths():
     plan = intro_plan(FOUR_NINTHS, "gls")
-    assert error.cell_variances(plan, exact=False) == pytest.approx([5.684210526315789, 4.661052631578947], rel=1e-9)
+    assert plan.errors.cell_variances(exact=False) == pytest.approx([5.684210526315789, 4.661052631578947], rel=1e-9)
     assert total(plan) == pytest.approx(30.012631578947367, rel=1e-9)
 
 
@@ -103,7 +100,7 @@ def test_vector_5_marginal_from_coefficients():
     for batch in plan.measured.batches:
         tables = np.array([table.sum(axis=tuple(i for i in (0, 1) if i not in row)) for row in batch.rows.tolist()])
         values.append(FOURIER.forward(tables, range(1, len(batch.shape) + 1)))
-    answers = recover(plan, Measurement(plan.digest, tuple(values), private=False))
+    answers = plan.answers(Measurement(plan.digest, tuple(values), private=False))
     assert answers.tables(np.array([[0, 1]], np.int32), (2, 2)).ravel().tolist() == [8, 7, 5, 11]
 
 

@@ -19,9 +19,6 @@ import pytest
 
 from helpers import Counts, adaptive, make_schema
 from hushcube.api import plan
-from hushcube.designs import errors as error
-from hushcube.designs import margins
-from hushcube.designs.recovery import recover
 from hushcube.private.measure import draw
 from hushcube.private.noise import SeededEntropy
 
@@ -73,8 +70,8 @@ class Runs:
     def add(self, made, measurement):
         """One more run."""
         off = answered(made, measurement) - self.truth
-        widths = margins.margins(made)[self.table_of]
-        self._seen.append((off, error.cell_variances(made, exact=True)[self.table_of], np.abs(off) <= widths + 1e-9))
+        widths = made.errors.margins[self.table_of]
+        self._seen.append((off, made.errors.cell_variances(exact=True)[self.table_of], np.abs(off) <= widths + 1e-9))
 
     @cached_property
     def errors(self):
@@ -101,7 +98,7 @@ class Runs:
 
 def answered(made, measurement):
     """All cells, table by table."""
-    answers = recover(made, measurement)
+    answers = made.answers(measurement)
     return np.concatenate([answers.tables(b.rows, b.shape).ravel() for b in made.request.marginals.batches])
 
 

@@ -11,8 +11,6 @@ import pytest
 
 from datasets import nltcs_schema, shared
 from helpers import Counts, marginal_rows
-from hushcube.designs import errors as error
-from hushcube.designs.recovery import recover
 from hushcube.designs.request import Request
 from hushcube.model.form import QueryTable
 from hushcube.model.privacy import Privacy
@@ -47,7 +45,7 @@ def simulated(plan, engine, replicates):
     """The answers of each run: marginals as (runs, cells)."""
     found = {A: [] for A in plan.request.marginals}
     for seed in range(replicates):
-        answers = recover(plan, measure(plan, engine, entropy=SeededEntropy(seed)))
+        answers = plan.answers(measure(plan, engine, entropy=SeededEntropy(seed)))
         for A in found:
             rows = np.array([A], dtype=np.int32).reshape(1, len(A))
             found[A].append(answers.tables(rows, plan.schema.shape(A))[0].ravel())
@@ -64,7 +62,7 @@ def test_a_matrix_errs_as_predicted(law, recovery):
     request = Request(Workload.parse("2-way,1-way", schema), Privacy.of(neighbours="add-remove", **law))
     plan = Matrix(rows=own).plan(request, "optimal", recovery)
     runs, total = simulated(plan, Engine(schema, codes), 300), np.zeros(300)
-    predicted = dict(zip(request.marginals, error.cell_variances(plan, exact=True), strict=True))
+    predicted = dict(zip(request.marginals, plan.errors.cell_variances(exact=True), strict=True))
     for A, answers in runs.items():
         truth = Counts(schema, codes).tables(np.array([A], dtype=np.int32))[0].ravel()
         squares = ((answers - truth) ** 2).mean(axis=1) / predicted[A]
@@ -81,7 +79,7 @@ def test_a_sketch_errs_by_its_noise_and_by_collisions_within_the_bound(law, esti
     plan = Sketch(buckets=64, repetitions=5, estimate=estimate).plan(request, "uniform", "gls")
     everything = tuple(range(8))
     answers = simulated(plan, Engine(schema, codes), 200)[everything]
-    noise, predicted = answers.var(axis=0, ddof=1).mean(), float(error.cell_variance_table(plan, everything).mean())
+    noise, predicted = answers.var(axis=0, ddof=1).mean(), float(plan.errors.cell_variance_table(everything).mean())
     if estimate == "average":
         assert noise == pytest.approx(predicted, rel=0.2)
     else:

@@ -17,9 +17,6 @@ from scipy import stats
 
 from datasets import adult8_schema, nltcs_schema, shared
 from helpers import Counts, all_tables, applicable, every_plan, label, make_schema, random_codes
-from hushcube.designs import errors as error
-from hushcube.designs import margins
-from hushcube.designs.recovery import recover
 from hushcube.designs.request import Request
 from hushcube.model.privacy import Privacy
 from hushcube.model.workload import Workload
@@ -117,7 +114,7 @@ def different_plans(request, strategy):
     """Each variant that differs from those before in what it measures or predicts."""
     seen = set()
     for plan in every_plan(request, [strategy]):
-        key = (plan.budgets.tobytes(), error.cell_variances(plan, exact=True).round(6).tobytes())
+        key = (plan.budgets.tobytes(), plan.errors.cell_variances(exact=True).round(6).tobytes())
         if key not in seen:
             seen.add(key)
             yield plan
@@ -131,7 +128,7 @@ class Simulation:
         self.families = [plan.request.marginals for plan in plans]
         shape = (len(plans), replicates, len(self.families[0]))
         self.squares, self.covered, self.gap = np.zeros(shape), np.zeros(shape), np.zeros(len(plans))
-        widths = [margins.margins(plan) for plan in plans]
+        widths = [plan.errors.margins for plan in plans]
         measurements = {}
         for r in range(replicates):
             measurements.clear()
@@ -139,7 +136,7 @@ class Simulation:
                 key = plan.budgets.tobytes()
                 if key not in measurements:
                     measurements[key] = measure(plan, engine, entropy=SeededEntropy(r))
-                answers = recover(plan, replace(measurements[key], plan_digest=plan.digest))
+                answers = plan.answers(replace(measurements[key], plan_digest=plan.digest))
                 for batch in self.families[p].batches:
                     tables = answers.tables(batch.rows, batch.shape)
                     off = np.abs(tables - engine.tables(batch.rows).reshape(tables.shape)).reshape(len(tables), -1)
@@ -169,7 +166,7 @@ def plausible(observed, predicted, level=LEVEL, cautious=True):
 
 
 def check_mean_squared_errors(run, p, plan):
-    predicted = error.cell_variances(plan, exact=True)
+    predicted = plan.errors.cell_variances(exact=True)
     for number, A in enumerate(plan.request.marginals):
         seen = run.squares[p, :, number]
         assert plausible(seen, predicted[number]), f"{label(plan)} {A}: {seen.mean()} for {predicted[number]}"
@@ -177,7 +174,7 @@ def check_mean_squared_errors(run, p, plan):
 
 def check_that_thirty_percent_would_be_noticed(run, p, plan):
     """Pooled over the marginals of a plan, in proportion to their cells; nothing to reject where nothing is drawn."""
-    predicted = error.cell_variances(plan, exact=True)
+    predicted = plan.errors.cell_variances(exact=True)
     noisy = predicted > 0.01
     if not noisy.any():
         return
@@ -192,18 +189,18 @@ def check_that_thirty_percent_would_be_noticed(run, p, plan):
 def check_coverage(run, p, plan):
     """At least 95% up to five standard errors of the replicate means (one-sided 3e-7 a plan); not needlessly more."""
     replicates = len(run.covered[p])
-    noisy = error.cell_variances(plan, exact=True) > 1e-12
+    noisy = plan.errors.cell_variances(exact=True) > 1e-12
     by_replicate = run.covered[p][:, noisy].mean(axis=1)
     slack = 5 * by_replicate.std(ddof=1) / np.sqrt(replicates) + 1e-3
     assert by_replicate.mean() >= 0.95 - slack, label(plan)
     assert run.covered[p].mean(axis=0).min() >= 0.95 - 5 * np.sqrt(0.0475 / replicates), label(plan)
-    if not margins.is_coarse(plan):  # there the steps of the noise force more
+    if not plan.errors.is_coarse:  # there the steps of the noise force more
         assert by_replicate.mean() <= 0.985, label(plan)
 
 
 def check_adding_up(run, p, plan):
     if plan.recovery != "none":
-        assert run.gap[p] < 1e-9 * max(1, error.cell_variances(plan, exact=True).max()), label(plan)
+        assert run.gap[p] < 1e-9 * max(1, plan.errors.cell_variances(exact=True).max()), label(plan)
     elif plan.strategy == "workload":
         assert run.gap[p] > 0.5, "without recovery tables contradict each other: the check can fail"
 

@@ -15,7 +15,6 @@ from scipy import stats
 
 from datasets import shared
 from helpers import Counts, exact_table, label, released
-from hushcube.designs import errors as error
 from hushcube.model.attribute import Attribute
 from hushcube.model.schema import Schema
 from hushcube.private.measure import measure
@@ -89,7 +88,7 @@ def test_simulated_ranges_are_as_predicted(strategy, adult):
         (plan,) = every_variant(request, [strategy], ["optimal"], ["gls"])
         seen, inside = simulate(plan, adult)
         for at, form in enumerate(plan.workload.forms):
-            assert error.form_variances(plan, form, exact=True).min() > 0.1, "enough noise to be seen"
+            assert plan.errors.form_variances(form, exact=True).min() > 0.1, "enough noise to be seen"
             assert plausible(seen[:, at]), f"{label(plan)} {form.word}: {seen[:, at].mean()}"
             slack = 5 * inside[:, at].std(ddof=1) / np.sqrt(REPLICATES)  # one-sided 3e-7 a table
             assert inside[:, at].mean() >= 0.95 - slack, f"{label(plan)} {form.word}: {inside[:, at].mean()}"

@@ -15,10 +15,7 @@ from hushcube.bundle.published_face import FormsFromCells
 from hushcube.bundle.published_table import Table, Where, positions
 from hushcube.bundle.roll_up import attributes_of, rolled_up
 from hushcube.bundle.tables import Values
-from hushcube.designs import DerivedDesign, LatticeDesign, margins
-from hushcube.designs import errors as error
 from hushcube.designs.design import Design
-from hushcube.designs.recovery import recover
 from hushcube.errors import QueryError
 from hushcube.model.arrays import Floats
 from hushcube.model.form import Form
@@ -38,7 +35,7 @@ class RecoveredTables:
     """Values computed from a measurement when asked for."""
 
     def __init__(self, plan: Design, measurement: Measurement) -> None:
-        self._answers = recover(plan, measurement)
+        self._answers = plan.answers(measurement)
         self._measurement = measurement
 
     def tables(self, rows: NDArray[np.int32], shape: tuple[int, ...]) -> Floats:
@@ -100,8 +97,8 @@ class Part:
             weights = np.multiply.outer(weights, kept)
         return (
             float((weights * self._values(published, self.source)).sum()),
-            math.sqrt(error.sum_variance(self.design, published, weights)),
-            margins.sum_margin(self.design, published, weights),
+            math.sqrt(self.design.errors.sum_variance(published, weights)),
+            self.design.errors.sum_margin(published, weights),
         )
 
     def _cells(self, marginal: str | Sequence[str], source: Values) -> Table:
@@ -120,13 +117,13 @@ class Part:
         form = rolled_up(
             self.schema, attributes_of(self.schema, names_of(self.schema, marginal)), self.design.workload.published
         )
-        deviations = np.sqrt(error.form_variances(self.design, form, exact=True))
+        deviations = np.sqrt(self.design.errors.form_variances(form, exact=True))
         values = form.evaluate(self._values(form.marginal, source))
-        return Table.of(self.schema, form, values, deviations, margins.any_margin(self.design, deviations))
+        return Table.of(self.schema, form, values, deviations, self.design.errors.any_margin(deviations))
 
     def _form_table(self, form: Form, source: Values) -> Table:
-        deviations = np.sqrt(error.form_variances(self.design, form, exact=True))
-        widths = margins.any_margin(self.design, deviations)
+        deviations = np.sqrt(self.design.errors.form_variances(form, exact=True))
+        widths = self.design.errors.any_margin(deviations)
         return Table.of(self.schema, form, source.form(form), deviations, widths)
 
     def _values(self, published: Marginal, source: Values) -> Floats:
@@ -135,23 +132,11 @@ class Part:
 
     def _errors(self, wanted: Marginal, published: Marginal) -> tuple[Floats, Floats]:
         """Variances and margins of the cells of a table; numbers of shape () where all cells are alike."""
-        plan = self.design
-        if wanted == published:
-            variances = error.cell_variance_table(plan, wanted)
-            return variances, margins.cell_margin(plan, wanted, np.sqrt(variances))
-        under = plan.underlying if isinstance(plan, DerivedDesign) else plan
-        if not isinstance(under, LatticeDesign):
-            variances = error.cell_variance_table(plan, wanted)
-            return variances, margins.any_margin(plan, np.sqrt(variances))
-        # a roll-up: one of its cells sums a slab of the published table
-        slab = np.zeros(self.schema.shape(published))
-        slab[tuple(0 if i in wanted else slice(None) for i in published)] = 1.0
-        margin = margins.sum_margin(plan, published, slab)
-        if not plan.is_consistent:
-            return np.asarray(error.sum_variance(plan, published, slab)), np.asarray(margin)
-        variances = error.cell_variance_table(plan, wanted)
-        first = math.sqrt(error.sum_variance(plan, published, slab))
-        return variances, np.sqrt(variances) * (margin / first if first else 0.0)
+        errors = self.design.errors
+        if wanted != published:
+            return errors.roll_up(wanted, published)
+        variances = errors.cell_variance_table(wanted)
+        return variances, errors.cell_margin(wanted, np.sqrt(variances))
 
     def _marginal(self, marginal: str | Sequence[str]) -> Marginal | None:
         """What is asked for as a marginal of the plan; None where the plan does not see these levels."""

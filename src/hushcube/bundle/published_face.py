@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.bundle.tables import Values
-from hushcube.designs.answering import Answers, FormAnswers
+from hushcube.designs.answers import Answers, FormAnswers
 from hushcube.model.facts import Facts
 from hushcube.model.form import Form
 from hushcube.model.marginal import position_rows

@@ -17,11 +17,7 @@ from hushcube.bundle.published_table import beside
 from hushcube.bundle.ratio import averages, sum_errors, sum_values
 from hushcube.bundle.reading import parquet, row_groups
 from hushcube.bundle.stamp import file_stamp
-from hushcube.designs import LatticeDesign
-from hushcube.designs import errors as error
 from hushcube.designs.design import Design
-from hushcube.designs.lattice.errors import is_uneven
-from hushcube.designs.margins import any_margin, cell_margin, margins
 from hushcube.faces.value import NAMES, UNBIASED
 from hushcube.lattice.family import Family
 from hushcube.model.form import Form
@@ -128,8 +124,8 @@ class Numbers:
 
         def found(name: str) -> tuple[Floats, Floats, Floats | None]:
             design = self._plan.designs[name]
-            errors = np.sqrt(error.form_variances(design, form, exact=True))
-            return self._sources[name].form(form), errors, any_margin(design, errors) if self._intervals else None
+            errors = np.sqrt(design.errors.form_variances(form, exact=True))
+            return self._sources[name].form(form), errors, design.errors.any_margin(errors) if self._intervals else None
 
         return self._all(found)
 
@@ -354,11 +350,11 @@ class _Packs:
 
 def std_errors(design: Design, rows: NDArray[np.int32], shape: tuple[int, ...]) -> Floats:
     """Standard errors of the cells of marginals of one shape, broadcast where a table's cells are alike."""
-    alike = error.exact_cell_variances(design)[design.request.marginals.find(rows)]
+    alike = design.errors.exact_cell_variances[design.request.marginals.find(rows)]
     result = np.broadcast_to(alike.reshape(-1, *[1] * len(shape)), (len(rows), *shape))
-    if not isinstance(design, LatticeDesign) or is_uneven(design):
+    if not design.errors.cells_are_alike:
         result = np.stack(
-            [np.broadcast_to(error.cell_variance_table(design, tuple(row)), shape) for row in rows.tolist()]
+            [np.broadcast_to(design.errors.cell_variance_table(tuple(row)), shape) for row in rows.tolist()]
         )
     return np.sqrt(result)
 
@@ -369,15 +365,15 @@ def cell_margins(design: Design, rows: NDArray[np.int32], shape: tuple[int, ...]
     if not np.isnan(alike).any():
         return np.broadcast_to(alike.reshape(-1, *[1] * len(shape)), (len(rows), *shape))
     errors = std_errors(design, rows, shape)
-    each = (cell_margin(design, tuple(row), own) for row, own in zip(rows.tolist(), errors, strict=True))
+    each = (design.errors.cell_margin(tuple(row), own) for row, own in zip(rows.tolist(), errors, strict=True))
     return np.stack([np.broadcast_to(widths, shape) for widths in each])
 
 
 def table_margins(plan: Design, rows: NDArray[np.int32]) -> Floats:
     """Half-widths of the 95% intervals of the cells of marginals; no number where a table's cells differ."""
-    if not isinstance(plan, LatticeDesign) or is_uneven(plan):
+    if not plan.errors.cells_are_alike:
         return np.full(len(rows), np.nan)
-    return error.once(plan, "_margins", lambda: margins(plan))[plan.request.marginals.find(rows)]
+    return plan.errors.margins[plan.request.marginals.find(rows)]
 
 
 def positions(shape: tuple[int, ...], axis: int) -> NDArray[np.int32]:

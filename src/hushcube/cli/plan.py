@@ -209,16 +209,15 @@ def _key(plan: Design) -> dict[str, Any]:
 
 
 def _summary(candidate: Candidate) -> dict[str, Any]:
-    from hushcube.designs import errors as error
 
     plan = candidate.plan
-    total, discrete = error.total_variance(plan, exact=False), error.total_variance(plan, exact=True)
+    total, discrete = plan.errors.total_variance(exact=False), plan.errors.total_variance(exact=True)
     return {
         **_key(plan),
         "groups": plan.groups,
         "total_variance": total,
         "rmse": math.sqrt(total / plan.workload.cells),
-        "max_variance": error.max_variance(plan, exact=False, weighted=False),
+        "max_variance": plan.errors.max_variance(exact=False, weighted=False),
         "noise": f"discrete {plan.law}",
         "proof": plan.proof,
         "total_variance_discrete": discrete,
@@ -267,7 +266,6 @@ def _strategies(comparison: Ranking) -> Any:
 
 def _variants(comparison: Ranking) -> Any:
     """A line for each distinct variant of each strategy."""
-    from hushcube.designs import errors as error
     from hushcube.planning.summary import merged_variants
 
     grid, is_max = _grid(comparison, "strategy", "budgets", "recovery"), _is_max(comparison)
@@ -275,7 +273,7 @@ def _variants(comparison: Ranking) -> Any:
         grid.add_column(name, justify="right")
     for equals in merged_variants(comparison):
         design = equals[0]
-        total = error.total_variance(design, exact=True)
+        total = design.errors.total_variance(exact=True)
         is_chosen = comparison.chosen in equals
         grid.add_row(
             "→" if is_chosen else "",
@@ -285,7 +283,7 @@ def _variants(comparison: Ranking) -> Any:
             f"{design.groups:,}",
             number(total),
             f"± {number(math.sqrt(total / design.workload.cells))}",
-            *[f"± {number(math.sqrt(error.max_variance(design, weighted=False)))}"] * is_max,
+            *[f"± {number(math.sqrt(design.errors.max_variance(weighted=False)))}"] * is_max,
             style="bold" if is_chosen else None,
         )
     return grid

@@ -42,13 +42,12 @@ def other_budgets(
 
 def scenario_list(scenarios: Sequence[Scenario]) -> list[dict[str, Any]]:
     """The scenarios for the JSON document; fields mean what they mean elsewhere in it."""
-    from hushcube.designs import errors as error
     from hushcube.planning.question import amount
 
     result = []
     for scenario in scenarios:
         plan = scenario.plan.count
-        total = error.total_variance(plan, exact=False)
+        total = plan.errors.total_variance(exact=False)
         result.append(
             {
                 amount(scenario.plan.privacy): scenario.budget,

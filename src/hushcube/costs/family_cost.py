@@ -58,7 +58,7 @@ def row_cost(basis: Basis, measured: Family, budgets: Floats, *, pure: bool, nei
     if not np.isfinite(budgets[varying]).all():
         raise OverflowError("exact answers have no finite cost when a row is replaced")
     spent = np.where(varying, budgets, 0.0)
-    if basis.name == "marginal":
+    if basis.holds_cells:
         return 2 * exact_sum(spent)
     return Fraction(_largest_change(basis, measured, spent, pure=pure)) * ROUND_UP
 
@@ -99,7 +99,7 @@ def _largest_change(basis: Basis, measured: Family, budgets: Floats, *, pure: bo
         symmetric = _symmetric_largest(basis, measured, budgets, pure=pure, attributes=varying)
         if symmetric is not None:
             return symmetric
-    if 2 ** len(varying) > _MOST_DIFFERENCES or (pure and basis.name == "centred"):
+    if 2 ** len(varying) > _MOST_DIFFERENCES or (pure and basis.l1_change is not None):
         return _sum_of_largest(basis, measured, budgets, pure=pure, attributes=varying)
     same = {i: float(_same(basis, int(measured.sizes[i]))) for i in varying}
     differ = {i: float(basis.column_product(int(measured.sizes[i]))) for i in varying}
@@ -168,8 +168,8 @@ def _changes(basis: Basis, shape: tuple[int, ...], *, pure: bool) -> Floats:
     """||difference of two columns|| of one set, for each pattern of differing attributes; shape (2, ..., 2)."""
     result = np.zeros((2,) * len(shape))
     for pattern in product((0, 1), repeat=len(shape)):
-        if pure and basis.name == "centred":
-            result[pattern] = _centred_l1_change(shape, pattern)
+        if pure and basis.l1_change is not None:
+            result[pattern] = basis.l1_change(shape, pattern)
         else:
             same = math.prod(float(_same(basis, n)) for n in shape)
             mixed = math.prod(
@@ -182,22 +182,3 @@ def _changes(basis: Basis, shape: tuple[int, ...], *, pure: bool) -> Floats:
 
 def _same(basis: Basis, n: int) -> Fraction:
     return basis.l2_column(n)
-
-
-def _centred_l1_change(shape: tuple[int, ...], pattern: tuple[int, ...]) -> float:
-    """sum over cells c of |prod_i P[c_i, j_i] - prod_i P[c_i, k_i]|, P = I - J/n; cells classed by meeting j or k."""
-    shared = math.prod(2 * (n - 1) / n for n, differs in zip(shape, pattern, strict=True) if not differs)
-    classes = [
-        (
-            (1, 1 - 1 / n, -1 / n),
-            (1, -1 / n, 1 - 1 / n),
-            (n - 2, -1 / n, -1 / n),
-        )  # (how many cells, first, second factor)
-        for n, differs in zip(shape, pattern, strict=True)
-        if differs
-    ]
-    change = math.fsum(
-        math.prod(c[0] for c in cell) * abs(math.prod(c[1] for c in cell) - math.prod(c[2] for c in cell))
-        for cell in product(*classes)
-    )
-    return shared * change

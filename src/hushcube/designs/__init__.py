@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from hushcube.designs.adaptive.design import AdaptiveDesign
 from hushcube.designs.derived import DerivedDesign
-from hushcube.designs.lattice import errors as lattice_errors
 from hushcube.designs.lattice.design import LatticeDesign
-from hushcube.designs.levels import errors as levels_errors
 from hushcube.designs.levels.design import LevelDesign
-from hushcube.designs.matrix import errors as matrix_errors
 from hushcube.designs.matrix.design import MatrixDesign
 from hushcube.designs.repeated import RepeatedDesign
-from hushcube.designs.sketch import errors as sketch_errors
 from hushcube.designs.sketch.design import SketchDesign
-from hushcube.designs.tree import errors as tree_errors
 from hushcube.designs.tree.design import TreeDesign
 
 __all__ = [
@@ -25,9 +20,4 @@ __all__ = [
     "RepeatedDesign",
     "SketchDesign",
     "TreeDesign",
-    "lattice_errors",
-    "levels_errors",
-    "matrix_errors",
-    "sketch_errors",
-    "tree_errors",
 ]

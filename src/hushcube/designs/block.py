@@ -15,9 +15,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
+from hushcube.model.arrays import Bools, Floats, Ints
 
 
 class Transform(Protocol):

@@ -14,7 +14,6 @@ from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushcube.costs import calibrate
 from hushcube.costs import family_cost as cost
@@ -22,9 +21,8 @@ from hushcube.designs.design import Budgets
 from hushcube.designs.lattice.design import smoothing
 from hushcube.lattice.basis import Basis
 from hushcube.lattice.family import Family
+from hushcube.model.arrays import Floats
 from hushcube.model.privacy import Privacy
-
-Floats = NDArray[np.float64]
 
 
 def divide(

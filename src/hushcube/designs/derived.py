@@ -10,16 +10,16 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hushcube.designs import errors as error
+from hushcube.designs.answers import Answers
 from hushcube.designs.block import Block
 from hushcube.designs.design import Design
+from hushcube.designs.errors import Errors
+from hushcube.model.arrays import Floats
 from hushcube.model.form import Form
 from hushcube.model.marginal import Marginal
+from hushcube.model.measurement import Measurement
 from hushcube.model.schema import Schema
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -72,6 +72,20 @@ class DerivedDesign(Design):
         """Nothing: these plans use Laplace noise, whose proof is direct."""
         return np.zeros(len(self.budgets))
 
+    @cached_property
+    def errors(self) -> DerivedErrors:
+        """Those of the underlying plan, with margins that hold whatever was measured."""
+        return DerivedErrors(self)
+
+    def make_answers(self, measurement: Measurement) -> Answers:
+        """The underlying plan's, from its averages."""
+        under, merged = self.averaged(measurement)
+        return under.make_answers(merged)
+
+    def averaged(self, measurement: Measurement) -> tuple[Design, Measurement]:
+        """The underlying plan, and the measurement as one of it."""
+        return self.underlying, measurement
+
     def is_answerable(self) -> bool:
         """Whether the underlying plan can be made, which checks that it is."""
         return self.underlying.is_answerable()
@@ -89,26 +103,36 @@ class DerivedDesign(Design):
         return {"base": base, "measured_by": base.from_specification(raw["under"], schema)}
 
 
-@error.cell_variances.register
-def _cell_variances(design: DerivedDesign, *, exact: bool) -> Floats:
-    return error.cell_variances(design.underlying, exact=exact)
+class DerivedErrors(Errors):
+    """Variances of the underlying plan."""
 
+    design: DerivedDesign
 
-@error.form_variances.register
-def _form_variances(design: DerivedDesign, form: Form, *, exact: bool) -> Floats:
-    return error.form_variances(design.underlying, form, exact=exact)
+    @property
+    def _under(self) -> Errors:
+        return self.design.underlying.errors
 
+    @property
+    def slabs_are_alike(self) -> bool:
+        """As in the underlying plan."""
+        return self._under.slabs_are_alike
 
-@error.form_total.register
-def _form_total(design: DerivedDesign, form: Form, *, exact: bool) -> float:
-    return error.form_total(design.underlying, form, exact=exact)
+    def cell_variances(self, *, exact: bool) -> Floats:
+        """Mean cell variances."""
+        return self._under.cell_variances(exact=exact)
 
+    def form_variances(self, form: Form, *, exact: bool) -> Floats:
+        """Variances of the answers of a form."""
+        return self._under.form_variances(form, exact=exact)
 
-@error.sum_variance.register
-def _sum_variance(design: DerivedDesign, marginal: Marginal, weights: Floats) -> float:
-    return error.sum_variance(design.underlying, marginal, weights)
+    def form_total(self, form: Form, *, exact: bool) -> float:
+        """Their sum."""
+        return self._under.form_total(form, exact=exact)
 
+    def sum_variance(self, marginal: Marginal, weights: Floats) -> float:
+        """The variance of a weighted sum of cells."""
+        return self._under.sum_variance(marginal, weights)
 
-@error.cell_variance_table.register
-def _cell_variance_table(design: DerivedDesign, marginal: Marginal) -> Floats:
-    return error.cell_variance_table(design.underlying, marginal)
+    def cell_variance_table(self, marginal: Marginal) -> Floats:
+        """Variances of the cells of a table."""
+        return self._under.cell_variance_table(marginal)

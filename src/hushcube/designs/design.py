@@ -30,18 +30,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.costs import calibrate
+from hushcube.designs.answers import Answers
 from hushcube.designs.block import Block
+from hushcube.designs.errors import Errors
 from hushcube.designs.request import Request
-from hushcube.errors import BudgetExceeded, NotApplicable, PlanError
+from hushcube.errors import BudgetExceeded, BundleError, NotApplicable, PlanError
 from hushcube.lattice.family import Family
-from hushcube.model.arrays import frozen
+from hushcube.model.arrays import Floats, frozen
 from hushcube.model.marginal import Marginal
+from hushcube.model.measurement import Measurement
 from hushcube.model.noise import LARGEST_VARIANCE, SMALLEST_RATE
 from hushcube.model.privacy import Privacy
 from hushcube.model.schema import Schema
 from hushcube.model.workload import Workload
 
-Floats = NDArray[np.float64]
 Budgets = Literal["optimal", "uniform"]
 Recovery = Literal["gls", "ols", "none"]
 BUDGETS: Final[tuple[Budgets, ...]] = get_args(Budgets)
@@ -53,7 +55,7 @@ ADAPTING: Final = ("twophase", "iresamp", "ireduct")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Design(ABC):
-    """A checked decision; `hushcube.designs.errors` predicts its errors."""
+    """A checked decision."""
 
     request: Request
     strategy: str
@@ -155,6 +157,26 @@ class Design(ABC):
         return None
 
     @property
+    def underlying(self) -> Design:
+        """The plan that says what is counted and how tables come back: itself, unless it rests on another one."""
+        return self
+
+    @property
+    def adapts(self) -> bool:
+        """Whether its noise is only the start, and a run decides the rest."""
+        return False
+
+    @property
+    def measured_tables(self) -> Family | None:
+        """The tables whose cells are measured one by one, if that is all that is measured."""
+        return None
+
+    @property
+    def pools_sets(self) -> bool:
+        """Whether what several sets say about one residual space is combined, and held in memory."""
+        return False
+
+    @property
     def is_outcome(self) -> bool:
         """Whether it records what an adaptive run ended with: it describes that run's release, and no other one."""
         return self.strategy in ADAPTING
@@ -196,6 +218,25 @@ class Design(ABC):
     @abstractmethod
     def is_answerable(self) -> bool:
         """Whether enough is measured to answer the workload."""
+
+    @property
+    @abstractmethod
+    def errors(self) -> Errors:
+        """Predicted errors, before any data exists."""
+
+    def answers(self, measurement: Measurement) -> Answers:
+        """The answers that the recovery gives, from a measurement of this very design."""
+        if measurement.plan_digest != self.digest:
+            raise BundleError("measurements", "belong to another plan", "use the plan that they were made with")
+        return self.make_answers(measurement)
+
+    @abstractmethod
+    def make_answers(self, measurement: Measurement) -> Answers:
+        """The answers that the recovery gives."""
+
+    def averaged(self, measurement: Measurement) -> tuple[Design, Measurement]:
+        """The design and measurement of averages, where sets were measured several times; others as they are."""
+        return self, measurement
 
     @abstractmethod
     def specification(self) -> dict[str, Any]:

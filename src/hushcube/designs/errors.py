@@ -1,116 +1,179 @@
-"""Predicted errors of a plan, before any data exists: variances of sets, residual spaces, cells and sums of cells.
+"""Predicted errors of a design, before any data exists: variances of cells, of forms and of sums of cells; margins.
 
-Each kind of plan registers its own [designs/*/errors.py]; totals and maxima follow here for all of them.
+Each kind of design has its own [designs/*/errors.py]; totals and maxima follow here for all of them.
 
 `exact=False` uses the continuous formulas 2/beta² and 1/(2 beta) (under `smoothing`, of the continuous mechanism);
 `exact=True` the true variances of the discrete noise that is drawn.
+
+Margins are the half-widths of 95% intervals, from the law of the noise and not only its variance. Answers combine many
+numbers: the normal quantile under Gaussian noise; under Laplace noise that of a single Laplace term, which is safe for
+every combination.
 """
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from functools import singledispatch
-from typing import TypeVar
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hushcube.designs.design import Design
+from hushcube.model.arrays import Floats
 from hushcube.model.form import Form
 from hushcube.model.marginal import Marginal
-from hushcube.model.noise import gaussian_variance, laplace_variance
+from hushcube.model.noise import SMOOTH, gaussian_variance, laplace_variance, standard_margin
 
-Floats = NDArray[np.float64]
+if TYPE_CHECKING:
+    from hushcube.designs.design import Design
+
 Result = TypeVar("Result")
+COVERAGE: Final = 0.95
 
 
-@singledispatch
-def cell_variances(design: Design, *, exact: bool) -> Floats:
-    """The mean cell variance of each of `plan.request.marginals`."""
-    raise NotImplementedError(type(design).__name__)
+class Errors(ABC):
+    """What the answers of a design are off by; whatever is computed is kept, for designs are frozen."""
 
+    def __init__(self, design: Design) -> None:
+        self.design = design
+        self._kept: dict[str, Any] = {}
 
-@singledispatch
-def form_variances(design: Design, form: Form, *, exact: bool) -> Floats:
-    """The variance of each answer of a form; shape of the form."""
-    raise NotImplementedError(type(design).__name__)
+    # ---------------------------------------------------------------------------------- what every kind of design says
 
+    @abstractmethod
+    def cell_variances(self, *, exact: bool) -> Floats:
+        """The mean cell variance of each of `design.request.marginals`."""
 
-@singledispatch
-def form_total(design: Design, form: Form, *, exact: bool) -> float:
-    """The sum of the variances of all answers of a form; kinds that know it without listing them register."""
-    return float(form_variances(design, form, exact=exact).sum())
+    @abstractmethod
+    def form_variances(self, form: Form, *, exact: bool) -> Floats:
+        """The variance of each answer of a form; shape of the form."""
 
+    @abstractmethod
+    def sum_variance(self, marginal: Marginal, weights: Floats) -> float:
+        """The exact variance of a weighted sum of the cells of one published marginal; weights of the table's shape."""
 
-@singledispatch
-def sum_variance(design: Design, marginal: Marginal, weights: Floats) -> float:
-    """The exact variance of a weighted sum of the cells of one published marginal; weights of the table's shape."""
-    raise NotImplementedError(type(design).__name__)
+    @abstractmethod
+    def cell_variance_table(self, marginal: Marginal) -> Floats:
+        """The exact variance of each cell of a published marginal, or, after least squares, of any subset of one.
 
+        Broadcast to the table where cells are alike: a single number, shape (), where all of them are.
+        """
 
-@singledispatch
-def cell_variance_table(design: Design, marginal: Marginal) -> Floats:
-    """The exact variance of each cell of a published marginal, or, after least squares, of any subset of one.
+    # --------------------------------------------------------------------------- what a kind of design may know better
 
-    Broadcast to the table where cells are alike: a single number, shape (), where all of them are.
-    """
-    raise NotImplementedError(type(design).__name__)
+    def form_total(self, form: Form, *, exact: bool) -> float:
+        """The sum of the variances of all answers of a form."""
+        return float(self.form_variances(form, exact=exact).sum())
 
+    @property
+    def cells_are_alike(self) -> bool:
+        """Whether all cells of each table have one variance and one margin."""
+        return False
 
-def drawn_variances(design: Design, *, exact: bool) -> Floats:
-    """The noise variance of the numbers of each set, where budgets are those of the noise as drawn; public: zero."""
-    noisy = np.isfinite(design.budgets)
-    budgets = np.where(noisy, design.budgets, 1.0)
-    if design.law == "laplace":
-        drawn = laplace_variance(budgets) if exact else 2 / budgets**2
-    else:
-        drawn = gaussian_variance(0.5 / budgets) if exact else 0.5 / budgets - design.smoothing
-    return np.where(noisy, drawn, 0.0)
+    @property
+    def slabs_are_alike(self) -> bool:
+        """Whether sums of equally many cells of a table have one margin, so that one stands for a roll-up."""
+        return False
 
+    @cached_property
+    def margins(self) -> Floats:
+        """The margin of a cell of each marginal (the mean where cells differ)."""
+        return self.any_margin(np.sqrt(self.exact_cell_variances))
 
-def total_variance(design: Design, *, exact: bool) -> float:
-    """The expected sum of squared errors over all cells of the workload, all tables alike."""
-    variances = exact_cell_variances(design) if exact else cell_variances(design, exact=False)
-    marginals, asked = design.request.marginals, design.request.weights > 0
-    return math.fsum((variances * marginals.cells)[asked].tolist()) + math.fsum(form_totals(design, exact=exact))
+    def cell_margin(self, marginal: Marginal, deviations: Floats) -> Floats:  # noqa: ARG002 - others look at it
+        """The margins of the cells of one workload marginal, given their standard deviations."""
+        return self.any_margin(deviations)
 
+    def sum_margin(self, marginal: Marginal, weights: Floats) -> float:
+        """The margin of a weighted sum of cells of one table."""
+        return float(self.any_margin(np.sqrt(self.sum_variance(marginal, weights))))
 
-def weighted_variance(design: Design) -> float:
-    """The same, exact and with the workload's weights: what strategies are compared by."""
-    energies = exact_cell_variances(design) * design.request.marginals.cells * design.request.weights
-    forms = zip(form_totals(design, exact=True), design.workload.form_weights, strict=True)
-    return math.fsum(energies[design.request.weights > 0].tolist()) + math.fsum(total * w for total, w in forms)
+    # ------------------------------------------------------------------------------------------- what follows for all
 
+    @cached_property
+    def exact_cell_variances(self) -> Floats:
+        """The mean cell variance of each marginal, with the noise that is drawn."""
+        return self.cell_variances(exact=True)
 
-def max_variance(design: Design, *, exact: bool = True, weighted: bool = True) -> float:
-    """The largest cell variance of the tables asked for, times their weights unless told otherwise."""
-    weights = design.request.weights
-    asked = weights > 0
-    variances = exact_cell_variances(design) if exact else cell_variances(design, exact=False)
-    tables = (variances * weights if weighted else variances)[asked]
-    forms = zip(design.workload.forms, design.workload.form_weights, strict=True)
-    largest = [float(form_variances(design, f, exact=exact).max()) * (w if weighted else 1.0) for f, w in forms]
-    return max([float(tables.max(initial=0.0)), *largest])
+    def drawn_variances(self, *, exact: bool) -> Floats:
+        """The noise variance of the numbers of each set, budgets being those of the noise as drawn; public: zero."""
+        design = self.design
+        noisy = np.isfinite(design.budgets)
+        budgets = np.where(noisy, design.budgets, 1.0)
+        if design.law == "laplace":
+            drawn = laplace_variance(budgets) if exact else 2 / budgets**2
+        else:
+            drawn = gaussian_variance(0.5 / budgets) if exact else 0.5 / budgets - design.smoothing
+        return np.where(noisy, drawn, 0.0)
 
+    def total_variance(self, *, exact: bool) -> float:
+        """The expected sum of squared errors over all cells of the workload, all tables alike."""
+        marginals, asked = self.design.request.marginals, self.design.request.weights > 0
+        variances = self._variances(exact=exact)
+        return math.fsum((variances * marginals.cells)[asked].tolist()) + math.fsum(self.form_totals(exact=exact))
 
-def form_totals(design: Design, *, exact: bool) -> list[float]:
-    """The expected sum of squared errors over the answers of each form."""
-    return once(
-        design,
-        f"_form_totals_{exact}",
-        lambda: [form_total(design, form, exact=exact) for form in design.workload.forms],
-    )
+    def weighted_variance(self) -> float:
+        """The same, exact and with the workload's weights: what strategies are compared by."""
+        request, workload = self.design.request, self.design.workload
+        energies = self.exact_cell_variances * request.marginals.cells * request.weights
+        forms = zip(self.form_totals(exact=True), workload.form_weights, strict=True)
+        return math.fsum(energies[request.weights > 0].tolist()) + math.fsum(total * w for total, w in forms)
 
+    def max_variance(self, *, exact: bool = True, weighted: bool = True) -> float:
+        """The largest cell variance of the tables asked for, times their weights unless told otherwise."""
+        weights, workload = self.design.request.weights, self.design.workload
+        variances = self._variances(exact=exact)
+        tables = (variances * weights if weighted else variances)[weights > 0]
+        forms = zip(workload.forms, workload.form_weights, strict=True)
+        largest = [float(self.form_variances(f, exact=exact).max()) * (w if weighted else 1.0) for f, w in forms]
+        return max([float(tables.max(initial=0.0)), *largest])
 
-def exact_cell_variances(design: Design) -> Floats:
-    """`cell_variances(plan, exact=True)`, computed once."""
-    return once(design, "_cell_variances", lambda: cell_variances(design, exact=True))
+    def form_totals(self, *, exact: bool) -> list[float]:
+        """The expected sum of squared errors over the answers of each form."""
+        forms = self.design.workload.forms
+        return self.once(f"form_totals_{exact}", lambda: [self.form_total(form, exact=exact) for form in forms])
 
+    def any_margin(self, deviations: Floats) -> Floats:
+        """The margins of any combinations of measured numbers: under Laplace noise, safe for every combination.
 
-def once(design: Design, name: str, compute: Callable[[], Result]) -> Result:
-    """Plans are frozen, so what follows from one is kept beside it."""
-    if name not in design.__dict__:
-        design.__dict__[name] = compute()
-    result: Result = design.__dict__[name]
-    return result
+        Half a step is added to them, whatever their noise: without it a single count would be covered in 79% to 95% of
+        cases, depending on where its quantile falls between two integers.
+        """
+        if self.design.law == "gaussian":
+            return self.normal_margin(deviations)
+        return deviations * standard_margin(3.0, COVERAGE) + 0.5 * (deviations > 0)
+
+    def normal_margin(self, deviations: Floats) -> Floats:
+        """The normal quantile; half a step more where the noise is coarse, nothing where the answer is public."""
+        return deviations * standard_margin(0.0, COVERAGE) + 0.5 * self.is_coarse * (deviations > 0)
+
+    @property
+    def is_coarse(self) -> bool:
+        """Whether some noise is so small that its steps show: half a step is then added to margins."""
+        budgets = self.design.budgets
+        return self.design.law == "gaussian" and bool((0.5 / budgets[np.isfinite(budgets)] < SMOOTH).any())
+
+    def roll_up(self, wanted: Marginal, published: Marginal) -> tuple[Floats, Floats]:
+        """Variances and margins of the cells of a table that is summed from a published one."""
+        if not self.slabs_are_alike:
+            variances = self.cell_variance_table(wanted)
+            return variances, self.any_margin(np.sqrt(variances))
+        slab = np.zeros(self.design.schema.shape(published))
+        slab[tuple(0 if i in wanted else slice(None) for i in published)] = 1.0
+        margin = self.sum_margin(published, slab)
+        if not self.design.is_consistent:
+            return np.asarray(self.sum_variance(published, slab)), np.asarray(margin)
+        variances = self.cell_variance_table(wanted)
+        first = math.sqrt(self.sum_variance(published, slab))
+        return variances, np.sqrt(variances) * (margin / first if first else 0.0)
+
+    def once(self, name: str, compute: Callable[[], Result]) -> Result:
+        """A result, kept under a name."""
+        if name not in self._kept:
+            self._kept[name] = compute()
+        result: Result = self._kept[name]
+        return result
+
+    def _variances(self, *, exact: bool) -> Floats:
+        return self.exact_cell_variances if exact else self.cell_variances(exact=False)

@@ -17,17 +17,15 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushcube.designs.block import Block
 from hushcube.designs.derived import DerivedDesign
+from hushcube.designs.design import Design
 from hushcube.errors import PlanError
+from hushcube.model.arrays import Floats, Ints
 from hushcube.model.measurement import Measurement
 from hushcube.model.noise import laplace_variance
 from hushcube.model.schema import Schema
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -78,8 +76,8 @@ class RepeatedDesign(DerivedDesign, kind="repeated"):
         sums = [np.inf if owner in infinite else rounded_up(total) for owner, total in enumerate(totals)]
         return self.underlying.row_cost(np.array(sums))
 
-    def merged(self, measurement: Measurement) -> Measurement:
-        """The averages of the samples, as a measurement of the underlying plan."""
+    def averaged(self, measurement: Measurement) -> tuple[Design, Measurement]:
+        """The underlying plan, and the averages of the samples as a measurement of it."""
         precision = np.where(np.isinf(self.budgets), 1.0, 1 / laplace_variance(np.minimum(self.budgets, 600.0)))
         owners = np.array(self.sample_of)
         weights = precision / np.bincount(owners, weights=precision)[owners]
@@ -89,7 +87,8 @@ class RepeatedDesign(DerivedDesign, kind="repeated"):
             result = np.zeros((len(sets), *shape[1:]))
             np.add.at(result, place, values * weights[chosen].reshape(-1, *[1] * (len(shape) - 1)))
             averages.append(result)
-        return Measurement(self.underlying.digest, tuple(averages), measurement.private)  # type: ignore[arg-type]
+        merged = Measurement(self.underlying.digest, tuple(averages), measurement.private)  # type: ignore[arg-type]
+        return self.underlying, merged
 
     def _lines(self) -> list[tuple[Ints, tuple[int, ...]]]:
         """For each array of the underlying plan: the samples of its sets, and its shape."""

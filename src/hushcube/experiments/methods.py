@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from hushcube.bundle.published_face import FormsFromCells
 from hushcube.designs import AdaptiveDesign
 from hushcube.designs.design import Budgets, Design, Recovery
-from hushcube.designs.recovery import recover
 from hushcube.designs.request import Request
 from hushcube.errors import BadInput, NotApplicable
 from hushcube.lattice.family import Family
@@ -95,7 +94,7 @@ class Contender:
         else:
             made, measurement = draw(self.plan, counts, entropy=entropy)
             row_cost = float(made.row_cost(made.budgets))
-        answers, spent = FormsFromCells(recover(made, measurement)), row_cost * made.privacy.rows_per_person
+        answers, spent = FormsFromCells(made.answers(measurement)), row_cost * made.privacy.rows_per_person
         return Answers(_marginals(made.workload, answers), [answers.form(form) for form in made.workload.forms], spent)
 
     def _exposed(self, counts: ExactCounts, entropy: Entropy) -> tuple[Design, Measurement, float]:

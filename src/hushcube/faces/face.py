@@ -16,12 +16,9 @@ from typing import Any, Final, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from hushcube.designs import AdaptiveDesign, DerivedDesign, LatticeDesign, MatrixDesign
-from hushcube.designs import errors as error
-from hushcube.designs.answering import Answers
+from hushcube.designs import LatticeDesign, MatrixDesign
+from hushcube.designs.answers import Answers
 from hushcube.designs.design import Design
-from hushcube.designs.recovery import recover
-from hushcube.designs.repeated_answers import averaged
 from hushcube.errors import BadInput, FactsError, HushcubeError, NotApplicable, TooLarge
 from hushcube.faces import barak, norms
 from hushcube.faces import facts as public
@@ -77,7 +74,7 @@ def check_face(design: Design, value: FaceValue, clock: Clock) -> None:
     """Refuse what no measurement of a plan could give, before anything is measured."""
     if value.kind == "integral":
         _check_people(design, value)
-    design = design.underlying if isinstance(design, DerivedDesign) else design
+    design = design.underlying
     if design.schema.is_nested:
         problem = "an attribute is published at several levels, and faces do not hold levels together"
         raise BadInput("face", problem, "ask for each attribute at its finest level; tables can be rolled up")
@@ -99,7 +96,7 @@ def check_face(design: Design, value: FaceValue, clock: Clock) -> None:
         if not isinstance(design, LatticeDesign):
             raise NotApplicable("barak", "it needs noisy Fourier coefficients or tables")
         barak.check(design, _objective(design, value), value.weights)
-    if value.method == "shift" and not (isinstance(design, LatticeDesign) and design.basis.name == "fourier"):
+    if value.method == "shift" and not (isinstance(design, LatticeDesign) and design.basis.has_inverse):
         raise NotApplicable("shift", "it needs noisy Fourier coefficients: plan with the strategy `fourier`")
     if value.method == "shift" and any(n & (n - 1) for n in design.schema.sizes):
         raise NotApplicable("shift", "an attribute's size is not a power of two: codes without a value get people too")
@@ -119,8 +116,8 @@ def _check_people(design: Design, value: FaceValue) -> None:
     attributes = len(design.schema)
     if value.rows is not None:
         require_room(value.rows, attributes)
-    elif not (value.public_facts or design.publishes_total or isinstance(design, AdaptiveDesign)):
-        variances = error.exact_cell_variances(design) * design.request.marginals.cells
+    elif not (value.public_facts or design.publishes_total or design.adapts):
+        variances = design.errors.exact_cell_variances * design.request.marginals.cells
         least = float(variances.min())
         require_room(int(math.sqrt(least)) if math.isfinite(least) else 0, attributes)
 
@@ -128,12 +125,12 @@ def _check_people(design: Design, value: FaceValue) -> None:
 def make_face(design: Design, measurement: Measurement, value: FaceValue, clock: Clock) -> Face:
     """The face of a measurement that was asked for. Pure post-processing: it costs no budget."""
     check_face(design, value, clock)
-    return _Maker(*averaged(design, measurement), value, clock).face()
+    return _Maker(*design.averaged(measurement), value, clock).face()
 
 
 def _objective(design: LatticeDesign, value: FaceValue) -> barak.Objective:
     """The first objective of the paper that fits what was measured."""
-    if design.basis.name == "marginal" and value.minimise == "max-coefficient":
+    if design.basis.holds_cells and value.minimise == "max-coefficient":
         return "max-marginal"
     return value.minimise
 
@@ -143,7 +140,7 @@ class _Maker:
 
     def __init__(self, design: Design, measurement: Measurement, value: FaceValue, clock: Clock) -> None:
         self.plan, self.measurement, self.value, self.clock = design, measurement, value, clock
-        self.answers: Answers = recover(design, measurement)
+        self.answers: Answers = design.answers(measurement)
         if isinstance(design, MatrixDesign):  # also cells that are not published have to be near something
             self.answers = least_squares_table(design, measurement)
         self.facts = self._facts()
@@ -215,7 +212,7 @@ class _Maker:
 
     def _nonnegative(self) -> tuple[Answers, dict[str, Any], Floats | None]:
         target, fixed = self._target()
-        variance = max(error.total_variance(self.plan, exact=True), 1e-6)
+        variance = max(self.plan.errors.total_variance(exact=True), 1e-6)
         local = nonnegative_marginals(target, self.clock, fixed=fixed, tolerance=_TABLES_LEFT * variance)
         cells = math.prod(self.plan.schema.sizes)
         if self.value.method == "local" or cells > FULL_TABLE:
@@ -281,7 +278,7 @@ class _Maker:
 
     def _variance(self, family: Family) -> float:
         """The predicted total variance of tables; 0 where some cell has none, as carriers of queries may."""
-        total = float(error.exact_cell_variances(self.plan)[self.plan.request.marginals.ids(family)] @ family.cells)
+        total = float(self.plan.errors.exact_cell_variances[self.plan.request.marginals.ids(family)] @ family.cells)
         return total if math.isfinite(total) else 0.0
 
     def _number(self, total: float) -> int:

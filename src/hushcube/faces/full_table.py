@@ -36,7 +36,7 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from hushcube.designs.answering import Answers
+from hushcube.designs.answers import Answers
 from hushcube.faces.lbfgs import Memory
 from hushcube.faces.local import LocalTables
 from hushcube.faces.target import Target

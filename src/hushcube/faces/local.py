@@ -27,7 +27,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hushcube.designs.answering import Answers
+from hushcube.designs.answers import Answers
 from hushcube.errors import FactsError
 from hushcube.faces.target import Target
 from hushcube.lattice import helmert

@@ -35,11 +35,11 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from hushcube.designs.lattice.least_squares import combine
 from hushcube.errors import BadInput, FactsError
 from hushcube.faces.programs import Infeasible, Program, solve
 from hushcube.lattice.coefficients import Coefficients
 from hushcube.lattice.family import Family
+from hushcube.lattice.projection import combine
 from hushcube.model.arrays import Floats, Ints
 from hushcube.progress import Clock
 

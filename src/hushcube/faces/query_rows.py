@@ -20,7 +20,6 @@ import numpy as np
 
 from hushcube.designs import MatrixDesign
 from hushcube.designs.matrix.answers import LeastSquaresTable
-from hushcube.designs.matrix.errors import row_variances
 from hushcube.faces.norms import Ties, deviations, distance, require_positive
 from hushcube.faces.value import Norm, Weights
 from hushcube.model.arrays import Floats, Ints
@@ -147,7 +146,7 @@ def nearest_rows(
     noisy = measurement.values[0].astype(np.float64)
     own = np.ones(len(noisy))
     if weights == "deviation":
-        deviations = np.sqrt(row_variances(design, exact=True))
+        deviations = np.sqrt(design.errors.row_variances(exact=True))
         own = 1 / np.where(design.public, 1.0, np.maximum(deviations, 1e-9))
     own[design.public] = 1e6 * own.max()  # known exactly
     answers, distance = nearest_answers(design.rows.dense(), noisy, own, norm, clock)

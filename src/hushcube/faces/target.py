@@ -23,12 +23,8 @@ from functools import cached_property
 
 import numpy as np
 
-from hushcube.designs import LatticeDesign
-from hushcube.designs import errors as error
-from hushcube.designs.answering import Answers
+from hushcube.designs.answers import Answers
 from hushcube.designs.design import Design
-from hushcube.designs.lattice.errors import set_variances
-from hushcube.designs.lattice.least_squares import combine
 from hushcube.designs.request import Request
 from hushcube.errors import FactsError
 from hushcube.faces.facts import fixed_cells
@@ -36,6 +32,7 @@ from hushcube.faces.value import Weights
 from hushcube.lattice.basis import MARGINAL
 from hushcube.lattice.coefficients import Coefficients
 from hushcube.lattice.family import Family
+from hushcube.lattice.projection import combine
 from hushcube.lattice.variances import dimensions, kernel
 from hushcube.model.arrays import Floats
 from hushcube.model.facts import Facts
@@ -179,20 +176,18 @@ class Observed:
 
 def observed_tables(design: Design) -> Family:
     """Which tables they are."""
-    if isinstance(design, LatticeDesign) and design.basis.name == "marginal":
-        return design.measured
-    return design.request.marginals
+    return design.request.marginals if design.measured_tables is None else design.measured_tables
 
 
 def observe(design: Design, measurement: Measurement, answers: Answers, weights: Weights) -> Observed:
     """The tables with weights: equal, or the reciprocals of the standard deviations."""
     family = observed_tables(design)
-    if isinstance(design, LatticeDesign) and design.basis.name == "marginal":
+    if design.measured_tables is not None:
         values = [numbers.astype(np.float64) for numbers in measurement.values]
-        deviations = np.sqrt(set_variances(design, exact=True))
+        deviations = np.sqrt(design.errors.drawn_variances(exact=True))
     else:
         values = [answers.tables(batch.rows, batch.shape) for batch in family.batches]
-        deviations = np.sqrt(error.exact_cell_variances(design))
+        deviations = np.sqrt(design.errors.exact_cell_variances)
     if weights == "equal":
         return Observed(family, values, np.ones(len(family)))
     known = deviations > 0  # what is exact weighs as much as the most precise of the others; facts make it exact

@@ -20,9 +20,11 @@ where `inside` is the eigenvalue of S_iᵀS_i on centred vectors and `outside` t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import product
 from typing import Final
 
 import numpy as np
@@ -51,8 +53,24 @@ class Basis:
     """The measured integers are this many times the real rows."""
     forward: Callable[[Ints, Sequence[int]], Ints]
     """Exact tables to measured integers, along the given axes."""
+    adjoint: Callable[[Floats, Sequence[int]], Floats]
+    """Measured numbers (sets, *rows) back to tables of a shape: the transposed real rows, weighted by their noise."""
+    holds_cells: bool = False
+    """Whether the numbers are the cells themselves, so that a row of data moves one of each set."""
+    has_inverse: bool = False
+    """Whether a table follows from the numbers of its own subsets alone, by the inverse transform."""
+    is_minimal: bool = False
+    """Whether each residual space is measured once, by as many orthogonal rows as it has dimensions."""
     row_norms: Callable[[Sequence[int]], Ints] | None = None
-    """The squared norms of the measured rows over a table's shape, where Gaussian noise is in proportion to them."""
+    """The squared norms of the rows over a table's shape, where Gaussian noise is in proportion to them."""
+    extreme_norms: Callable[[int], tuple[int, int]] = lambda n: (1, 1)
+    """The smallest and the largest of them along an axis."""
+    l1_change: Callable[[Sequence[int], Sequence[int]], float] | None = None
+    """||difference of two columns||_1 over a shape, for attributes that differ or not, where no product gives it."""
+
+    def touched(self, n: int) -> int:
+        """How many numbers a row of data moves, along an axis."""
+        return 1 if self.holds_cells else self.rows(n)
 
     def multipliers(self, shape: Sequence[int]) -> Ints | None:
         """What multiplies the Gaussian parameter of each number of a set, in a line; None where all are alike."""
@@ -78,6 +96,8 @@ MARGINAL: Final = Basis(
     column_product=lambda n: Fraction(0),
     stretch=lambda n: 1,
     forward=lambda tables, axes: tables,
+    adjoint=lambda numbers, shape: numbers,
+    holds_cells=True,
 )
 
 FOURIER: Final = Basis(
@@ -91,6 +111,8 @@ FOURIER: Final = Basis(
     column_product=lambda n: Fraction(-1),
     stretch=lambda n: 1,
     forward=hadamard.residual,
+    adjoint=lambda numbers, shape: hadamard.adjoint(numbers, shape, range(1, len(shape) + 1)),
+    has_inverse=True,
 )
 
 HELMERT: Final = Basis(
@@ -104,7 +126,12 @@ HELMERT: Final = Basis(
     column_product=lambda n: Fraction(-1, n),
     stretch=lambda n: 1,
     forward=helmert.residual,
+    adjoint=lambda numbers, shape: helmert.inverse(
+        np.pad(numbers, [(0, 0), *[(1, 0)] * len(shape)]), range(1, len(shape) + 1)
+    ),
+    is_minimal=True,
     row_norms=helmert.residual_norms,
+    extreme_norms=lambda n: (2, n * (n - 1)),
 )
 
 CENTRED: Final = Basis(
@@ -118,6 +145,8 @@ CENTRED: Final = Basis(
     column_product=lambda n: Fraction(-1, n),
     stretch=lambda n: n,
     forward=lambda tables, axes: _centre(tables, axes),
+    adjoint=lambda numbers, shape: _centred(numbers, shape),
+    l1_change=lambda shape, pattern: _centred_change(shape, pattern),
 )
 
 BASES: Final = {basis.name: basis for basis in (MARGINAL, FOURIER, HELMERT, CENTRED)}
@@ -127,3 +156,29 @@ def _centre(tables: Ints, axes: Sequence[int]) -> Ints:
     for axis in axes:
         tables = tables.shape[axis] * tables - tables.sum(axis=axis, keepdims=True)
     return tables
+
+
+def _centred(numbers: Floats, shape: Sequence[int]) -> Floats:
+    """The noise is centred with the rest; counts were multiplied by the sizes."""
+    for axis, n in enumerate(shape, start=1):
+        numbers = (numbers - numbers.mean(axis=axis, keepdims=True)) / n
+    return numbers
+
+
+def _centred_change(shape: Sequence[int], pattern: Sequence[int]) -> float:
+    """sum over cells c of |prod_i P[c_i, j_i] - prod_i P[c_i, k_i]|, P = I - J/n; cells classed by meeting j or k."""
+    shared = math.prod(2 * (n - 1) / n for n, differs in zip(shape, pattern, strict=True) if not differs)
+    classes = [
+        (
+            (1, 1 - 1 / n, -1 / n),
+            (1, -1 / n, 1 - 1 / n),
+            (n - 2, -1 / n, -1 / n),
+        )  # (how many cells, first, second factor)
+        for n, differs in zip(shape, pattern, strict=True)
+        if differs
+    ]
+    change = math.fsum(
+        math.prod(c[0] for c in cell) * abs(math.prod(c[1] for c in cell) - math.prod(c[2] for c in cell))
+        for cell in product(*classes)
+    )
+    return shared * change

@@ -1,6 +1,6 @@
 """Between tables and coefficients, many times: the places of a family's coefficients are looked up once.
 
-    coefficient_C = sum_{A >= C}  w_A / cells(A)  coefficient_C(table_A)  /  K_C(w)  [designs/lattice/least_squares.py]
+    coefficient_C = sum_{A >= C}  w_A / cells(A)  coefficient_C(table_A)  /  K_C(w)  [designs/lattice/answers.py]
 
 All coefficients stand in one vector, all cells in another. Each cell of a table's Helmert transform has the number of
 its coefficient: tables are a gather and an inverse transform, coefficients a transform and a counted sum. An iterative
@@ -22,6 +22,14 @@ from hushcube.lattice.variances import kernel
 
 Floats = NDArray[np.float64]
 Ids = NDArray[np.int64]
+
+
+def combine(tables: Family, values: Sequence[Floats], weights: Floats, spaces: Family) -> Coefficients:
+    """The coefficients of the consistent tables nearest to given ones: sum_A weights_A ||table_A - given_A||² is least.
+
+    `values` holds one array (tables, *shape) for each batch of the family.
+    """
+    return Projection(tables, weights, spaces).coefficients(values)
 
 
 class Projection:

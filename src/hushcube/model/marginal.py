@@ -8,6 +8,15 @@ from numpy.typing import NDArray
 Marginal = tuple[int, ...]
 
 
+def subsets(marginal: Marginal) -> list[Marginal]:
+    """Subsets in the order of their bit masks.
+
+    >>> subsets((0, 2))
+    [(), (0,), (2,), (0, 2)]
+    """
+    return [tuple(item for at, item in enumerate(marginal) if mask >> at & 1) for mask in range(1 << len(marginal))]
+
+
 def position_rows(marginal: Marginal) -> NDArray[np.int32]:
     """A single marginal in the form in which many of one length are given: an array of rows of positions.
 

@@ -21,7 +21,6 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Final
 
-from hushcube.designs import margins
 from hushcube.designs.design import Budgets, Recovery
 from hushcube.errors import BadInput
 from hushcube.model.privacy import LARGEST_BUDGET, SMALLEST_BUDGET
@@ -162,7 +161,7 @@ class _Probe:
     def is_coarse(self, at: int) -> bool:
         """Whether margins include half a step."""
         plan = self.plan(at)
-        return plan is not None and any(map(margins.is_coarse, plan.designs.values()))
+        return plan is not None and any(design.errors.is_coarse for design in plan.designs.values())
 
     def is_near(self, at: int) -> bool:
         """Whether margins without their half steps would meet the targets."""

@@ -19,7 +19,6 @@ from typing import Final
 
 import numpy as np
 
-from hushcube.designs import LatticeDesign
 from hushcube.designs.design import Design
 from hushcube.errors import BadInput, TooLarge
 from hushcube.lattice.variances import dimensions
@@ -39,7 +38,7 @@ def needed(design: Design) -> int:
     sizes = np.array(design.schema.sizes, np.float64)
     drawn = max((sizes[group].prod(axis=1).max(initial=0.0) for group in design.counted), default=0.0)
     pooled = 0.0
-    if isinstance(design, LatticeDesign) and design.basis.name != "helmert" and design.recovery != "none":
+    if design.pools_sets:
         pooled = dimensions(design.request.spaces).sum()
     answered = design.request.marginals.cells.max()
     return _NUMBER * kept + int(max(_DRAWN * drawn, _NUMBER * pooled + _ANSWERED * answered))

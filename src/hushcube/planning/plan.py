@@ -24,7 +24,6 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
-from hushcube.designs import AdaptiveDesign
 from hushcube.designs.design import Design, digest_of
 from hushcube.errors import BadInput, BudgetExceeded, NotApplicable, PlanError, WorkloadError
 from hushcube.model.files import read_json
@@ -100,7 +99,7 @@ class Plan:
             return
         self.check_cost()
         for name, design in self.designs.items():
-            if isinstance(design, AdaptiveDesign) or design.is_outcome:
+            if design.adapts or design.is_outcome:
                 raise NotApplicable(design.strategy, "it adapts to noisy counts, and cubes also hold sums")
             if design.schema.declared != plain(self.schema) or design.workload.words != self.workload.words:
                 raise PlanError(f"plan, {name}", "is for other tables than the count", "plan again")

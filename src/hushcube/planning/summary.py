@@ -12,9 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hushcube.designs import errors as error
 from hushcube.designs.design import Design
-from hushcube.designs.margins import any_margin, margins
 from hushcube.errors import BadInput
 from hushcube.model.arrays import Floats
 from hushcube.planning.plan import COUNTED, Plan, Quantity
@@ -67,12 +65,12 @@ def merged_variants(comparison: Ranking) -> list[list[Design]]:
 
 def _result(design: Design) -> tuple[str, str]:
     """What a plan comes to, to nine digits."""
-    return f"{error.weighted_variance(design):.9g}", f"{objective_value(design):.9g}"
+    return f"{design.errors.weighted_variance():.9g}", f"{objective_value(design):.9g}"
 
 
 def _compared(equals: list[Design], chosen: Design, least: float) -> ComparedStrategy:
     design = equals[0]
-    total = error.total_variance(design, exact=True)
+    total = design.errors.total_variance(exact=True)
     return ComparedStrategy(
         names=tuple(equal.strategy for equal in equals),
         measures=ALL[design.strategy].measures,
@@ -80,7 +78,7 @@ def _compared(equals: list[Design], chosen: Design, least: float) -> ComparedStr
         is_chosen=chosen in equals,
         total_variance=total,
         typical_error=math.sqrt(total / design.workload.cells),
-        largest_error=math.sqrt(error.max_variance(design, weighted=False)),
+        largest_error=math.sqrt(design.errors.max_variance(weighted=False)),
         times_best=objective_value(design) / least if least else 1.0,
     )
 
@@ -121,11 +119,11 @@ def table_variances(plan: Plan, quantity: Quantity = COUNTED) -> Floats:
 
 def total_variance(plan: Plan, quantity: Quantity = COUNTED) -> float:
     """The expected sum of squared errors of a quantity over all cells, for the noise that is drawn."""
-    counts = error.total_variance(plan.count, exact=True)
+    counts = plan.count.errors.total_variance(exact=True)
     if quantity.kind == "count":
         return counts
     step, center = _scales(plan, quantity)
-    return step**2 * error.total_variance(plan.designs[quantity.part], exact=True) + center**2 * counts
+    return step**2 * plan.designs[quantity.part].errors.total_variance(exact=True) + center**2 * counts
 
 
 def _scales(plan: Plan, quantity: Quantity) -> tuple[float, float]:
@@ -140,18 +138,18 @@ def _errors(design: Design, published: bool) -> Iterator[TableError]:
     schema, workload = design.schema, design.workload
     listed = workload.published if published else workload.marginals
     ids = design.request.marginals.ids(listed)
-    deviations, widths = np.sqrt(error.exact_cell_variances(design))[ids].tolist(), margins(design)[ids].tolist()
+    deviations, widths = np.sqrt(design.errors.exact_cell_variances)[ids].tolist(), design.errors.margins[ids].tolist()
     for marginal, deviation, width in zip(listed, deviations, widths, strict=True):
         names = tuple(schema.names[i] for i in marginal)
         yield TableError(schema.describe(marginal), names, schema.cells(marginal), deviation, width)
-    for form, total in zip(workload.forms, error.form_totals(design, exact=True), strict=True):
+    for form, total in zip(workload.forms, design.errors.form_totals(exact=True), strict=True):
         deviation = math.sqrt(total / form.cells)
         names = tuple(schema.names[i] for i in form.marginal)
-        width = float(any_margin(design, np.asarray(deviation)))
+        width = float(design.errors.any_margin(np.asarray(deviation)))
         yield TableError(form.word, names, form.cells, deviation, width, is_form=True)
 
 
 def _variances(design: Design) -> Floats:
-    marginals = error.exact_cell_variances(design)[design.request.marginals.ids(design.workload.marginals)]
-    forms = zip(error.form_totals(design, exact=True), design.workload.forms, strict=True)
+    marginals = design.errors.exact_cell_variances[design.request.marginals.ids(design.workload.marginals)]
+    forms = zip(design.errors.form_totals(exact=True), design.workload.forms, strict=True)
     return np.concatenate((marginals, [total / form.cells for total, form in forms]))

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hushcube.designs import errors as error
 from hushcube.designs.design import Budgets, Recovery
 from hushcube.errors import BadInput, PrivacyError
 from hushcube.model.privacy import Number, Privacy
@@ -31,7 +30,7 @@ class Scenario:
     @property
     def total_variance(self) -> float:
         """The expected sum of squared errors over all cells."""
-        return error.total_variance(self.plan.count, exact=True)
+        return self.plan.count.errors.total_variance(exact=True)
 
     @property
     def rmse(self) -> float:

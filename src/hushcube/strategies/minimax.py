@@ -70,14 +70,14 @@ def least_maximum(
     if public.any():
         kept = np.split(~public, measured.starts[1:-1])
         noisy = Family(measured.sizes, [level[keep] for level, keep in zip(measured.levels, kept, strict=True)])
-    if recovery == "none" and basis.name == "marginal":
+    if recovery == "none" and basis.holds_cells:
         found = _equalised(request, noisy)
     else:
         columns = _columns(request, basis, noisy)
         shapes = [closed_form(s[~public], columns, pure=request.privacy.is_pure), np.ones(len(noisy))]
         starts = [shape for shape in (shapes if start is None else [start[~public], *shapes]) if shape.any()]
         starts = [np.maximum(shape, 1e-6 * shape.max()) for shape in starts]
-        if recovery == "none" and basis.name == "fourier":
+        if recovery == "none" and basis.has_inverse:
             found = _best(_fourier(request, basis, noisy, columns), starts)
         else:
             live = dimensions(request.spaces) * (kernel(basis, measured, public * 1.0, request.spaces) == 0)

@@ -28,7 +28,6 @@ from hushcube.bundle.folder import open_bundle
 from hushcube.bundle.index import table_entries
 from hushcube.bundle.manifest import manifest_text
 from hushcube.bundle.writing import write
-from hushcube.designs import errors as error
 from hushcube.errors import BundleError, HushcubeError, OutputError
 from hushcube.model.attribute import Attribute
 from hushcube.model.schema import Schema
@@ -79,7 +78,7 @@ def test_standard_errors_on_disk_are_the_plans_predictions(tmp_path, layout):
             marginal = p.schema.marginal(entry["attributes"])
             rows = pq.read_table(tmp_path / str(number) / entry["file"])
             errors = rows.column("std_error").slice(entry.get("offset", 0), entry["cells"]).to_numpy()
-            predicted = np.broadcast_to(np.sqrt(error.cell_variance_table(p, marginal)), p.schema.shape(marginal))
+            predicted = np.broadcast_to(np.sqrt(p.errors.cell_variance_table(marginal)), p.schema.shape(marginal))
             assert errors == pytest.approx(predicted.ravel(), rel=1e-12), label(p)
 
 
@@ -357,7 +356,7 @@ def test_rollups_of_every_published_table_agree_and_know_their_variance():
                         axes = dict(zip(published.schema.marginal(kept), cell, strict=True))
                         weights = np.zeros(p.schema.shape(source))
                         weights[tuple(axes.get(i, slice(None)) for i in source)] = 1.0
-                        variance = error.sum_variance(p, source, weights)
+                        variance = p.errors.sum_variance(source, weights)
                         assert rolled.std_errors[cell] ** 2 == pytest.approx(variance, rel=1e-9), label(p)
 
 
@@ -385,7 +384,7 @@ def test_sums_of_cells_have_the_brute_force_variance():
                     brute = float(mask.ravel() @ covariance @ mask.ravel())
                     assert estimate.std_error**2 == pytest.approx(brute, rel=1e-7, abs=1e-9), label(p)
                     assert estimate.low <= estimate.value <= estimate.high
-                    cells = np.broadcast_to(error.cell_variance_table(p, marginal), values.shape).ravel()
+                    cells = np.broadcast_to(p.errors.cell_variance_table(marginal), values.shape).ravel()
                     assert cells == pytest.approx(np.diag(covariance), rel=1e-7, abs=1e-9)
 
 

@@ -8,7 +8,6 @@ import pytest
 from helpers import make_plan, make_request
 from hushcube.costs import calibrate
 from hushcube.costs import family_cost as cost
-from hushcube.designs import errors as error
 
 
 def symmetric_and_joint(monkeypatch, plan):
@@ -47,7 +46,7 @@ def test_many_attributes_use_the_whole_budget(law):
     plan = make_plan(make_request((10,) * 30, "<=2-way", neighbours="replace-one", **law), "residual")
     allowed = calibrate.row_budget(plan.privacy, plan.proof)
     assert allowed * (1 - Fraction(1, 2**39)) <= plan.row_cost(plan.budgets) <= allowed
-    assert np.isfinite(error.total_variance(plan, exact=True))
+    assert np.isfinite(plan.errors.total_variance(exact=True))
     alone = sum(
         float(cost._changes(plan.basis, b.shape, pure=plan.privacy.is_pure).max() * plan.budgets[b.ids].sum())
         for b in plan.measured.batches

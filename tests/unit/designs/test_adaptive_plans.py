@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from helpers import NEIGHBOURS, Counts, exact_table, make_schema, random_codes
 from hushcube.api import plan
 from hushcube.designs import AdaptiveDesign, LatticeDesign, MatrixDesign, RepeatedDesign
-from hushcube.designs import errors as error
 from hushcube.designs.design import BUDGETS, RECOVERIES
 from hushcube.designs.refinement import Rule
 from hushcube.designs.repeated import rounded_up
@@ -57,8 +56,8 @@ def run(asked, seed=1):
 
 def predicted(one):
     """The variances of the workload's tables, or of its queries."""
-    forms = [error.form_variances(one, form, exact=True) for form in one.workload.forms]
-    return np.concatenate(forms) if forms else error.cell_variances(one, exact=True)
+    forms = [one.errors.form_variances(form, exact=True) for form in one.workload.forms]
+    return np.concatenate(forms) if forms else one.errors.cell_variances(exact=True)
 
 
 def sealed(raw):
@@ -319,7 +318,7 @@ def test_the_underlying_plan_has_the_combined_variance_and_costs_no_more(sets, n
         assert float(laplace_variance(np.array(single))) == pytest.approx(combined, rel=1e-9)
         assert Fraction(float(single)) <= sum(map(Fraction, group))
     assert under.row_cost(under.budgets) <= made.row_cost(made.budgets)
-    assert error.cell_variances(made, exact=True).tolist() == error.cell_variances(under, exact=True).tolist()
+    assert made.errors.cell_variances(exact=True).tolist() == under.errors.cell_variances(exact=True).tolist()
 
 
 def test_a_single_sample_is_kept_as_it_is():
@@ -333,7 +332,7 @@ def test_a_public_total_is_public_underneath():
     made, measurement = run(adaptive("twophase", "replace-one", recovery="gls"))
     under = made.underlying
     assert np.isinf(under.budgets[0]) and under.measured.ids([()])[0] == 0
-    assert made.merged(measurement).values[0].ravel().tolist() == [len(CODES)]
+    assert made.averaged(measurement)[1].values[0].ravel().tolist() == [len(CODES)]
 
 
 def brute_average(values, rates):
@@ -357,7 +356,7 @@ def test_merged_tables_are_weighted_averages(seed):
         lines = [drawn[i] for i, at in enumerate(owners) if at in batch.ids.tolist()]
         values.append(np.array(lines).reshape(len(lines), *batch.shape))
     assert [v.shape for v in values] == made.shapes
-    merged = made.merged(Measurement(made.digest, tuple(values), private=False))
+    merged = made.averaged(Measurement(made.digest, tuple(values), private=False))[1]
     assert merged.plan_digest == made.underlying.digest and merged.private is False
     for batch, found in zip(family.batches, merged.values, strict=True):
         for at, table in zip(batch.ids.tolist(), found, strict=True):
@@ -368,7 +367,7 @@ def test_merged_tables_are_weighted_averages(seed):
 
 def test_merged_queries_are_weighted_averages():
     made, measurement = run(adaptive("iresamp", asks="queries"))
-    merged = made.merged(measurement).values[0]
+    merged = made.averaged(measurement)[1].values[0]
     owners = np.array(made.sample_of)
     assert np.bincount(owners).max() > 1
     for at, number in enumerate(merged):
@@ -387,7 +386,7 @@ def test_batches_whose_sets_are_not_next_to_each_other_are_told_apart():
     values = []
     for batch in family.batches:
         values.append(np.array([line for at in batch.ids.tolist() for line in lines[at]]))
-    found = made.merged(Measurement(made.digest, tuple(values), private=False)).values
+    found = made.averaged(Measurement(made.digest, tuple(values), private=False))[1].values
     for batch, tables in zip(family.batches, found, strict=True):
         for at, table in zip(batch.ids.tolist(), tables, strict=True):
             assert table == pytest.approx(np.mean(lines[at], axis=0))

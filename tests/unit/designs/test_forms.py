@@ -7,9 +7,7 @@ import numpy as np
 import pytest
 
 from helpers import LAWS, NEIGHBOURS, all_subsets, kron, label
-from hushcube.designs import LatticeDesign, margins
-from hushcube.designs import errors as error
-from hushcube.designs.lattice.errors import is_uneven
+from hushcube.designs import LatticeDesign
 from hushcube.strategies import REGISTRY
 from ranged import dense_of, every_variant, form_rows, ordered_schema, random_queries, ranged_request, strategies
 
@@ -63,29 +61,29 @@ def check(plan, cells, answers, *, exact):
     message = f"{label(plan)} exact={exact}"
     close = {"rtol": 1e-7, "atol": 1e-9, "err_msg": message}
     for form, expected in answers.items():
-        found = error.form_variances(plan, form, exact=exact)
+        found = plan.errors.form_variances(form, exact=exact)
         assert found.shape == form.shape
         np.testing.assert_allclose(found.ravel(), expected, **close)
-        assert error.form_total(plan, form, exact=exact) == pytest.approx(expected.sum(), rel=1e-7, abs=1e-8), message
+        assert plan.errors.form_total(form, exact=exact) == pytest.approx(expected.sum(), rel=1e-7, abs=1e-8), message
     # a table's cells count with their mean, where they differ
     tables = {A: variances.mean() for A, variances in cells.items()}
     weights = dict(zip(plan.workload.marginals, plan.workload.weights, strict=True))
     weights |= dict(zip(plan.workload.forms, plan.workload.form_weights, strict=True))
     sums = {A: v.sum() for A, v in (cells | answers).items()}
-    assert error.total_variance(plan, exact=exact) == pytest.approx(math.fsum(sums.values()), rel=1e-7), message
+    assert plan.errors.total_variance(exact=exact) == pytest.approx(math.fsum(sums.values()), rel=1e-7), message
     if exact:
         expected = math.fsum(weights[key] * value for key, value in sums.items())
-        assert error.weighted_variance(plan) == pytest.approx(expected, rel=1e-7), message
+        assert plan.errors.weighted_variance() == pytest.approx(expected, rel=1e-7), message
     worst = tables | {form: v.max() for form, v in answers.items()}
     for weighted in (True, False):
         expected = max(value * (weights[key] if weighted else 1) for key, value in worst.items())
-        found = error.max_variance(plan, exact=exact, weighted=weighted)
+        found = plan.errors.max_variance(exact=exact, weighted=weighted)
         assert found == pytest.approx(expected, rel=1e-7), message
 
 
 def test_tiny_noise_is_uneven_and_among_the_cases():
     plans = [p for d in WORDS for p in every_variant(make(d, rho=20), ["residual"], ["optimal"], ["gls"])]
-    assert any(isinstance(plan, LatticeDesign) and is_uneven(plan) for plan in plans)
+    assert any(isinstance(plan, LatticeDesign) and not plan.errors.cells_are_alike for plan in plans)
 
 
 # ------------------------------------------------------------------------------------------------------ the objective
@@ -151,7 +149,7 @@ def test_margins_of_ranges_of_counts_cover_by_the_exact_law(law):
     request = ranged_request(ordered_schema((24,)), "prefix(a0)", **law)
     (plan,) = every_variant(request, ["identity"], ["optimal"], ["gls"])
     (form,) = plan.workload.forms
-    widths = margins.any_margin(plan, np.sqrt(error.form_variances(plan, form, exact=True)))
+    widths = plan.errors.any_margin(np.sqrt(plan.errors.form_variances(form, exact=True)))
     budget = float(plan.budgets[0])
     k = np.arange(-1500, 1501)
     one = np.exp(-budget * np.abs(k)) if plan.law == "laplace" else np.exp(-(k**2) * budget)
@@ -170,7 +168,7 @@ def test_prefixes_of_many_values_take_no_square_of_memory(rho):
     for name in ("identity", "residual", "wavelet"):
         tracemalloc.start()
         plan = REGISTRY[name].plan(request, "optimal", "gls")
-        assert math.isfinite(error.total_variance(plan, exact=True) + error.max_variance(plan))
+        assert math.isfinite(plan.errors.total_variance(exact=True) + plan.errors.max_variance())
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert peak < 100e6

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from helpers import Dense, make_plan, make_request
-from hushcube.designs import margins
+from hushcube.designs.lattice import margins
 from hushcube.model.noise import gaussian_variance, laplace_variance, standard_margin, symmetric_quantile
 
 
@@ -60,20 +60,20 @@ def test_excess_kurtosis_is_that_of_the_dense_weights(recovery):
     for A in request.marginals:
         R = dense.recovery(A)
         expected = 3 * (R[0] ** 4 * variances**2).sum() / ((R[0] ** 2 * variances).sum()) ** 2
-        assert margins.excess_kurtosis(plan, A) == pytest.approx(expected, rel=1e-6)
+        assert margins.excess_kurtosis(plan.errors, A) == pytest.approx(expected, rel=1e-6)
 
 
 def test_a_public_total_has_no_margin():
     for strategy in ("workload", "residual", "identity", "fourier"):
         plan = make_plan(make_request((2, 3), "cube", rho=20, neighbours="replace-one"), strategy)
-        assert margins.margins(plan)[0] == 0, strategy
+        assert plan.errors.margins[0] == 0, strategy
 
 
 def test_tables_of_one_cell_are_as_public_as_the_total():
     plan = make_plan(make_request((1, 1), "1-way", epsilon=1, neighbours="replace-one"), "workload")
-    assert margins.margins(plan).tolist() == [0, 0]
+    assert plan.errors.margins.tolist() == [0, 0]
 
 
 def test_a_measured_table_has_the_exact_margin_of_its_lattice():
     plan = make_plan(make_request((2, 3), "2-way", epsilon=1), "workload", "uniform", "none")
-    assert margins.margins(plan).tolist() == [3.0]  # P(|X| <= 3) = 0.973, P(|X| <= 2) = 0.927
+    assert plan.errors.margins.tolist() == [3.0]  # P(|X| <= 3) = 0.973, P(|X| <= 2) = 0.927

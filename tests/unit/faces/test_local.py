@@ -8,12 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import nnls
 
-from hushcube.designs.lattice.least_squares import combine
 from hushcube.errors import FactsError, TimeLimitReached
 from hushcube.faces.local import _Solver, nonnegative_marginals
 from hushcube.faces.target import Target
 from hushcube.lattice.family import Family
-from hushcube.lattice.projection import Projection
+from hushcube.lattice.projection import Projection, combine
 from hushcube.progress import Clock
 
 SIZES = (2, 3, 4)

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 from scipy.sparse import csr_matrix, eye, hstack, vstack
 
-from hushcube.designs.lattice.least_squares import combine
 from hushcube.errors import BadInput, FactsError, TimeLimitReached
 from hushcube.faces.norms import _Cells, nearest
 from hushcube.lattice.family import Family
+from hushcube.lattice.projection import combine
 from hushcube.progress import Clock
 
 NORMS = ["l1", "linf"]

@@ -7,8 +7,6 @@ import pytest
 from helpers import make_request, make_schema, question
 from hushcube import Attribute, Schema
 from hushcube.api import compare, find_plan, what_if
-from hushcube.designs import errors as error
-from hushcube.designs import margins
 from hushcube.errors import BadInput, PrivacyError
 from hushcube.planning.inverse import find_budget, number, step
 from hushcube.planning.question import compare as compare_plans
@@ -90,8 +88,8 @@ def test_margins_that_rise_where_noise_becomes_coarse():
     request = make_request((2, 3), "1-way", rho=1)
     plans = {at: question(request).under(number(at)).planned(UNIFORM).count for at in edges(request)}
     smooth, coarse = sorted(plans)
-    width = margins.margins(plans[smooth]).max()
-    assert margins.margins(plans[coarse]).max() > width + 0.4
+    width = plans[smooth].errors.margins.max()
+    assert plans[coarse].errors.margins.max() > width + 0.4
     found = find_budget(
         question(request), [f"workload: margin<={width * 1.005:.6g}"], strategy="workload", budgets="uniform"
     )
@@ -105,7 +103,7 @@ def edges(request):
     while high - low > 1:
         middle = (low + high) // 2
         plan = question(request).under(number(middle)).planned(UNIFORM).count
-        low, high = (low, middle) if margins.is_coarse(plan) else (middle, high)
+        low, high = (low, middle) if plan.errors.is_coarse else (middle, high)
     return low, high
 
 
@@ -113,7 +111,7 @@ def test_tables_of_ranges_can_have_targets():
     schema = Schema((Attribute(name="age", range=(0, 3)), Attribute(name="sex", codes=3)))
     told = {"targets": ["prefix(age)*sex: stderr<=10"], "neighbours": "add-remove", "options": LOW}
     found = find_plan(schema, ["2-way", "prefix(age)*sex"], **told)
-    total = error.form_totals(found.plan.count, exact=True)[0]
+    total = found.plan.count.errors.form_totals(exact=True)[0]
     assert math.sqrt(total / 12) == pytest.approx(found.reached[0]) and found.reached[0] <= 10
     with pytest.raises(BadInput, match=r"'prefix\(age\)\*sex' is not in the workload"):
         find_plan(schema, "2-way", **told)
@@ -242,7 +240,7 @@ def test_what_if_plans_again_under_each_budget():
     for scenario in scenarios:
         chosen = compare(schema, "<=2-way", epsilon=scenario.budget, strategy="auto", **told).chosen
         assert chosen.digest == scenario.plan.digest
-        assert scenario.total_variance == pytest.approx(error.total_variance(chosen.count, exact=True))
+        assert scenario.total_variance == pytest.approx(chosen.count.errors.total_variance(exact=True))
         assert scenario.rmse == pytest.approx(math.sqrt(scenario.total_variance / chosen.workload.cells))
         assert scenario.median_std_error <= scenario.worst_std_error
     assert scenarios[0].rmse > scenarios[1].rmse > scenarios[2].rmse

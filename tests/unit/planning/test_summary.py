@@ -5,7 +5,6 @@ import math
 import pytest
 
 from helpers import make_request
-from hushcube.designs import errors as error
 from hushcube.planning.planner import compare
 from hushcube.planning.summary import compared_strategies, merged_variants
 from hushcube.strategies import ALL
@@ -40,9 +39,9 @@ def test_lines_are_distinct_and_the_best_comes_first(comparison):
 
 def test_a_line_tells_the_errors_of_its_plan(comparison):
     for line in compared_strategies(comparison):
-        assert line.total_variance == error.total_variance(line.design, exact=True)
+        assert line.total_variance == line.design.errors.total_variance(exact=True)
         assert line.typical_error == math.sqrt(line.total_variance / line.design.workload.cells)
-        assert line.largest_error == math.sqrt(error.max_variance(line.design, weighted=False))
+        assert line.largest_error == math.sqrt(line.design.errors.max_variance(weighted=False))
 
 
 def test_strategies_under_two_names_share_a_line(comparison):

@@ -7,7 +7,6 @@ import pytest
 
 from helpers import ADULT8, make_plan, make_request, make_schema
 from hushcube.designs import LatticeDesign
-from hushcube.designs import errors as error
 from hushcube.designs.request import Request
 from hushcube.errors import NotApplicable
 from hushcube.model.privacy import Privacy
@@ -22,7 +21,7 @@ BINARY16 = (2,) * 16
 
 
 def total(request, strategy="covering"):
-    return error.total_variance(make_plan(request, strategy), exact=False)
+    return make_plan(request, strategy).errors.total_variance(exact=False)
 
 
 @pytest.mark.parametrize("strength", [2, 3])
@@ -69,7 +68,7 @@ def test_the_searched_error_is_the_planned_one():
             family, budgets = _family(request, support, plan)
             by_hand = LatticeDesign(request, "by hand", "optimal", "gls", "direct", budgets, plan.basis, family)
             cells = request.marginals.cells * request.weights
-            assert (error.cell_variances(by_hand, exact=False) * cells).sum() == pytest.approx(support.error, rel=1e-6)
+            assert (by_hand.errors.cell_variances(exact=False) * cells).sum() == pytest.approx(support.error, rel=1e-6)
 
 
 def _family(request, support, plan):

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers import ADULT8, LAWS, NEIGHBOURS, hand_plan, make_plan, make_request
-from hushcube.designs import errors as error
 from hushcube.designs.design import BUDGETS
 from hushcube.designs.request import MAX_TABLE_CELLS, Request
 from hushcube.errors import BadInput
@@ -161,7 +160,7 @@ everywhere = pytest.mark.parametrize(
 
 
 def unrecovered(plan):
-    return error.cell_variances(plan, exact=False)
+    return plan.errors.cell_variances(exact=False)
 
 
 def weighted_total(plan):
@@ -275,7 +274,7 @@ def test_small_and_constant_domains(strategy, neighbours, sizes, words):
         for recovery in ("gls", "none"):
             plan = make_plan(request, strategy, budgets, recovery)
             varies = request.marginals.product([2 if n > 1 else 1 for n in sizes]) > 1
-            found = error.cell_variances(plan, exact=False)
+            found = plan.errors.cell_variances(exact=False)
             assert ((found > 0) == (varies | (neighbours == "add-remove"))).all()
 
 
@@ -310,7 +309,7 @@ def test_marginals_that_only_carry_ranges_are_answered(strategy):
     request = Request(Workload.parse("prefix(a0),a1", schema), privacy)
     assert (request.weights == 0).any()
     for budgets in BUDGETS:
-        assert error.total_variance(make_plan(request, strategy, budgets), exact=False) > 0
+        assert make_plan(request, strategy, budgets).errors.total_variance(exact=False) > 0
     only_sums = Request(Workload.parse("prefix(a0)", schema), privacy)
     assert "tables of cells" in REGISTRY["pmost"].accepts(only_sums)
 
@@ -340,7 +339,7 @@ def test_for_the_objective_max_the_maximum_is_least(objective_law):
     least = replace(request, objective="max")
     for recovery in ("none", "gls"):
         largest = [
-            error.max_variance(make_plan(r, "bmax", budgets, recovery), exact=False)
+            make_plan(r, "bmax", budgets, recovery).errors.max_variance(exact=False)
             for r, budgets in ((least, "optimal"), (request, "optimal"), (request, "uniform"))
         ]
         assert largest[0] <= min(largest[1:]) * (1 + 1e-6)

@@ -9,10 +9,7 @@ import pytest
 from helpers import LAWS, NEIGHBOURS, MemoryEngine, all_tables, exact_table, make_schema, random_codes, released
 from hushcube.costs import calibrate
 from hushcube.designs import MatrixDesign
-from hushcube.designs import errors as error
 from hushcube.designs.design import BUDGETS, RECOVERIES
-from hushcube.designs.matrix.errors import covariance, row_variances
-from hushcube.designs.recovery import recover
 from hushcube.designs.request import Request
 from hushcube.errors import BadInput, BudgetExceeded, NotApplicable, PlanError
 from hushcube.model.privacy import Privacy
@@ -62,7 +59,7 @@ def by_hand(asked, group_of, budgets, recovery):
 
 
 def total(decided):
-    return error.total_variance(decided, exact=False)
+    return decided.errors.total_variance(exact=False)
 
 
 # ------------------------------------------------------------------------------------------------------- the papers
@@ -80,9 +77,9 @@ def test_vectors_1_and_2_at_four_ninths():
     shares = [math.nextafter(4 / 9, 0), math.nextafter(5 / 9, 0)]
     plain, gls = (by_hand(intro(), (0, 0, 1, 1, 1, 1), shares, r) for r in ("none", "gls"))
     assert total(plain) == pytest.approx(46.17, rel=1e-9)
-    A, AB = row_variances(plain, exact=False)[[0, 2]]
+    A, AB = plain.errors.row_variances(exact=False)[[0, 2]]
     assert pytest.approx(34.6275, rel=1e-9) == 2 * (A + 2 * AB) / 4 + 4 * (AB + (A + AB)) / 4
-    assert error.cell_variances(gls, exact=False) == pytest.approx([5.684210526315789, 4.661052631578947], rel=1e-9)
+    assert gls.errors.cell_variances(exact=False) == pytest.approx([5.684210526315789, 4.661052631578947], rel=1e-9)
     assert total(gls) == pytest.approx(30.012631578947367, rel=1e-9)
 
 
@@ -109,7 +106,7 @@ def test_vector_4_unbalanced_groups():
 def judge(decided, *, exact):
     """R for all cells of the carrier, from numpy's pseudo-inverse; the public total is a constraint."""
     S, public = decided.rows.dense(), decided.public
-    variances = row_variances(decided, exact=exact)
+    variances = decided.errors.row_variances(exact=exact)
     weights = np.ones(len(S)) if decided.recovery == "ols" else 1 / np.where(public, 1.0, variances)
     root = np.sqrt(weights[~public])[:, None]
     if not public.any():
@@ -134,8 +131,8 @@ def test_least_squares_on_rows_that_depend_on_each_other(law, neighbours, recove
     for exact in (True, False):
         H = judge(decided, exact=exact)
         assert Q @ H @ decided.rows.dense() == pytest.approx(Q, abs=1e-9)  # unbiased
-        cov = (H * row_variances(decided, exact=exact)) @ H.T
-        assert error.form_variances(decided, asked.workload.queries, exact=exact) == pytest.approx(
+        cov = (H * decided.errors.row_variances(exact=exact)) @ H.T
+        assert decided.errors.form_variances(asked.workload.queries, exact=exact) == pytest.approx(
             np.diag(Q @ cov @ Q.T), rel=1e-7, abs=1e-9
         )
     numbers = np.arange(len(decided.rows)) * 7 - 3
@@ -154,20 +151,20 @@ def test_marginals_forms_and_sums_agree_with_the_covariance(neighbours, recovery
     asked = request((2, 3), "cube" if recovery != "none" else "a0,a0*a1", S, neighbours=neighbours)
     decided = plan(asked, "uniform", recovery)
     if recovery == "none":
-        variance = row_variances(decided, exact=True)[0]
-        assert error.cell_variances(decided, exact=True) == pytest.approx(variance)
-        assert error.sum_variance(decided, (0, 1), np.ones((2, 3))) == pytest.approx(6 * variance)
-        assert error.cell_variance_table(decided, (1,)) == pytest.approx(2 * variance)  # rolled up from a0*a1
+        variance = decided.errors.row_variances(exact=True)[0]
+        assert decided.errors.cell_variances(exact=True) == pytest.approx(variance)
+        assert decided.errors.sum_variance((0, 1), np.ones((2, 3))) == pytest.approx(6 * variance)
+        assert decided.errors.cell_variance_table((1,)) == pytest.approx(2 * variance)  # rolled up from a0*a1
         return
-    cov = covariance(decided, exact=True).reshape(2, 3, 2, 3)
+    cov = decided.errors.covariance(exact=True).reshape(2, 3, 2, 3)
     tables = {(): cov.sum(), (0,): cov.sum(axis=(1, 3)), (1,): cov.sum(axis=(0, 2)), (0, 1): cov.reshape(6, 6)}
-    for A, mean in zip(asked.marginals, error.cell_variances(decided, exact=True), strict=True):
+    for A, mean in zip(asked.marginals, decided.errors.cell_variances(exact=True), strict=True):
         cells = asked.schema.cells(A)
         dense = np.asarray(tables[A]).reshape(cells, cells)
         assert mean == pytest.approx(np.trace(dense) / cells, abs=1e-12)
-        assert error.cell_variance_table(decided, A).ravel() == pytest.approx(np.diag(dense), abs=1e-12)
+        assert decided.errors.cell_variance_table(A).ravel() == pytest.approx(np.diag(dense), abs=1e-12)
         w = np.arange(1.0, cells + 1)
-        found = error.sum_variance(decided, A, w.reshape(asked.schema.shape(A)))
+        found = decided.errors.sum_variance(A, w.reshape(asked.schema.shape(A)))
         assert found == pytest.approx(w @ dense @ w, abs=1e-9)
 
 
@@ -184,12 +181,12 @@ def test_ranges_and_prefixes(recovery):
     asked = Asked(workload, Privacy.of(epsilon=1, neighbours="add-remove"), strategy=matrix)
     decided = plan(asked, "uniform", recovery)
     for form in workload.forms:
-        found = error.form_variances(decided, form, exact=True)
+        found = decided.errors.form_variances(form, exact=True)
         assert found.shape == form.shape
         if recovery == "none":
-            assert found == pytest.approx(row_variances(decided, exact=True)[0])
+            assert found == pytest.approx(decided.errors.row_variances(exact=True)[0])
             continue
-        cov = covariance(decided, exact=True)
+        cov = decided.errors.covariance(exact=True)
         lift = np.array([row if len(row) == 8 else np.repeat(row, 2) for row in form_rows(form)])
         assert found.ravel() == pytest.approx(np.einsum("qc,cd,qd->q", lift, cov, lift))
 
@@ -205,16 +202,16 @@ def _all_rows(workload):
 def test_the_alternation_is_at_least_as_good_as_every_start(law, neighbours):
     S = np.concatenate([np.eye(6), np.kron(np.eye(2), np.ones((1, 3))), np.kron(np.ones((1, 2)), np.eye(3))])
     asked = request((2, 3), "1-way,a0*a1=0.1", S, neighbours=neighbours, **law)
-    best = error.weighted_variance(plan(asked, "optimal", "gls"))
+    best = plan(asked, "optimal", "gls").errors.weighted_variance()
     for budgets, recovery in [("uniform", "gls"), ("optimal", "ols"), ("optimal", "none"), ("uniform", "none")]:
-        assert best <= error.weighted_variance(plan(asked, budgets, recovery)) * (1 + 1e-6)
+        assert best <= plan(asked, budgets, recovery).errors.weighted_variance() * (1 + 1e-6)
 
 
 @pytest.mark.parametrize("recovery", RECOVERIES)
 def test_weights_steer_the_budgets(recovery):
     words = ["a0,a0*a1", "a0=1000,a0*a1"]
     plain, heavy = (plan(request((2, 2), word, A_AND_AB), "optimal", recovery) for word in words)
-    assert error.cell_variances(heavy, exact=False)[0] < error.cell_variances(plain, exact=False)[0]
+    assert heavy.errors.cell_variances(exact=False)[0] < plain.errors.cell_variances(exact=False)[0]
 
 
 # ---------------------------------------------------------------------------------------------------- whole releases
@@ -233,11 +230,11 @@ def test_simulated_errors_match_the_predictions(law, neighbours, recovery):
     squares = {A: np.zeros((rounds, *np.shape(t))) for A, t in truth.items()}
     entropy = SeededEntropy(11)
     for i in range(rounds):
-        tables = all_tables(decided, recover(decided, measure(decided, MemoryEngine(codes), entropy=entropy)))
+        tables = all_tables(decided, decided.answers(measure(decided, MemoryEngine(codes), entropy=entropy)))
         for A, table in tables.items():
             squares[A][i] = (table - truth[A]) ** 2
     for A, found in squares.items():
-        predicted = np.broadcast_to(error.cell_variance_table(decided, A), found.shape[1:])
+        predicted = np.broadcast_to(decided.errors.cell_variance_table(A), found.shape[1:])
         slack = 5 * found.std(axis=0) / math.sqrt(rounds) + 1e-9
         assert (np.abs(found.mean(axis=0) - predicted) < slack).all()
         if predicted.max() > 0:
@@ -360,7 +357,7 @@ def test_a_query_outside_the_row_space_is_named():
 def test_under_replace_one_the_total_need_not_be_a_row():
     asked = request((2, 2), "a0,0-way", [[1, 1, 0, 0]], neighbours="replace-one")
     decided = plan(asked)
-    variances = dict(zip(asked.marginals, error.cell_variances(decided, exact=True), strict=True))
+    variances = dict(zip(asked.marginals, decided.errors.cell_variances(exact=True), strict=True))
     assert variances[()] == pytest.approx(0, abs=1e-12) and variances[0,] > 0
     with pytest.raises(BadInput, match="outside its row space"):
         plan(request((2, 2), "a0,0-way", [[1, 1, 0, 0]]))
@@ -384,8 +381,8 @@ def test_without_recovery_every_answer_must_be_a_row():
 def test_multiples_of_rows_answer_without_recovery():
     asked = request((2,), "queries", [[3, 0], [1, 1]], queries=[[1, 0], [0, 0], [-2, -2]])
     decided = plan(asked, "uniform", "none")
-    variance = row_variances(decided, exact=True)[0]
-    found = error.form_variances(decided, asked.workload.queries, exact=True)
+    variance = decided.errors.row_variances(exact=True)[0]
+    found = decided.errors.form_variances(asked.workload.queries, exact=True)
     assert found == pytest.approx([variance / 9, 0, 4 * variance])
 
 

@@ -8,9 +8,9 @@ from scipy.optimize import minimize
 
 from helpers import ADULT8, LAWS, NEIGHBOURS, applicable, label, make_plan, make_request
 from hushcube.costs import family_cost as cost
-from hushcube.designs import errors as error
 from hushcube.designs.budgets import closed_form
 from hushcube.designs.design import RECOVERIES
+from hushcube.designs.errors import Errors
 from hushcube.designs.request import Request
 from hushcube.lattice.basis import BASES, HELMERT, MARGINAL
 from hushcube.lattice.family import Family
@@ -171,7 +171,7 @@ def test_brute_force_finds_nothing_better(basis, recovery, law, sizes, words):
 def test_without_recovery_all_weighted_variances_are_equal(law):
     request = for_max(make_request((2, 3, 4), "2-way,a0*a1=9,a2=4", **law))
     plan = make_plan(request, "workload", "optimal", "none")
-    weighted = request.weights * error.cell_variances(plan, exact=False)
+    weighted = request.weights * plan.errors.cell_variances(exact=False)
     assert weighted == pytest.approx(np.full(len(weighted), weighted[0]), rel=1e-9)
     e = np.sqrt([1, 1, 9, 4]) if law is LAPLACE else np.array([1, 1, 9, 4])
     assert weighted[0] == pytest.approx(2 * e.sum() ** 2 if law is LAPLACE else e.sum() / 2, rel=1e-9)
@@ -201,8 +201,8 @@ def test_covers_are_covers():
 
 def test_covering_is_better_than_the_tables_and_than_the_support_of_the_total():
     request = for_max(make_request((3, 4, 5, 2, 2), "2-way", **LAPLACE))
-    found = error.max_variance(make_plan(request, "covering"))
-    assert found < 58 < 75 < error.max_variance(make_plan(request, "workload"))
+    found = make_plan(request, "covering").errors.max_variance()
+    assert found < 58 < 75 < make_plan(request, "workload").errors.max_variance()
 
 
 # ------------------------------------------------------------------------------------------------------------- plans
@@ -216,8 +216,8 @@ def test_the_maximum_is_never_larger_than_that_of_the_plan_for_the_total(words, 
     found = {}
     for strategy, recovery in product(lattice(law), RECOVERIES):
         total, plan = (make_plan(r, strategy, "optimal", recovery) for r in (request, for_max(request)))
-        found[strategy, recovery] = error.max_variance(plan)
-        assert found[strategy, recovery] <= error.max_variance(total) * (1 + 1e-12), label(plan)
+        found[strategy, recovery] = plan.errors.max_variance()
+        assert found[strategy, recovery] <= total.errors.max_variance() * (1 + 1e-12), label(plan)
         assert plan.details == {"objective": "max"} and "objective" not in total.details
         assert read_design(plan.to_json()).digest == plan.digest
         uniform = [make_plan(r, strategy, "uniform", recovery) for r in (request, for_max(request))]
@@ -232,7 +232,7 @@ def test_a_heavier_weight_makes_a_variance_smaller(law):
     for strategy in set(lattice(law)) - {"identity"}:
         before, after = (make_plan(request, strategy) for request in (plain, heavy))
         at = plain.marginals.ids([(0, 1)])[0]
-        assert error.cell_variances(after, exact=True)[at] < 0.6 * error.cell_variances(before, exact=True)[at]
+        assert after.errors.cell_variances(exact=True)[at] < 0.6 * before.errors.cell_variances(exact=True)[at]
 
 
 def test_the_total_is_planned_as_before():
@@ -249,11 +249,13 @@ def test_the_total_is_planned_as_before():
 @pytest.mark.parametrize("law", LAWS, ids=str)
 def test_plans_are_compared_by_the_objective(law):
     request = make_request((2, 9, 4), "<=2-way,a1=5", **law)
-    for asked, value in ((request, error.weighted_variance), (for_max(request), error.max_variance)):
+    for asked, value in ((request, Errors.weighted_variance), (for_max(request), Errors.max_variance)):
         comparison = compare(asked, strategy="all")
         plans = [candidate.plan for candidate in comparison.candidates]
-        assert value(comparison.chosen) == min(value(plan) for plan in plans if REGISTRY[plan.strategy].automatic)
-        assert all(objective_value(plan) == value(plan) for plan in plans)
+        assert value(comparison.chosen.errors) == min(
+            value(plan.errors) for plan in plans if REGISTRY[plan.strategy].automatic
+        )
+        assert all(objective_value(plan) == value(plan.errors) for plan in plans)
 
 
 # ------------------------------------------------------------------------------------------------------------- forms
@@ -271,11 +273,11 @@ def test_forms_count_by_their_worst_answer(words):
         for strategy, recovery in product(lattice(law), RECOVERIES):
             plan = make_plan(request, strategy, "optimal", recovery)
             total = make_plan(Request(workload, privacy, effort="low"), strategy, "optimal", recovery)
-            assert error.max_variance(plan) <= error.max_variance(total) * (1 + 1e-12), label(plan)
+            assert plan.errors.max_variance() <= total.errors.max_variance() * (1 + 1e-12), label(plan)
     request = Request(workload, Privacy.of(rho="1/2", neighbours="add-remove"), objective="max")
     found = solution(request, HELMERT)[1]
     assert found.gap < 3e-6
-    assert error.max_variance(make_plan(request, "residual"), exact=False) == pytest.approx(2 * found.value, rel=3e-6)
+    assert make_plan(request, "residual").errors.max_variance(exact=False) == pytest.approx(2 * found.value, rel=3e-6)
 
 
 def test_a_public_total_is_left_out():

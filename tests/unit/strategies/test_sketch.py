@@ -11,8 +11,6 @@ import pytest
 from helpers import LAWS, NEIGHBOURS, MemoryEngine, all_tables, exact_table, make_schema, random_codes, released
 from hushcube.costs import calibrate
 from hushcube.designs import SketchDesign
-from hushcube.designs import errors as error
-from hushcube.designs.recovery import recover
 from hushcube.designs.request import Request
 from hushcube.designs.sketch.design import ESTIMATES, Throws, row_cost
 from hushcube.designs.sketch.hashing import throw
@@ -143,7 +141,7 @@ def test_plans_cost_what_the_guarantee_allows_and_read_back(law, neighbours, est
         assert allowed * (1 - 10**-9) <= decided.row_cost(decided.budgets) <= allowed
     again = read_design(decided.to_json())
     assert isinstance(again, SketchDesign) and again.digest == decided.digest and again.estimate == estimate
-    assert error.total_variance(again, exact=True) == error.total_variance(decided, exact=True)
+    assert again.errors.total_variance(exact=True) == decided.errors.total_variance(exact=True)
 
 
 def test_too_dear_plans_cannot_exist():
@@ -184,15 +182,15 @@ def test_the_average_is_linear_and_its_variance_exact(buckets):
     """R from the definition: every table's factors, squared and summed."""
     decided = plan(request(buckets=buckets))
     S, schema = dense(decided), decided.schema
-    unit = error.cell_variance_table(decided, (0, 1, 2)) * decided.groups
+    unit = decided.errors.cell_variance_table((0, 1, 2)) * decided.groups
     estimate = S.reshape(-1, decided.cells).T / decided.groups  # cells by measured numbers
-    for A, mean in zip(decided.request.marginals, error.cell_variances(decided, exact=True), strict=True):
+    for A, mean in zip(decided.request.marginals, decided.errors.cell_variances(exact=True), strict=True):
         R = marginal_rows(schema, A) @ estimate
-        table = np.broadcast_to(error.cell_variance_table(decided, A), schema.shape(A))
+        table = np.broadcast_to(decided.errors.cell_variance_table(A), schema.shape(A))
         assert table.ravel() == pytest.approx(unit * (R**2).sum(axis=1))
         assert mean == pytest.approx(unit * (R**2).sum(axis=1).mean())
         weights = np.arange(1.0, schema.cells(A) + 1)
-        found = error.sum_variance(decided, A, weights.reshape(schema.shape(A)))
+        found = decided.errors.sum_variance(A, weights.reshape(schema.shape(A)))
         assert found == pytest.approx(unit * ((weights @ R) ** 2).sum())
 
 
@@ -201,10 +199,10 @@ def test_very_many_tables_take_the_mean_over_signs(estimate, monkeypatch):
     from hushcube.designs.sketch import errors as sketch_errors
 
     decided = plan(request((50, 60), "<=2-way", estimate=estimate))
-    exact = error.cell_variances(decided, exact=False)
+    exact = decided.errors.cell_variances(exact=False)
     monkeypatch.setattr(sketch_errors, "_MOST_THROWN", 0)
     sketch_errors._mean_spreads.cache_clear()
-    mean = error.cell_variances(decided, exact=False)
+    mean = decided.errors.cell_variances(exact=False)
     sketch_errors._mean_spreads.cache_clear()
     assert exact == pytest.approx(mean, rel=0.05 if estimate == "average" else 0.2)  # the largest of five, not the mean
 
@@ -214,7 +212,7 @@ def test_queries_over_some_attributes():
     decided = plan(request(words="queries,a1", queries=(["a0", "a2"], Q), buckets=8))
     schema = decided.schema
     R = Q @ marginal_rows(schema, (0, 2)) @ dense(decided).reshape(-1, decided.cells).T / decided.groups
-    found = error.form_variances(decided, decided.workload.queries, exact=False)
+    found = decided.errors.form_variances(decided.workload.queries, exact=False)
     assert found == pytest.approx(2 * decided.groups**2 * (R**2).sum(axis=1))  # rate 1/t each
 
 
@@ -223,10 +221,10 @@ def test_ranges_take_the_mean_over_signs():
     workload = Workload.parse("ranges(age),prefix(age)*sex", schema)
     asked = Asked(workload, Privacy.of(epsilon=1, neighbours="add-remove"), strategy=Sketch())
     decided = plan(asked)
-    lengths = error.form_variances(decided, workload.forms[0], exact=False)
+    lengths = decided.errors.form_variances(workload.forms[0], exact=False)
     assert lengths[0] == pytest.approx(2 * 2 * 5)  # one age, two cells, 2 t / epsilon² each
     assert lengths.max() == pytest.approx(30 * lengths[0])
-    assert error.form_variances(decided, workload.forms[1], exact=False).shape == (30, 2)
+    assert decided.errors.form_variances(workload.forms[1], exact=False).shape == (30, 2)
 
 
 @pytest.mark.parametrize("estimate", ESTIMATES)
@@ -240,13 +238,13 @@ def test_simulated_noise(estimate, law):
     found = {A: [] for A in asked.workload.marginals}
     for _ in range(rounds):
         for A, table in all_tables(
-            decided, recover(decided, measure(decided, MemoryEngine(codes), entropy=entropy))
+            decided, decided.answers(measure(decided, MemoryEngine(codes), entropy=entropy))
         ).items():
             found[A].append(table)
     for A, tables in found.items():
         values = np.stack(tables)
         squares = (values - values.mean(axis=0)) ** 2
-        predicted = np.broadcast_to(error.cell_variance_table(decided, A), values.shape[1:])
+        predicted = np.broadcast_to(decided.errors.cell_variance_table(A), values.shape[1:])
         slack = 5 * squares.std(axis=0) / math.sqrt(rounds)
         if estimate == "average":
             assert (np.abs(squares.mean(axis=0) - predicted) < slack).all()

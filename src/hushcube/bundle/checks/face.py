@@ -21,7 +21,6 @@ from hushcube.bundle.manifest import people_file
 from hushcube.bundle.part import RecoveredTables
 from hushcube.bundle.people import read_people
 from hushcube.bundle.tables import std_errors
-from hushcube.designs import errors as error
 from hushcube.errors import BundleError
 from hushcube.faces.people import count
 from hushcube.faces.value import NAMES, UNBIASED
@@ -143,7 +142,7 @@ class FaceChecks:
             values, errors = found.values[0], found.std_errors[0]
             self._cells.checked += values.size
             count_wrong(self._cells, ~np.isfinite(values), f"{place}: {{}} answers are no numbers")
-            predicted = np.sqrt(error.form_variances(self._design, form, exact=True)).reshape(form.shape)
+            predicted = np.sqrt(self._design.errors.form_variances(form, exact=True)).reshape(form.shape)
             self._errors.checked += 1
             count_wrong(self._errors, differ(errors, predicted), f"{place}: {{}} standard errors are not the plan's")
             if self._recovered is not None:

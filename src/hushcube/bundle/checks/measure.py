@@ -15,7 +15,6 @@ from hushcube.bundle.checks.verdict import Findings
 from hushcube.bundle.part import RecoveredTables
 from hushcube.bundle.ratio import sum_errors
 from hushcube.bundle.tables import Numbers, std_errors
-from hushcube.designs import errors as error
 from hushcube.faces.value import UNBIASED
 from hushcube.model.arrays import Floats
 from hushcube.model.form import Form
@@ -100,7 +99,7 @@ class MeasureChecks:
         place = self._tables.place(form.word)
         self._cells.checked += found.values.size
         count_wrong(self._cells, ~np.isfinite(found.values), f"{place}: {{}} sums are no numbers")
-        deviations = [np.sqrt(error.form_variances(design, form, exact=True)) for design in self._designs]
+        deviations = [np.sqrt(design.errors.form_variances(form, exact=True)) for design in self._designs]
         predicted = sum_errors(self._measure, *deviations).reshape(form.shape)
         self._errors.checked += 1
         problem = f"{place}: {{}} standard errors of {self._sum} are not the plan's"

@@ -25,7 +25,6 @@ from hushcube.bundle.checks.verdict import Findings
 from hushcube.bundle.reading import inside, parquet, row_groups, unreadable
 from hushcube.bundle.tables import column_names, positions, written
 from hushcube.designs.design import Design
-from hushcube.designs.errors import exact_cell_variances
 from hushcube.errors import BundleError
 from hushcube.faces.value import UNBIASED
 from hushcube.lattice.family import Family
@@ -47,7 +46,7 @@ def noise_scale(plan: Design) -> float:
 
     A table that only carries queries, and cannot be answered by itself, has none.
     """
-    return math.sqrt(float(np.fmax.reduce(exact_cell_variances(plan), initial=0.0)))
+    return math.sqrt(float(np.fmax.reduce(plan.errors.exact_cell_variances, initial=0.0)))
 
 
 class Unfit(Exception):

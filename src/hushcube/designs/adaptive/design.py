@@ -12,15 +12,14 @@ from fractions import Fraction
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushcube.designs.derived import DerivedDesign
 from hushcube.designs.design import ADAPTING
 from hushcube.designs.refinement import Rule
 from hushcube.errors import PlanError
+from hushcube.model.arrays import Floats
 from hushcube.model.schema import Schema
 
-Floats = NDArray[np.float64]
 _NOTE: Final = (
     "errors shown are those of the first answers, the largest that the release can have; the method makes them smaller "
     "where that helps relative errors most, and `release` reports what it ended with; `dwork` shows uniform noise"
@@ -58,6 +57,11 @@ class AdaptiveDesign(DerivedDesign, kind="adaptive"):
     def note(self) -> str | None:
         """Its errors are those of the start."""
         return _NOTE
+
+    @property
+    def adapts(self) -> bool:
+        """It does."""
+        return True
 
     @property
     def is_outcome(self) -> bool:

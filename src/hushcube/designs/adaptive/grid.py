@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.errors import BadInput
-
-Floats = NDArray[np.float64]
+from hushcube.model.arrays import Floats
 
 MOST_LEVELS: Final = 2**21
 BELOW: Final = 1 - 2.0**-50

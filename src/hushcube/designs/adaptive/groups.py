@@ -19,8 +19,7 @@ from hushcube.designs.design import Design
 from hushcube.designs.lattice.design import LatticeDesign
 from hushcube.designs.matrix.design import MatrixDesign
 from hushcube.designs.refinement import Rule
-
-Floats = NDArray[np.float64]
+from hushcube.model.arrays import Floats
 
 MOST_STEPS: Final = 2**24
 """Of all tables together: their priorities are held."""

@@ -28,9 +28,8 @@ from hushcube.designs.request import Request
 from hushcube.errors import BadInput
 from hushcube.lattice.basis import MARGINAL
 from hushcube.lattice.family import Family
+from hushcube.model.arrays import Floats
 from hushcube.model.form import QueryTable
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

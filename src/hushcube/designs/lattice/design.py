@@ -14,18 +14,21 @@ from numpy.typing import NDArray
 
 from hushcube.costs import calibrate
 from hushcube.costs import family_cost as cost
+from hushcube.designs.answers import Answers
 from hushcube.designs.block import Block
 from hushcube.designs.design import Design
+from hushcube.designs.lattice.answers import DirectTables, InverseFourier, estimate
+from hushcube.designs.lattice.errors import LatticeErrors
 from hushcube.errors import PlanError
 from hushcube.lattice.basis import BASES, Basis
 from hushcube.lattice.family import Family
 from hushcube.lattice.variances import dimensions, kernel
+from hushcube.model.arrays import Floats, Ints
+from hushcube.model.measurement import Measurement
 from hushcube.model.noise import LARGEST_VARIANCE, SMALLEST_RATE
 from hushcube.model.privacy import Privacy
 from hushcube.model.schema import Schema
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 _CHUNK: Final = 2**18
 """Cells handled at once: large enough to batch, small enough to stay out of the way."""
 
@@ -106,7 +109,32 @@ class LatticeDesign(Design, kind="lattice"):
     @property
     def is_consistent(self) -> bool:
         """Residual spaces that are measured once agree without recovery."""
-        return self.recovery != "none" or self.basis.name not in ("marginal", "fourier")
+        return not (self.takes_sources or self.inverts)
+
+    @property
+    def measured_tables(self) -> Family | None:
+        """The measured sets, where they are plain tables."""
+        return self.measured if self.basis.holds_cells else None
+
+    @property
+    def pools_sets(self) -> bool:
+        """Least squares does, unless each space is measured once."""
+        return self.recovery != "none" and not self.basis.is_minimal
+
+    @property
+    def takes_sources(self) -> bool:
+        """Whether each table is summed from one measured table, without recovery."""
+        return self.recovery == "none" and self.basis.holds_cells
+
+    @property
+    def inverts(self) -> bool:
+        """Whether each table is the inverse transform of its own numbers, without recovery."""
+        return self.recovery == "none" and self.basis.has_inverse
+
+    @property
+    def sums_cells(self) -> bool:
+        """Whether each answer is a plain sum of cells of one measured table."""
+        return self.basis.holds_cells and (self.recovery == "none" or len(self.measured) == 1)
 
     def row_cost(self, budgets: Floats) -> Fraction:
         """The exact cost of one row."""
@@ -123,12 +151,23 @@ class LatticeDesign(Design, kind="lattice"):
         if self.law == "laplace":
             stretch = self.measured.product(self.basis.per_axis(self.basis.stretch, sizes))
             return bool((budgets >= SMALLEST_RATE * stretch).all())
-        norms = self.measured.product(sizes * (sizes - 1.0)) if self.basis.name == "helmert" else 1.0
+        norms = self.measured.product(self.basis.per_axis(lambda n: self.basis.extreme_norms(n)[1], sizes))
         return bool((0.5 / budgets * norms <= LARGEST_VARIANCE).all())
+
+    @cached_property
+    def errors(self) -> LatticeErrors:
+        """Predicted errors."""
+        return LatticeErrors(self)
+
+    def make_answers(self, measurement: Measurement) -> Answers:
+        """Least squares over the residual spaces, or what each set says alone."""
+        if self.takes_sources:
+            return DirectTables(self, measurement)
+        return InverseFourier(self, measurement) if self.inverts else estimate(self, measurement)
 
     def is_answerable(self) -> bool:
         """Whether every marginal lies inside a measured table (no recovery), or every residual space is seen."""
-        if self.recovery == "none" and self.basis.name == "marginal":
+        if self.takes_sources:
             answered = self.measured.sum_over_supersets(self.request.marginals, np.ones(len(self.measured))) > 0
         else:
             spaces = self.request.spaces
@@ -155,17 +194,13 @@ class LatticeDesign(Design, kind="lattice"):
 
 def counted_tables(basis: Basis, measured: Family) -> int | None:
     """How many tables of plain counts are measured; None where something else is."""
-    return len(measured) if basis.name == "marginal" else None
+    return len(measured) if basis.holds_cells else None
 
 
 def smoothing(basis: Basis, measured: Family, privacy: Privacy) -> Floats:
     """t² over the smallest squared row norm of each set: the variance that the proof by smoothing adds."""
-    touched = (
-        float(len(measured))
-        if basis.name == "marginal"
-        else float(measured.product(basis.per_axis(basis.rows, measured.sizes)).sum())
-    )
-    norms = measured.product(np.full(len(measured.sizes), 2.0)) if basis.name == "helmert" else np.ones(len(measured))
+    touched = float(measured.product(basis.per_axis(basis.touched, measured.sizes)).sum())
+    norms = measured.product(basis.per_axis(lambda n: basis.extreme_norms(n)[0], measured.sizes))
     return calibrate.smoothing_variance(privacy, touched) / norms
 
 

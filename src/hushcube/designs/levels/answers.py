@@ -9,24 +9,19 @@ its coordinate is set, and what it says about the others is moved to the right-h
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hushcube.designs import LevelDesign
-from hushcube.designs.answers import Answers, answers
-from hushcube.designs.levels.errors import information, is_public, recovery_weights, source
 from hushcube.lattice.nested import group_sums
 from hushcube.lattice.nested_blocks import Key
+from hushcube.model.arrays import Floats
 from hushcube.model.marginal import Marginal
 from hushcube.model.measurement import Measurement
 
-Floats = NDArray[np.float64]
-
-
-@answers.register
-def _(design: LevelDesign, measurement: Measurement) -> Answers:
-    return SingleSources(design, measurement) if design.recovery == "none" else LevelAnswers(design, measurement)
+if TYPE_CHECKING:
+    from hushcube.designs.levels.design import LevelDesign
 
 
 class LevelAnswers:
@@ -58,7 +53,7 @@ class SingleSources:
 
     def _table(self, marginal: Marginal) -> Floats:
         design = self._plan
-        number = source(design, marginal)
+        number = design.errors.source(marginal)
         values, axis = self._measured[number], 0
         for groups in design.nesting.groups(list(design.measured)[number], marginal):
             if groups is None:
@@ -77,9 +72,9 @@ def _measured(design: LevelDesign, measurement: Measurement) -> Iterator[tuple[i
 
 def _estimate(design: LevelDesign, measurement: Measurement) -> dict[Key, Floats]:
     """theta of each block: (copies, coordinates)."""
-    blocks, weights = design.frame.blocks, recovery_weights(design)
+    blocks, weights = design.frame.blocks, design.errors.recovery_weights()
     levels = [design.frame.table(m) for m in design.measured]
-    G, known = information(design, weights), 0.0
+    G, known = design.errors.information(weights), 0.0
     sides: dict[Key, Floats] = {}
     for number, values in _measured(design, measurement):
         if not np.isfinite(design.budgets[number]):
@@ -88,12 +83,12 @@ def _estimate(design: LevelDesign, measurement: Measurement) -> dict[Key, Floats
             if key not in sides:
                 sides[key] = np.zeros((len(said), blocks.size(key)))
             sides[key][:, blocks.positions(key, levels[number]).ravel()] += weights[number] * said
-    V = blocks.inverse(G, public=is_public(design))
+    V = blocks.inverse(G, public=design.errors.is_public())
     result = {}
     for key, side in sides.items():
-        if key == () and is_public(design):
+        if key == () and design.errors.is_public():
             side -= known * blocks.matrix(G, key)[0]
         result[key] = side @ blocks.matrix(V, key)
-    if is_public(design):
+    if design.errors.is_public():
         result[()][0, 0] = known
     return result

@@ -17,16 +17,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.costs import family_cost as cost
+from hushcube.designs.answers import Answers
 from hushcube.designs.block import Block
 from hushcube.designs.design import Design
 from hushcube.designs.lattice.design import LatticeDesign, blocks_of, smoothing
+from hushcube.designs.levels.answers import LevelAnswers, SingleSources
+from hushcube.designs.levels.errors import LevelErrors
 from hushcube.designs.levels.nesting import Frame, Nesting, nesting
 from hushcube.errors import NotApplicable
 from hushcube.lattice.basis import MARGINAL, Basis
 from hushcube.lattice.family import Family
+from hushcube.model.arrays import Floats
+from hushcube.model.measurement import Measurement
 from hushcube.model.schema import Schema
 
-Floats = NDArray[np.float64]
 TOO_COUPLED: Final = "the levels of the tables couple in too many ways to be combined"
 
 
@@ -98,6 +102,15 @@ class LevelDesign(Design, kind="levels"):
     def proof_variance(self) -> Floats:
         """What the proof by smoothing adds."""
         return smoothing(MARGINAL, self.measured, self.privacy)
+
+    @cached_property
+    def errors(self) -> LevelErrors:
+        """Predicted errors."""
+        return LevelErrors(self)
+
+    def make_answers(self, measurement: Measurement) -> Answers:
+        """Least squares over the coordinates of the levels, or one measured table for each."""
+        return (SingleSources if self.recovery == "none" else LevelAnswers)(self, measurement)
 
     def is_answerable(self) -> bool:
         """Whether some measured table holds each table that is needed."""

@@ -13,94 +13,145 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import reduce
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hushcube.designs.errors import (
-    cell_variance_table,
-    cell_variances,
-    drawn_variances,
-    form_total,
-    form_variances,
-    once,
-    sum_variance,
-)
-from hushcube.designs.levels.design import LevelDesign
+from hushcube.designs.errors import Errors
 from hushcube.designs.levels.nesting import Frame, Rows
 from hushcube.lattice.nested_blocks import Levels, Stacks
+from hushcube.model.arrays import Floats
 from hushcube.model.form import Form, QueryTable, RangeTable
 from hushcube.model.groups import GroupTable
 from hushcube.model.marginal import Marginal
 
-Floats = NDArray[np.float64]
+if TYPE_CHECKING:
+    from hushcube.designs.levels.design import LevelDesign
 
 
-def recovery_weights(design: LevelDesign, *, exact: bool = True) -> Floats:
-    """The weights u_i with which least squares combines the tables, at most 1; zero for what is public."""
-    noisy = np.isfinite(design.budgets)
-    if design.recovery == "ols":
-        return noisy.astype(np.float64)
-    variances = np.where(noisy, drawn_variances(design, exact=exact), 1.0)
-    return np.asarray(noisy * variances[noisy].min(initial=np.inf) / variances if noisy.any() else noisy * 1.0)
+class LevelErrors(Errors):
+    """Variances from the covariance of the coordinates of the levels."""
 
+    design: LevelDesign
 
-def information(design: LevelDesign, weights: Floats) -> Stacks:
-    """G for some weights of the measured tables."""
-    blocks = design.frame.blocks
-    pairs = once(design, "_measured_pairs", lambda: blocks.pairs([design.frame.table(m) for m in design.measured]))
-    return blocks.add(pairs, weights)
+    def recovery_weights(self, *, exact: bool = True) -> Floats:
+        """The weights u_i with which least squares combines the tables, at most 1; zero for what is public."""
+        design = self.design
+        noisy = np.isfinite(design.budgets)
+        if design.recovery == "ols":
+            return noisy.astype(np.float64)
+        variances = np.where(noisy, self.drawn_variances(exact=exact), 1.0)
+        return np.asarray(noisy * variances[noisy].min(initial=np.inf) / variances if noisy.any() else noisy * 1.0)
 
+    def information(self, weights: Floats) -> Stacks:
+        """G for some weights of the measured tables."""
+        design = self.design
+        blocks = design.frame.blocks
+        pairs = self.once("_measured_pairs", lambda: blocks.pairs([design.frame.table(m) for m in design.measured]))
+        return blocks.add(pairs, weights)
 
-def is_public(design: LevelDesign) -> bool:
-    """Whether the total is known exactly."""
-    return not bool(np.isfinite(design.budgets).all())
+    def is_public(self) -> bool:
+        """Whether the total is known exactly."""
+        design = self.design
+        return not bool(np.isfinite(design.budgets).all())
 
+    def covariance(self, *, exact: bool) -> Stacks:
+        """V, the covariance of the coordinates under least squares."""
+        return self.once(f"_covariance_{exact}", lambda: self._covariance(exact=exact))
 
-def covariance(design: LevelDesign, *, exact: bool) -> Stacks:
-    """V, the covariance of the coordinates under least squares."""
-    return once(design, f"_covariance_{exact}", lambda: _covariance(design, exact=exact))
+    def _covariance(self, *, exact: bool) -> Stacks:
+        design = self.design
+        u, v = self.recovery_weights(exact=exact), self.drawn_variances(exact=exact)
+        inverse = design.frame.blocks.inverse(self.information(u), public=self.is_public())
+        if design.recovery == "ols":
+            middle = self.information(u**2 * v)
+            return {size: each @ middle[size] @ each for size, each in inverse.items()}
+        smallest = v[u > 0].min(initial=np.inf) if (u > 0).any() else 0.0
+        return {size: each * smallest for size, each in inverse.items()}
 
+    def source(self, marginal: Marginal) -> int:
+        """Without recovery: the measured table that answers a marginal, itself or the best to sum up."""
+        return self.once(f"_source_{marginal}", lambda: self._find_source(marginal))
 
-def _covariance(design: LevelDesign, *, exact: bool) -> Stacks:
-    u, v = recovery_weights(design, exact=exact), drawn_variances(design, exact=exact)
-    inverse = design.frame.blocks.inverse(information(design, u), public=is_public(design))
-    if design.recovery == "ols":
-        middle = information(design, u**2 * v)
-        return {size: each @ middle[size] @ each for size, each in inverse.items()}
-    smallest = v[u > 0].min(initial=np.inf) if (u > 0).any() else 0.0
-    return {size: each * smallest for size, each in inverse.items()}
+    def _find_source(self, marginal: Marginal) -> int:
+        design = self.design
+        measured = list(design.measured)
+        if marginal in measured:
+            return measured.index(marginal)
+        noise = self.drawn_variances(exact=True) * design.measured.cells
+        able = [i for i, big in enumerate(measured) if design.nesting.holds(big, marginal)]
+        return min(able, key=lambda i: (noise[i], i))
 
+    def product_variances(self, marginal: Marginal, rows: Sequence[Rows], *, exact: bool) -> Floats:
+        """Variances of products of sums along the axes of a marginal: one for each combination of sums."""
+        design = self.design
+        if design.recovery == "none":
+            at = self.source(marginal)
+            groups = design.nesting.groups(list(design.measured)[at], marginal)
+            variance = float(self.drawn_variances(exact=exact)[at])
+            for position, own in zip(list(design.measured)[at], groups, strict=True):
+                variance *= design.schema.sizes[position] if own is None else 1
+            counts = (np.bincount(own).astype(np.float64) for own in groups if own is not None)
+            squares = [_squares(each, own) for each, own in zip(rows, counts, strict=True)]
+            return np.asarray(reduce(np.multiply.outer, squares, np.asarray(variance)))
+        frame = design.frame
+        return frame.blocks.product_variances(
+            self.covariance(exact=exact), frame.table(marginal), frame.sums(marginal, rows)
+        )
 
-def source(design: LevelDesign, marginal: Marginal) -> int:
-    """Without recovery: the measured table that answers a marginal, itself or the best to sum up."""
-    return once(design, f"_source_{marginal}", lambda: _find_source(design, marginal))
+    def cell_variances(self, *, exact: bool) -> Floats:
+        """Mean cell variances."""
+        design = self.design
+        marginals = list(design.request.marginals)
+        if design.recovery == "none":
+            found = np.array([self.source(A) for A in marginals], np.int64)
+            cells = design.measured.cells[found] / design.request.marginals.cells
+            return np.asarray(self.drawn_variances(exact=exact)[found] * cells)
+        blocks = design.frame.blocks
+        pairs = self.once(
+            "_asked_pairs", lambda: blocks.pairs(*asked_sums(design.frame, [(A, None) for A in marginals]))
+        )
+        totals = blocks.totals(self.covariance(exact=exact), pairs, len(marginals))
+        return np.asarray(totals / design.request.marginals.cells)
 
+    def cell_variance_table(self, marginal: Marginal) -> Floats:
+        """Variances of the cells of a table."""
+        table = self.product_variances(marginal, [None] * len(marginal), exact=True)
+        return table.reshape(-1)[:1].reshape(()) if table.size == 1 else table
 
-def _find_source(design: LevelDesign, marginal: Marginal) -> int:
-    measured = list(design.measured)
-    if marginal in measured:
-        return measured.index(marginal)
-    noise = drawn_variances(design, exact=True) * design.measured.cells
-    able = [i for i, big in enumerate(measured) if design.nesting.holds(big, marginal)]
-    return min(able, key=lambda i: (noise[i], i))
+    def form_variances(self, form: Form, *, exact: bool) -> Floats:
+        """Variances of the answers of a form."""
+        rows = form_rows(form)
+        if rows is not None:
+            return self.product_variances(form.marginal, rows, exact=exact).reshape(form.shape)
+        if not isinstance(form, QueryTable):
+            raise TypeError(type(form).__name__)
+        each = (row.reshape(form.carrier_shape)[None] for row in form.rows.iterate())
+        return np.array([float(self._weighted(form.marginal, row, exact=exact)[0]) for row in each])
 
+    def form_total(self, form: Form, *, exact: bool) -> float:
+        """Their sum."""
+        design = self.design
+        rows = form_rows(form)
+        if rows is None or design.recovery == "none":
+            return float(self.form_variances(form, exact=exact).sum())
+        blocks = design.frame.blocks
+        pairs = blocks.pairs(*asked_sums(design.frame, [(form.marginal, rows)]))
+        return float(blocks.totals(self.covariance(exact=exact), pairs, 1)[0])
 
-def product_variances(design: LevelDesign, marginal: Marginal, rows: Sequence[Rows], *, exact: bool) -> Floats:
-    """Variances of products of sums along the axes of a marginal: one for each combination of sums."""
-    if design.recovery == "none":
-        at = source(design, marginal)
-        groups = design.nesting.groups(list(design.measured)[at], marginal)
-        variance = float(drawn_variances(design, exact=exact)[at])
-        for position, own in zip(list(design.measured)[at], groups, strict=True):
-            variance *= design.schema.sizes[position] if own is None else 1
-        counts = (np.bincount(own).astype(np.float64) for own in groups if own is not None)
-        squares = [_squares(each, own) for each, own in zip(rows, counts, strict=True)]
-        return np.asarray(reduce(np.multiply.outer, squares, np.asarray(variance)))
-    frame = design.frame
-    return frame.blocks.product_variances(
-        covariance(design, exact=exact), frame.table(marginal), frame.sums(marginal, rows)
-    )
+    def sum_variance(self, marginal: Marginal, weights: Floats) -> float:
+        """The variance of a weighted sum of cells."""
+        return float(self._weighted(marginal, weights[None], exact=True)[0])
+
+    def _weighted(self, marginal: Marginal, weights: Floats, *, exact: bool) -> Floats:
+        """Variances of any weighted sums of the cells of a table: (sums, *shape)."""
+        design = self.design
+        if design.recovery != "none":
+            frame = design.frame
+            V, finer = self.covariance(exact=exact), frame.expanded(weights, marginal)
+            return frame.blocks.sum_variances(V, frame.table(marginal), finer)
+        cells = self.product_variances(marginal, [None] * len(marginal), exact=exact)
+        return np.asarray((weights**2 * cells).reshape(len(weights), math.prod(cells.shape)).sum(axis=1))
 
 
 def _squares(rows: Rows, counts: Floats) -> Floats:
@@ -122,66 +173,9 @@ def form_rows(form: Form) -> list[Rows] | None:
     return None
 
 
-@cell_variances.register
-def _cell_variances(design: LevelDesign, *, exact: bool) -> Floats:
-    marginals = list(design.request.marginals)
-    if design.recovery == "none":
-        found = np.array([source(design, A) for A in marginals], np.int64)
-        cells = design.measured.cells[found] / design.request.marginals.cells
-        return np.asarray(drawn_variances(design, exact=exact)[found] * cells)
-    blocks = design.frame.blocks
-    pairs = once(
-        design, "_asked_pairs", lambda: blocks.pairs(*asked_sums(design.frame, [(A, None) for A in marginals]))
-    )
-    totals = blocks.totals(covariance(design, exact=exact), pairs, len(marginals))
-    return np.asarray(totals / design.request.marginals.cells)
-
-
 def asked_sums(
     frame: Frame, asked: Sequence[tuple[Marginal, Sequence[Rows] | None]]
 ) -> tuple[list[Levels], list[list[Floats]]]:
     """Tables, and the sums of their cells or of other answers, as the blocks of coordinates take them."""
     tables = [frame.table(marginal) for marginal, _ in asked]
     return tables, [[each.gram for each in frame.sums(marginal, rows)] for marginal, rows in asked]
-
-
-@cell_variance_table.register
-def _cell_variance_table(design: LevelDesign, marginal: Marginal) -> Floats:
-    table = product_variances(design, marginal, [None] * len(marginal), exact=True)
-    return table.reshape(-1)[:1].reshape(()) if table.size == 1 else table
-
-
-@form_variances.register
-def _form_variances(design: LevelDesign, form: Form, *, exact: bool) -> Floats:
-    rows = form_rows(form)
-    if rows is not None:
-        return product_variances(design, form.marginal, rows, exact=exact).reshape(form.shape)
-    if not isinstance(form, QueryTable):
-        raise TypeError(type(form).__name__)
-    each = (row.reshape(form.carrier_shape)[None] for row in form.rows.iterate())
-    return np.array([float(_weighted(design, form.marginal, row, exact=exact)[0]) for row in each])
-
-
-@form_total.register
-def _form_total(design: LevelDesign, form: Form, *, exact: bool) -> float:
-    rows = form_rows(form)
-    if rows is None or design.recovery == "none":
-        return float(form_variances(design, form, exact=exact).sum())
-    blocks = design.frame.blocks
-    pairs = blocks.pairs(*asked_sums(design.frame, [(form.marginal, rows)]))
-    return float(blocks.totals(covariance(design, exact=exact), pairs, 1)[0])
-
-
-@sum_variance.register
-def _sum_variance(design: LevelDesign, marginal: Marginal, weights: Floats) -> float:
-    return float(_weighted(design, marginal, weights[None], exact=True)[0])
-
-
-def _weighted(design: LevelDesign, marginal: Marginal, weights: Floats, *, exact: bool) -> Floats:
-    """Variances of any weighted sums of the cells of a table: (sums, *shape)."""
-    if design.recovery != "none":
-        frame = design.frame
-        V, finer = covariance(design, exact=exact), frame.expanded(weights, marginal)
-        return frame.blocks.sum_variances(V, frame.table(marginal), finer)
-    cells = product_variances(design, marginal, [None] * len(marginal), exact=exact)
-    return np.asarray((weights**2 * cells).reshape(len(weights), math.prod(cells.shape)).sum(axis=1))

@@ -15,15 +15,13 @@ from itertools import pairwise, product
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushcube.lattice.nested import AxisSums, Chain, group_sums
 from hushcube.lattice.nested_blocks import Blocks, Levels
+from hushcube.model.arrays import Floats, Ints
 from hushcube.model.marginal import Marginal
 from hushcube.model.schema import Schema
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Rows = Floats | tuple[Ints, Ints] | None
 """Sums along an axis: a row of weights for each, or intervals (starts, ends), or None for the cells themselves."""
 

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 
-from hushcube.designs import MatrixDesign
-from hushcube.designs.answers import Answers, answers
-from hushcube.designs.matrix.errors import recovery_matrix
+from hushcube.model.arrays import Floats
 from hushcube.model.form import Form
-from hushcube.model.measurement import Measurement
 
-Floats = NDArray[np.float64]
-
-
-@answers.register
-def _(design: MatrixDesign, measurement: Measurement) -> Answers:
-    numbers = measurement.values[0].astype(np.float64)
-    return MatchedRows(design, numbers) if design.recovery == "none" else LeastSquaresTable(design, numbers)
+if TYPE_CHECKING:
+    from hushcube.designs.matrix.design import MatrixDesign
 
 
 class LeastSquaresTable:
@@ -25,7 +19,7 @@ class LeastSquaresTable:
 
     def __init__(self, design: MatrixDesign, numbers: Floats) -> None:
         self._marginal = design.marginal
-        self._table = (recovery_matrix(design) @ numbers).reshape(design.schema.shape(design.marginal))
+        self._table = (design.errors.recovery_matrix() @ numbers).reshape(design.schema.shape(design.marginal))
 
     def tables(self, rows: NDArray[np.int32], shape: tuple[int, ...]) -> Floats:
         """The tables of marginals of one shape."""

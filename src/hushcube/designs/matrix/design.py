@@ -13,23 +13,23 @@ from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushcube.costs import calibrate, row_cost
+from hushcube.designs.answers import Answers
 from hushcube.designs.block import Block
 from hushcube.designs.design import Design, read_marginal
+from hushcube.designs.matrix.answers import LeastSquaresTable, MatchedRows
+from hushcube.designs.matrix.errors import MatrixErrors
 from hushcube.designs.matrix.matching import Matches, outside
 from hushcube.designs.matrix.row_space import RowSpace, row_space
 from hushcube.errors import PlanError
+from hushcube.model.arrays import Bools, Floats, Ints
 from hushcube.model.marginal import Marginal, position_rows
+from hushcube.model.measurement import Measurement
 from hushcube.model.privacy import Privacy
 from hushcube.model.queries import integer_problem
 from hushcube.model.schema import Schema
 from hushcube.model.sparse_rows import SparseRows
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 MAX_CELLS: Final = 4_096
 """Dense algebra: a few matrices of this size are held."""
@@ -115,6 +115,16 @@ class MatrixDesign(Design, kind="matrix"):
     def proof_variance(self) -> Floats:
         """What the proof by smoothing adds."""
         return smoothing(self.rows, self.groups, self.privacy)
+
+    @cached_property
+    def errors(self) -> MatrixErrors:
+        """Predicted errors."""
+        return MatrixErrors(self)
+
+    def make_answers(self, measurement: Measurement) -> Answers:
+        """One table by least squares, or each answer by its own row."""
+        numbers = measurement.values[0].astype(np.float64)
+        return (MatchedRows if self.recovery == "none" else LeastSquaresTable)(self, numbers)
 
     def is_answerable(self) -> bool:
         """Whether every published table is in the row space or, without recovery, among the rows."""

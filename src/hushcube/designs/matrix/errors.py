@@ -11,104 +11,142 @@ from __future__ import annotations
 import math
 from functools import reduce
 from itertools import product
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hushcube.designs.errors import (
-    cell_variance_table,
-    cell_variances,
-    drawn_variances,
-    form_variances,
-    once,
-    sum_variance,
-)
-from hushcube.designs.matrix.design import MatrixDesign
+from hushcube.designs.errors import Errors
 from hushcube.designs.matrix.matching import positions
+from hushcube.model.arrays import Floats
 from hushcube.model.form import Form, QueryTable, RangeTable
 from hushcube.model.groups import GroupTable
 from hushcube.model.marginal import Marginal
 from hushcube.model.schema import Schema
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+if TYPE_CHECKING:
+    from hushcube.designs.matrix.design import MatrixDesign
 
 
-def row_variances(design: MatrixDesign, *, exact: bool) -> Floats:
-    """The noise variance of each row; zero where it is public."""
-    return np.asarray(drawn_variances(design, exact=exact)[np.array(design.group_of)])
+class MatrixErrors(Errors):
+    """Variances from the covariance of the least-squares table, or row by row."""
 
+    design: MatrixDesign
 
-def recovery_matrix(design: MatrixDesign, *, exact: bool = True) -> Floats:
-    """H of least squares: generalised with the true variances of the noise, or ordinary."""
-    return once(design, f"_recovery_matrix_{exact}", lambda: _recovery_matrix(design, exact=exact))
+    def row_variances(self, *, exact: bool) -> Floats:
+        """The noise variance of each row; zero where it is public."""
+        design = self.design
+        return np.asarray(self.drawn_variances(exact=exact)[np.array(design.group_of)])
 
+    def recovery_matrix(self, *, exact: bool = True) -> Floats:
+        """H of least squares: generalised with the true variances of the noise, or ordinary."""
+        return self.once(f"_recovery_matrix_{exact}", lambda: self._recovery_matrix(exact=exact))
 
-def _recovery_matrix(design: MatrixDesign, *, exact: bool) -> Floats:
-    noisy = ~design.public
-    variances = row_variances(design, exact=exact)[noisy]
-    if design.recovery == "ols":
-        weights = np.ones(len(variances))
-    else:  # noise so small that its variance rounds to nothing is as good as any
-        weights = 1 / np.maximum(variances, max(float(variances.max(initial=0.0)) * 1e-12, 1e-300))
-    return design.space.inverse(weights)
+    def _recovery_matrix(self, *, exact: bool) -> Floats:
+        design = self.design
+        noisy = ~design.public
+        variances = self.row_variances(exact=exact)[noisy]
+        if design.recovery == "ols":
+            weights = np.ones(len(variances))
+        else:  # noise so small that its variance rounds to nothing is as good as any
+            weights = 1 / np.maximum(variances, max(float(variances.max(initial=0.0)) * 1e-12, 1e-300))
+        return design.space.inverse(weights)
 
+    def covariance(self, *, exact: bool) -> Floats:
+        """The covariance of the carrier's cells under least squares."""
+        return self.once(f"_covariance_{exact}", lambda: self._covariance(exact=exact))
 
-def covariance(design: MatrixDesign, *, exact: bool) -> Floats:
-    """The covariance of the carrier's cells under least squares."""
-    return once(design, f"_covariance_{exact}", lambda: _covariance(design, exact=exact))
+    def _covariance(self, *, exact: bool) -> Floats:
+        H = self.recovery_matrix(exact=exact)
+        half = H * np.sqrt(self.row_variances(exact=exact))
+        return np.asarray(half @ half.T)
 
-
-def _covariance(design: MatrixDesign, *, exact: bool) -> Floats:
-    H = recovery_matrix(design, exact=exact)
-    half = H * np.sqrt(row_variances(design, exact=exact))
-    return np.asarray(half @ half.T)
-
-
-def table_covariance(design: MatrixDesign, A: Marginal, *, exact: bool) -> Floats:
-    """The covariance of a marginal's cells."""
-    shape, d = design.schema.shape(design.marginal), len(design.marginal)
-    dropped = tuple(axis for axis, i in enumerate(design.marginal) if i not in A)
-    summed = (
-        covariance(design, exact=exact).reshape(*shape, *shape).sum(axis=(*dropped, *(d + axis for axis in dropped)))
-    )
-    cells = design.schema.cells(A)
-    return np.asarray(summed.reshape(cells, cells))
-
-
-@cell_variances.register
-def _cell_variances(design: MatrixDesign, *, exact: bool) -> Floats:
-    """NaN for a marginal that only carries queries and cannot be answered by itself."""
-    marginals = design.request.marginals
-    published = set(design.workload.published)
-    if design.recovery == "none":
-        return np.array(
-            [float(_direct(design, A, exact=exact).mean()) if A in published else math.nan for A in marginals]
+    def table_covariance(self, A: Marginal, *, exact: bool) -> Floats:
+        """The covariance of a marginal's cells."""
+        design = self.design
+        shape, d = design.schema.shape(design.marginal), len(design.marginal)
+        dropped = tuple(axis for axis, i in enumerate(design.marginal) if i not in A)
+        summed = (
+            self.covariance(exact=exact).reshape(*shape, *shape).sum(axis=(*dropped, *(d + axis for axis in dropped)))
         )
-    sums = pair_sums(design.schema, design.marginal, covariance(design, exact=exact))
-    variances = np.array([sums[agreement(design.schema, design.marginal, A)] for A in marginals]) / marginals.cells
-    for at, A in enumerate(marginals):
-        if A not in published and design.space.outside(_indicator(design.schema, design.marginal, A)).any():
-            variances[at] = math.nan
-    return variances
+        cells = design.schema.cells(A)
+        return np.asarray(summed.reshape(cells, cells))
 
+    def cell_variances(self, *, exact: bool) -> Floats:
+        """NaN for a marginal that only carries queries and cannot be answered by itself."""
+        design = self.design
+        marginals = design.request.marginals
+        published = set(design.workload.published)
+        if design.recovery == "none":
+            return np.array(
+                [float(self._direct(A, exact=exact).mean()) if A in published else math.nan for A in marginals]
+            )
+        sums = pair_sums(design.schema, design.marginal, self.covariance(exact=exact))
+        variances = np.array([sums[agreement(design.schema, design.marginal, A)] for A in marginals]) / marginals.cells
+        for at, A in enumerate(marginals):
+            if A not in published and design.space.outside(_indicator(design.schema, design.marginal, A)).any():
+                variances[at] = math.nan
+        return variances
 
-def _direct(design: MatrixDesign, A: Marginal, *, exact: bool) -> Floats:
-    """Without recovery: the variance of each cell of a published marginal."""
-    at, factor = design.matches.table(design.schema, design.marginal, A)
-    return np.asarray(row_variances(design, exact=exact)[at] * factor**2)
+    def _direct(self, A: Marginal, *, exact: bool) -> Floats:
+        """Without recovery: the variance of each cell of a published marginal."""
+        design = self.design
+        at, factor = design.matches.table(design.schema, design.marginal, A)
+        return np.asarray(self.row_variances(exact=exact)[at] * factor**2)
 
+    def _rolled_up(self, marginal: Marginal) -> Floats:
+        """Without recovery: cells of a published marginal, or sums of cells of the smallest one that contains it."""
+        design = self.design
+        published, schema = design.workload.published, design.schema
+        if marginal in published:
+            return self._direct(marginal, exact=True)
+        source = min((m for m in published if set(marginal) <= set(m)), key=lambda m: (schema.cells(m), m))
+        at, factor = design.matches.table(schema, design.marginal, source)
+        used = np.zeros((schema.cells(marginal), len(design.rows)))
+        np.add.at(used, (positions(schema, source, marginal), at), factor)
+        return np.asarray(used**2 @ self.row_variances(exact=True))
 
-def _rolled_up(design: MatrixDesign, marginal: Marginal) -> Floats:
-    """Without recovery: cells of a published marginal, or sums of the cells of the smallest one that contains it."""
-    published, schema = design.workload.published, design.schema
-    if marginal in published:
-        return _direct(design, marginal, exact=True)
-    source = min((m for m in published if set(marginal) <= set(m)), key=lambda m: (schema.cells(m), m))
-    at, factor = design.matches.table(schema, design.marginal, source)
-    used = np.zeros((schema.cells(marginal), len(design.rows)))
-    np.add.at(used, (positions(schema, source, marginal), at), factor)
-    return np.asarray(used**2 @ row_variances(design, exact=True))
+    def form_variances(self, form: Form, *, exact: bool) -> Floats:
+        """Variances of the answers of a form."""
+        design = self.design
+        if isinstance(form, GroupTable):
+            cells = (reduce(np.multiply.outer, rows, np.ones(())) for rows in product(*form.members))
+            return np.array([self.sum_variance(form.marginal, each) for each in cells]).reshape(form.shape)
+        if design.recovery == "none":
+            at, factor = design.matches.form(design.schema, design.marginal, form)
+            return (self.row_variances(exact=exact)[at] * factor**2).reshape(form.shape)
+        table = self.table_covariance(form.marginal, exact=exact)
+        if isinstance(form, QueryTable):
+            return np.array([max(float(row @ table @ row), 0.0) for row in form.rows.iterate()])
+        if not isinstance(form, RangeTable):
+            raise TypeError(type(form).__name__)
+        d, shape = len(form.marginal), form.carrier_shape
+        pairs = table.reshape(*shape, *shape)
+        for axis, (starts, ends) in enumerate(form.intervals):  # both copies of the axis become one axis of sums
+            pairs = np.moveaxis(pairs, (axis, d), (0, 1))
+            running = np.zeros((shape[axis] + 1, shape[axis] + 1, *pairs.shape[2:]))
+            running[1:, 1:] = pairs.cumsum(axis=0).cumsum(axis=1)
+            sums = running[ends, ends] - running[ends, starts] - running[starts, ends] + running[starts, starts]
+            pairs = np.moveaxis(sums, 0, axis)
+        return np.maximum(pairs, 0.0)
+
+    def sum_variance(self, marginal: Marginal, weights: Floats) -> float:
+        """The variance of a weighted sum of cells."""
+        design = self.design
+        flat = weights.reshape(-1)
+        if design.recovery == "none":
+            at, factor = design.matches.table(design.schema, design.marginal, marginal)
+            used = np.bincount(at, weights=flat * factor, minlength=len(design.rows))
+            return float((used**2 * self.row_variances(exact=True)).sum())
+        return max(float(flat @ self.table_covariance(marginal, exact=True) @ flat), 0.0)
+
+    def cell_variance_table(self, marginal: Marginal) -> Floats:
+        """Variances of the cells of a table."""
+        design = self.design
+        shape = design.schema.shape(marginal)
+        if design.recovery == "none":
+            return self._rolled_up(marginal).reshape(shape)
+        return np.maximum(np.diag(self.table_covariance(marginal, exact=True)), 0.0).reshape(shape)
 
 
 def _indicator(schema: Schema, carrier: Marginal, A: Marginal) -> Floats:
@@ -140,45 +178,3 @@ def agreement_masks(schema: Schema, carrier: Marginal) -> NDArray[np.int32]:
         place = positions(schema, carrier, (i,))
         result |= (place[:, None] == place).astype(np.int32) << bit
     return result
-
-
-@form_variances.register
-def _form_variances(design: MatrixDesign, form: Form, *, exact: bool) -> Floats:
-    if isinstance(form, GroupTable):
-        cells = (reduce(np.multiply.outer, rows, np.ones(())) for rows in product(*form.members))
-        return np.array([sum_variance(design, form.marginal, each) for each in cells]).reshape(form.shape)
-    if design.recovery == "none":
-        at, factor = design.matches.form(design.schema, design.marginal, form)
-        return (row_variances(design, exact=exact)[at] * factor**2).reshape(form.shape)
-    table = table_covariance(design, form.marginal, exact=exact)
-    if isinstance(form, QueryTable):
-        return np.array([max(float(row @ table @ row), 0.0) for row in form.rows.iterate()])
-    if not isinstance(form, RangeTable):
-        raise TypeError(type(form).__name__)
-    d, shape = len(form.marginal), form.carrier_shape
-    pairs = table.reshape(*shape, *shape)
-    for axis, (starts, ends) in enumerate(form.intervals):  # both copies of the axis become one axis of sums
-        pairs = np.moveaxis(pairs, (axis, d), (0, 1))
-        running = np.zeros((shape[axis] + 1, shape[axis] + 1, *pairs.shape[2:]))
-        running[1:, 1:] = pairs.cumsum(axis=0).cumsum(axis=1)
-        sums = running[ends, ends] - running[ends, starts] - running[starts, ends] + running[starts, starts]
-        pairs = np.moveaxis(sums, 0, axis)
-    return np.maximum(pairs, 0.0)
-
-
-@sum_variance.register
-def _sum_variance(design: MatrixDesign, marginal: Marginal, weights: Floats) -> float:
-    flat = weights.reshape(-1)
-    if design.recovery == "none":
-        at, factor = design.matches.table(design.schema, design.marginal, marginal)
-        used = np.bincount(at, weights=flat * factor, minlength=len(design.rows))
-        return float((used**2 * row_variances(design, exact=True)).sum())
-    return max(float(flat @ table_covariance(design, marginal, exact=True) @ flat), 0.0)
-
-
-@cell_variance_table.register
-def _cell_variance_table(design: MatrixDesign, marginal: Marginal) -> Floats:
-    shape = design.schema.shape(marginal)
-    if design.recovery == "none":
-        return _rolled_up(design, marginal).reshape(shape)
-    return np.maximum(np.diag(table_covariance(design, marginal, exact=True)), 0.0).reshape(shape)

@@ -6,17 +6,14 @@ from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushcube.designs.matrix.row_space import RowSpace
+from hushcube.model.arrays import Floats, Ints
 from hushcube.model.form import Form, QueryTable, RangeTable
 from hushcube.model.marginal import Marginal
 from hushcube.model.schema import Schema
 from hushcube.model.sparse_rows import SparseRows
 from hushcube.model.workload import Workload
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class Matches:

@@ -16,12 +16,9 @@ from functools import cached_property, lru_cache
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hushcube.model.arrays import Bools, Floats
 from hushcube.model.sparse_rows import SparseRows
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 _DEPENDENT: Final = 1e-11
 """A row (or column) of unit length whose squared distance from the others' span is less depends on them."""

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hushcube.designs import SketchDesign
-from hushcube.designs.answers import Answers, answers
+from hushcube.model.arrays import Floats
 from hushcube.model.form import Form
 from hushcube.model.marginal import Marginal
 from hushcube.model.measurement import Measurement
 
-Floats = NDArray[np.float64]
-
-
-@answers.register
-def _(design: SketchDesign, measurement: Measurement) -> Answers:
-    return (Median if design.estimate == "median" else Average)(design, measurement)
+if TYPE_CHECKING:
+    from hushcube.designs.sketch.design import SketchDesign
 
 
 class Average:

@@ -19,24 +19,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Final, Literal, cast, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushcube.costs import calibrate
 from hushcube.costs.family_cost import exact_sum
+from hushcube.designs.answers import Answers
 from hushcube.designs.block import Block
 from hushcube.designs.design import Design, read_marginal
+from hushcube.designs.sketch.answers import Average, Median
+from hushcube.designs.sketch.errors import SketchErrors
 from hushcube.designs.sketch.hashing import throw
 from hushcube.errors import PlanError
+from hushcube.model.arrays import Floats, Ints
 from hushcube.model.marginal import Marginal, position_rows
+from hushcube.model.measurement import Measurement
 from hushcube.model.privacy import Privacy
 from hushcube.model.schema import Schema
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 Estimate = Literal["average", "median"]
 ESTIMATES: Final[tuple[Estimate, ...]] = get_args(Estimate)
@@ -158,6 +159,15 @@ class SketchDesign(Design, kind="sketch"):
     def proof_variance(self) -> Floats:
         """What the proof by smoothing adds: a row moves one number of each repetition."""
         return smoothing(self.groups, self.privacy)
+
+    @cached_property
+    def errors(self) -> SketchErrors:
+        """Predicted errors."""
+        return SketchErrors(self)
+
+    def make_answers(self, measurement: Measurement) -> Answers:
+        """The average or the median of the repetitions."""
+        return (Median if self.estimate == "median" else Average)(self, measurement)
 
     def is_answerable(self) -> bool:
         """Whether the table that is thrown contains all others."""

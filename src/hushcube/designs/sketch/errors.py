@@ -24,35 +24,86 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from functools import lru_cache, reduce
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hushcube.designs.errors import (
-    cell_variance_table,
-    cell_variances,
-    drawn_variances,
-    form_variances,
-    once,
-    sum_variance,
-)
+from hushcube.designs.errors import Errors
 from hushcube.designs.matrix.matching import positions
-from hushcube.designs.sketch.design import Estimate, SketchDesign, Throws
+from hushcube.model.arrays import Floats, Ints
 from hushcube.model.form import Form, QueryTable
 from hushcube.model.marginal import Marginal
 from hushcube.model.schema import Schema
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+if TYPE_CHECKING:
+    from hushcube.designs.sketch.design import Estimate, SketchDesign, Throws
+
 
 _MOST_THROWN: Final = 2**24
 """Cells times marginals that are thrown to predict an error exactly."""
 
 
-def unit_variance(design: SketchDesign, *, exact: bool) -> float:
-    """The noise variance of one measured number."""
-    return float(drawn_variances(design, exact=exact)[0])
+class SketchErrors(Errors):
+    """Variances of the noise alone; collisions are stated beside them."""
+
+    design: SketchDesign
+
+    def unit_variance(self, *, exact: bool) -> float:
+        """The noise variance of one measured number."""
+        return float(self.drawn_variances(exact=exact)[0])
+
+    def spread(self, A: Marginal) -> Floats:
+        """The factor of `unit_variance` for each cell of a marginal; its shape, or a number where all are alike."""
+        design = self.design
+        t, cells = design.groups, design.schema.cells(A)
+        if cells == design.cells:
+            return np.asarray(1.0 if design.estimate == "median" else 1 / t)
+        place = positions(design.schema, design.marginal, A)
+        squares = (_squares(place, cells, bucket, sign, design.buckets) for bucket, sign in design.throws)
+        return combined(squares, design.estimate).reshape(design.schema.shape(A))
+
+    def cell_variances(self, *, exact: bool) -> Floats:
+        """Mean cell variances."""
+        design = self.design
+        marginals = tuple(design.request.marginals)
+        spreads = _mean_spreads(design.throws, design.estimate, design.schema, design.marginal, marginals)
+        return self.unit_variance(exact=exact) * spreads
+
+    def cell_variance_table(self, marginal: Marginal) -> Floats:
+        """Variances of the cells of a table."""
+        return np.asarray(self.unit_variance(exact=True) * self.spread(marginal))
+
+    def sum_variance(self, marginal: Marginal, weights: Floats) -> float:
+        """The variance of a weighted sum of cells."""
+        design = self.design
+        lifted = weights.reshape(-1)[positions(design.schema, design.marginal, marginal)]
+        factors = (
+            np.bincount(bucket, weights=sign * lifted, minlength=design.buckets) for bucket, sign in design.throws
+        )
+        return self.unit_variance(exact=True) * float(combined((np.asarray(g @ g) for g in factors), design.estimate))
+
+    def form_variances(self, form: Form, *, exact: bool) -> Floats:
+        """Variances of the answers of a form."""
+        design = self.design
+        unit = self.unit_variance(exact=exact)
+        if isinstance(form, QueryTable):
+            return unit * self.once("_query_spread", lambda: combined(self._query_squares(form), design.estimate))
+        squares = np.zeros((2,) * len(form.marginal))
+        squares.flat[-1] = design.cells / math.prod(form.carrier_shape)
+        return np.asarray(unit * form.combine(squares) / (1 if design.estimate == "median" else design.groups))
+
+    def _query_squares(self, form: QueryTable) -> Iterator[Floats]:
+        """sum_b g_b² of each repetition, for each row of a matrix of queries."""
+        design = self.design
+        place = positions(design.schema, design.marginal, form.marginal)
+        inside = np.argsort(place, kind="stable").reshape(form.rows.width, -1)  # the cells in each cell of the carrier
+        columns, values, row_of = form.rows.arrays
+        cells, weights = inside[columns], values[:, None]
+        for bucket, sign in design.throws:
+            keys, at = np.unique(row_of[:, None] * design.buckets + bucket[cells], return_inverse=True)
+            factors = np.bincount(at.reshape(-1), weights=(sign[cells] * weights).reshape(-1))
+            squares = np.bincount(keys // design.buckets, weights=factors**2, minlength=len(form.rows))
+            yield squares.astype(np.float64)
 
 
 def combined(squares: Iterable[Floats], estimate: Estimate) -> Floats:
@@ -63,16 +114,6 @@ def combined(squares: Iterable[Floats], estimate: Estimate) -> Floats:
     for each in squares:
         total, t = total + each, t + 1
     return np.asarray(total / t**2)
-
-
-def spread(design: SketchDesign, A: Marginal) -> Floats:
-    """The factor of `unit_variance` for each cell of a marginal; its shape, or a number where all are alike."""
-    t, cells = design.groups, design.schema.cells(A)
-    if cells == design.cells:
-        return np.asarray(1.0 if design.estimate == "median" else 1 / t)
-    place = positions(design.schema, design.marginal, A)
-    squares = (_squares(place, cells, bucket, sign, design.buckets) for bucket, sign in design.throws)
-    return combined(squares, design.estimate).reshape(design.schema.shape(A))
 
 
 def _squares(place: Ints, cells: int, bucket: Ints, sign: Ints, buckets: int) -> Floats:
@@ -111,45 +152,3 @@ def _mean_spreads(
             total[at] = np.maximum(total[at], squares) if estimate == "median" else total[at] + squares
     means = np.array([np.mean(each) for each in total])
     return means if estimate == "median" else means / throws.repetitions**2
-
-
-@cell_variances.register
-def _cell_variances(design: SketchDesign, *, exact: bool) -> Floats:
-    marginals = tuple(design.request.marginals)
-    spreads = _mean_spreads(design.throws, design.estimate, design.schema, design.marginal, marginals)
-    return unit_variance(design, exact=exact) * spreads
-
-
-@cell_variance_table.register
-def _cell_variance_table(design: SketchDesign, marginal: Marginal) -> Floats:
-    return np.asarray(unit_variance(design, exact=True) * spread(design, marginal))
-
-
-@sum_variance.register
-def _sum_variance(design: SketchDesign, marginal: Marginal, weights: Floats) -> float:
-    lifted = weights.reshape(-1)[positions(design.schema, design.marginal, marginal)]
-    factors = (np.bincount(bucket, weights=sign * lifted, minlength=design.buckets) for bucket, sign in design.throws)
-    return unit_variance(design, exact=True) * float(combined((np.asarray(g @ g) for g in factors), design.estimate))
-
-
-@form_variances.register
-def _form_variances(design: SketchDesign, form: Form, *, exact: bool) -> Floats:
-    unit = unit_variance(design, exact=exact)
-    if isinstance(form, QueryTable):
-        return unit * once(design, "_query_spread", lambda: combined(_query_squares(design, form), design.estimate))
-    squares = np.zeros((2,) * len(form.marginal))
-    squares.flat[-1] = design.cells / math.prod(form.carrier_shape)
-    return np.asarray(unit * form.combine(squares) / (1 if design.estimate == "median" else design.groups))
-
-
-def _query_squares(design: SketchDesign, form: QueryTable) -> Iterator[Floats]:
-    """sum_b g_b² of each repetition, for each row of a matrix of queries."""
-    place = positions(design.schema, design.marginal, form.marginal)
-    inside = np.argsort(place, kind="stable").reshape(form.rows.width, -1)  # the cells in each cell of the carrier
-    columns, values, row_of = form.rows.arrays
-    cells, weights = inside[columns], values[:, None]
-    for bucket, sign in design.throws:
-        keys, at = np.unique(row_of[:, None] * design.buckets + bucket[cells], return_inverse=True)
-        factors = np.bincount(at.reshape(-1), weights=(sign[cells] * weights).reshape(-1))
-        squares = np.bincount(keys // design.buckets, weights=factors**2, minlength=len(form.rows))
-        yield squares.astype(np.float64)

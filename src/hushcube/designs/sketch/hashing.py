@@ -12,9 +12,8 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
+from hushcube.model.arrays import Ints
 
 MAX_BUCKETS: Final = 2**26
 _STEP: Final = np.uint64(0x9E3779B97F4A7C15)

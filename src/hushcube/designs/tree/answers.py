@@ -7,17 +7,18 @@ The coefficients of a set measured in wavelets are the measured numbers themselv
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 
-from hushcube.designs import TreeDesign
-from hushcube.designs.answers import answers
-from hushcube.designs.tree.errors import recovery_weights
 from hushcube.lattice.trees import Tree
+from hushcube.model.arrays import Floats
 from hushcube.model.marginal import Marginal
 from hushcube.model.measurement import Measurement
 
-Floats = NDArray[np.float64]
+if TYPE_CHECKING:
+    from hushcube.designs.tree.design import TreeDesign
 
 
 class TreeAnswers:
@@ -26,7 +27,7 @@ class TreeAnswers:
     def __init__(self, design: TreeDesign, measurement: Measurement) -> None:
         self._plan = design
         self._values = measurement.values
-        self._weights = recovery_weights(design)
+        self._weights = design.errors.recovery_weights()
         self._kept: dict[Marginal, Floats] = {}
 
     def tables(self, rows: NDArray[np.int32], shape: tuple[int, ...]) -> Floats:
@@ -82,8 +83,3 @@ class TreeAnswers:
         for number in np.flatnonzero(~np.isfinite(self._plan.budgets)).tolist():
             result[(0,) * len(A)] = float(self._values[number])
         return result
-
-
-@answers.register
-def _(design: TreeDesign, measurement: Measurement) -> TreeAnswers:
-    return TreeAnswers(design, measurement)

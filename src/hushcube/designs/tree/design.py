@@ -24,19 +24,20 @@ from numpy.typing import NDArray
 
 from hushcube.costs import calibrate
 from hushcube.costs.family_cost import ROUND_UP, exact_sum
+from hushcube.designs.answers import Answers
 from hushcube.designs.block import Block
 from hushcube.designs.design import Design
 from hushcube.designs.request import MAX_TABLE_CELLS, Request
+from hushcube.designs.tree.answers import TreeAnswers
+from hushcube.designs.tree.errors import TreeErrors
 from hushcube.lattice.trees import Tree
-from hushcube.model.arrays import frozen
+from hushcube.model.arrays import Bools, Floats, Ints, frozen
 from hushcube.model.marginal import Marginal, position_rows
+from hushcube.model.measurement import Measurement
 from hushcube.model.privacy import Neighbours, Privacy
 from hushcube.model.schema import Schema
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Levels = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 _MOST_PARTINGS: Final = 2**24
 """Partings times sets that are tried; beyond, the sum of each set's largest change bounds the cost."""
 
@@ -163,6 +164,15 @@ class TreeDesign(Design, kind="tree"):
     def proof_variance(self) -> Floats:
         """What the proof by smoothing adds: a row moves one number of each set."""
         return proof_variance(self.levels, self.privacy)
+
+    @cached_property
+    def errors(self) -> TreeErrors:
+        """Predicted errors."""
+        return TreeErrors(self)
+
+    def make_answers(self, measurement: Measurement) -> Answers:
+        """Least squares over the spaces between levels."""
+        return TreeAnswers(self, measurement)
 
     def is_answerable(self) -> bool:
         """Whether some set sees each space of each table."""

@@ -12,110 +12,129 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hushcube.designs.errors import (
-    cell_variance_table,
-    cell_variances,
-    drawn_variances,
-    form_total,
-    form_variances,
-    once,
-    sum_variance,
-)
-from hushcube.designs.tree.design import TreeDesign
+from hushcube.designs.errors import Errors
 from hushcube.lattice.trees import Tree
+from hushcube.model.arrays import Floats
 from hushcube.model.form import Form, QueryTable, RangeTable
 from hushcube.model.groups import GroupTable
 from hushcube.model.marginal import Marginal
 
-Floats = NDArray[np.float64]
+if TYPE_CHECKING:
+    from hushcube.designs.tree.design import TreeDesign
 
 
-def set_variances(design: TreeDesign, *, exact: bool) -> Floats:
-    """The noise variance of each set, per unit of its rows' squared norm over the nodes."""
-    return drawn_variances(design, exact=exact) / design.row_norms
+class TreeErrors(Errors):
+    """Variances over the spaces between the levels of trees."""
 
+    design: TreeDesign
 
-def recovery_weights(design: TreeDesign) -> Floats:
-    """The weights u_m with which least squares combines the sets; zero for what is exact."""
-    noisy = np.isfinite(design.budgets)
-    if design.recovery == "ols":
-        return noisy * design.row_norms
-    return noisy / np.where(noisy, set_variances(design, exact=True), 1.0)
+    def set_variances(self, *, exact: bool) -> Floats:
+        """The noise variance of each set, per unit of its rows' squared norm over the nodes."""
+        design = self.design
+        return self.drawn_variances(exact=exact) / design.row_norms
 
+    def recovery_weights(self) -> Floats:
+        """The weights u_m with which least squares combines the sets; zero for what is exact."""
+        design = self.design
+        noisy = np.isfinite(design.budgets)
+        if design.recovery == "ols":
+            return noisy * design.row_norms
+        return noisy / np.where(noisy, self.set_variances(exact=True), 1.0)
 
-def space_variances(design: TreeDesign, A: Marginal, *, exact: bool) -> Floats:
-    """v_l for the spaces of a marginal, by levels."""
-    return once(design, f"_space_variances_{A}_{exact}", lambda: _space_variances(design, A, exact=exact))
+    def space_variances(self, A: Marginal, *, exact: bool) -> Floats:
+        """v_l for the spaces of a marginal, by levels."""
+        return self.once(f"_space_variances_{A}_{exact}", lambda: self._space_variances(A, exact=exact))
 
+    def _space_variances(self, A: Marginal, *, exact: bool) -> Floats:
+        design = self.design
+        variances = self.set_variances(exact=exact)
+        public = variances == 0
+        u = self.recovery_weights()
+        if design.recovery != "ols" and not exact:
+            u = np.where(public, 0.0, 1 / np.where(public, 1.0, variances))
+        leaves = np.prod([design.trees[i].leaves for i in A], dtype=np.float64)
+        total = design.kernel(A, u)
+        unseen = total == 0  # spaces without dimension: `is_answerable` has seen to the others
+        total = np.where(unseen, 1.0, total)
+        # with u = 1/variance the numerator is the kernel itself; squares of u would overflow for tiny variances
+        v = (
+            design.kernel(A, u**2 * variances) / (leaves * total**2)
+            if design.recovery == "ols"
+            else 1 / (leaves * total)
+        )
+        return np.where(unseen | (design.kernel(A, public.astype(np.float64)) > 0), 0.0, v)
 
-def _space_variances(design: TreeDesign, A: Marginal, *, exact: bool) -> Floats:
-    variances = set_variances(design, exact=exact)
-    public = variances == 0
-    u = recovery_weights(design)
-    if design.recovery != "ols" and not exact:
-        u = np.where(public, 0.0, 1 / np.where(public, 1.0, variances))
-    leaves = np.prod([design.trees[i].leaves for i in A], dtype=np.float64)
-    total = design.kernel(A, u)
-    unseen = total == 0  # spaces without dimension: `is_answerable` has seen to the others
-    total = np.where(unseen, 1.0, total)
-    # with u = 1/variance the numerator is the kernel itself; squares of u would overflow for tiny variances
-    v = design.kernel(A, u**2 * variances) / (leaves * total**2) if design.recovery == "ols" else 1 / (leaves * total)
-    return np.where(unseen | (design.kernel(A, public.astype(np.float64)) > 0), 0.0, v)
+    def cell_variance_table(self, marginal: Marginal) -> Floats:
+        """Variances of the cells of a table."""
+        design = self.design
+        v = self.space_variances(marginal, exact=True)
+        for i in marginal:
+            tree = design.trees[i]
+            cells = np.arange(tree.size if tree.leaves > tree.size else 1)
+            v = tree.weigh(v, cells, cells + 1)
+        return v.reshape(()) if v.size == 1 else v
 
+    def _cell_variance(self, A: Marginal, *, exact: bool) -> float:
+        design = self.design
+        v = self.space_variances(A, exact=exact)
+        for i in A:
+            v = np.tensordot(v, design.trees[i].cell_energies / design.trees[i].size, axes=(0, 0))
+        return float(v)
 
-@cell_variance_table.register
-def _cell_variance_table(design: TreeDesign, marginal: Marginal) -> Floats:
-    v = space_variances(design, marginal, exact=True)
-    for i in marginal:
-        tree = design.trees[i]
-        cells = np.arange(tree.size if tree.leaves > tree.size else 1)
-        v = tree.weigh(v, cells, cells + 1)
-    return v.reshape(()) if v.size == 1 else v
+    def cell_variances(self, *, exact: bool) -> Floats:
+        """Mean cell variances."""
+        design = self.design
+        return np.array([self._cell_variance(A, exact=exact) for A in design.request.marginals])
 
+    def form_variances(self, form: Form, *, exact: bool) -> Floats:
+        """Variances of the answers of a form."""
+        design = self.design
+        v = self.space_variances(form.marginal, exact=exact)
+        if isinstance(form, RangeTable):
+            for i, (starts, ends) in zip(form.marginal, form.intervals, strict=True):
+                v = design.trees[i].weigh(v, starts, ends)
+            return v
+        if isinstance(form, GroupTable):
+            for i, members in zip(form.marginal, form.members, strict=True):
+                v = np.tensordot(v, _row_energies(design.trees[i], members), axes=(0, 1))
+            return v.reshape(form.shape)
+        if isinstance(form, QueryTable):
+            rows = (row.reshape(form.carrier_shape) for row in form.rows.iterate())
+            return np.array([self._variance_of(form.marginal, row, v) for row in rows])
+        raise TypeError(type(form).__name__)
 
-def _cell_variance(design: TreeDesign, A: Marginal, *, exact: bool) -> float:
-    v = space_variances(design, A, exact=exact)
-    for i in A:
-        v = np.tensordot(v, design.trees[i].cell_energies / design.trees[i].size, axes=(0, 0))
-    return float(v)
+    def form_total(self, form: Form, *, exact: bool) -> float:
+        """Their sum."""
+        design = self.design
+        v = self.space_variances(form.marginal, exact=exact)
+        return float((v * form_energies(form, [design.trees[i] for i in form.marginal])).sum())
 
+    def sum_variance(self, marginal: Marginal, weights: Floats) -> float:
+        """The variance of a weighted sum of cells."""
+        return self._variance_of(marginal, weights, self.space_variances(marginal, exact=True))
 
-@cell_variances.register
-def _cell_variances(design: TreeDesign, *, exact: bool) -> Floats:
-    return np.array([_cell_variance(design, A, exact=exact) for A in design.request.marginals])
-
-
-@form_variances.register
-def _form_variances(design: TreeDesign, form: Form, *, exact: bool) -> Floats:
-    v = space_variances(design, form.marginal, exact=exact)
-    if isinstance(form, RangeTable):
-        for i, (starts, ends) in zip(form.marginal, form.intervals, strict=True):
-            v = design.trees[i].weigh(v, starts, ends)
-        return v
-    if isinstance(form, GroupTable):
-        for i, members in zip(form.marginal, form.members, strict=True):
-            v = np.tensordot(v, _row_energies(design.trees[i], members), axes=(0, 1))
-        return v.reshape(form.shape)
-    if isinstance(form, QueryTable):
-        rows = (row.reshape(form.carrier_shape) for row in form.rows.iterate())
-        return np.array([_variance_of(design, form.marginal, row, v) for row in rows])
-    raise TypeError(type(form).__name__)
+    def _variance_of(self, A: Marginal, weights: Floats, v: Floats) -> float:
+        """From the coefficients of the weights: squares over norms add up to ||P_l q||²."""
+        design = self.design
+        squares = weights
+        for axis, i in enumerate(A):
+            squares = design.trees[i].forward(design.trees[i].spread(squares, axis), axis)
+        squares = squares**2
+        for axis, i in enumerate(A):
+            norms = design.trees[i].norms.reshape([-1 if a == axis else 1 for a in range(len(A))])
+            squares = squares / norms
+        at = v[np.ix_(*(design.trees[i].levels for i in A))] if A else v
+        return float((squares * at).sum())
 
 
 def _row_energies(tree: Tree, rows: Floats) -> Floats:
     """||P_l q||² for the rows q of a matrix along one axis; one column for each level."""
     squares = tree.forward(tree.spread(rows, 1), 1) ** 2 / tree.norms
     return np.stack([squares[:, tree.block(level)].sum(axis=1) for level in range(tree.depth + 1)], axis=1)
-
-
-@form_total.register
-def _form_total(design: TreeDesign, form: Form, *, exact: bool) -> float:
-    v = space_variances(design, form.marginal, exact=exact)
-    return float((v * form_energies(form, [design.trees[i] for i in form.marginal])).sum())
 
 
 def form_energies(form: Form, trees: Sequence[Tree]) -> Floats:
@@ -144,21 +163,3 @@ def form_energies(form: Form, trees: Sequence[Tree]) -> Floats:
 def outer(factors: Sequence[Floats]) -> Floats:
     """The product of vectors, an axis for each."""
     return np.asarray(reduce(np.multiply.outer, factors, np.ones(())))
-
-
-@sum_variance.register
-def _sum_variance(design: TreeDesign, marginal: Marginal, weights: Floats) -> float:
-    return _variance_of(design, marginal, weights, space_variances(design, marginal, exact=True))
-
-
-def _variance_of(design: TreeDesign, A: Marginal, weights: Floats, v: Floats) -> float:
-    """From the coefficients of the weights: squares over norms add up to ||P_l q||²."""
-    squares = weights
-    for axis, i in enumerate(A):
-        squares = design.trees[i].forward(design.trees[i].spread(squares, axis), axis)
-    squares = squares**2
-    for axis, i in enumerate(A):
-        norms = design.trees[i].norms.reshape([-1 if a == axis else 1 for a in range(len(A))])
-        squares = squares / norms
-    at = v[np.ix_(*(design.trees[i].levels for i in A))] if A else v
-    return float((squares * at).sum())

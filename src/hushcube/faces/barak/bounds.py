@@ -33,9 +33,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from hushcube.designs.lattice.design import LatticeDesign
-from hushcube.designs.lattice.errors import set_variances
 from hushcube.errors import BadInput
 from hushcube.faces.barak.table import Weights
+from hushcube.lattice.basis import FOURIER, MARGINAL, Basis
 from hushcube.lattice.family import Family
 from hushcube.lattice.hadamard import padded
 from hushcube.lattice.variances import dimensions
@@ -70,7 +70,7 @@ class Bound:
 
 def theorem_7(design: LatticeDesign, delta: float, *, weights: Weights = "equal") -> Bound:
     """For the objective `max-coefficient`, on Fourier coefficients."""
-    _check(design, delta, "fourier", "theorem 7", "fourier")
+    _check(design, delta, FOURIER, "theorem 7", "fourier")
     marginals = design.request.marginals
     rows = design.measured.product(design.basis.per_axis(design.basis.rows, design.measured.sizes))
     reach, off = _reach(design, rows, delta, weights)
@@ -82,7 +82,7 @@ def theorem_7(design: LatticeDesign, delta: float, *, weights: Weights = "equal"
 
 def theorem_8(design: LatticeDesign, delta: float, *, weights: Weights = "equal") -> Bound:
     """For the objective `max-marginal`, on measured tables."""
-    _check(design, delta, "marginal", "theorem 8", "workload")
+    _check(design, delta, MARGINAL, "theorem 8", "workload")
     marginals, measured = design.request.marginals, design.measured
     reach, off = _reach(design, measured.cells, delta, weights)
     noise = np.full(len(marginals), np.inf)
@@ -98,7 +98,7 @@ def _rounding(design: LatticeDesign) -> float:
 def _reach(design: LatticeDesign, rows: Floats, delta: float, weights: Weights) -> tuple[float, Floats]:
     """u, and 2 u d for each measured set, zero where the set is public."""
     noisy = np.isfinite(design.budgets)
-    units = np.sqrt(set_variances(design, exact=True)) if weights == "deviation" else np.ones(len(noisy))
+    units = np.sqrt(design.errors.set_variances(exact=True)) if weights == "deviation" else np.ones(len(noisy))
     units = np.where(noisy, np.maximum(units, 1e-6 * units.max(initial=1e-6)), 0.0)
     if not noisy.any():
         return 0.0, units
@@ -132,8 +132,8 @@ def tail(law: str, budgets: Floats, m: Floats) -> Floats:
     return most
 
 
-def _check(design: LatticeDesign, delta: float, basis: str, name: str, strategy: str) -> None:
+def _check(design: LatticeDesign, delta: float, basis: Basis, name: str, strategy: str) -> None:
     if not 0 < delta < 1:
         raise BadInput("delta", "is not a probability between 0 and 1", "use 0.05, say")
-    if design.basis.name != basis:
-        raise BadInput("strategy", f"{name} is about {basis} plans", f"plan with the strategy `{strategy}`")
+    if design.basis is not basis:
+        raise BadInput("strategy", f"{name} is about {basis.name} plans", f"plan with the strategy `{strategy}`")

@@ -15,9 +15,8 @@ from typing import Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from hushcube.designs.lattice.answers import InverseFourier
 from hushcube.designs.lattice.design import LatticeDesign
-from hushcube.designs.lattice.direct import InverseFourier
-from hushcube.designs.lattice.errors import set_variances
 from hushcube.lattice import hadamard
 from hushcube.lattice.family import Family
 from hushcube.lattice.variances import dimensions
@@ -156,7 +155,9 @@ def workload_rows(design: LatticeDesign, measurement: Measurement) -> TableRows:
     codes = family.product([hadamard.padded(n) for n in design.schema.sizes])
     rows = design.measured.product(design.basis.per_axis(design.basis.rows, design.measured.sizes))
     noisy = np.isfinite(design.budgets)
-    deviations = np.sqrt(family.sum_over_subsets(design.measured, rows * set_variances(design, exact=True))) / codes
+    deviations = (
+        np.sqrt(family.sum_over_subsets(design.measured, rows * design.errors.set_variances(exact=True))) / codes
+    )
     public = family.sum_over_subsets(design.measured, rows * noisy) == 0  # the total, also over attributes of one value
     targets = [answers.tables(batch.rows, batch.shape).ravel() for batch in family.batches]
     aim = Aim(np.concatenate(targets), _each(family, deviations), _each(family, public))
@@ -166,7 +167,7 @@ def workload_rows(design: LatticeDesign, measurement: Measurement) -> TableRows:
 def _measured_aim(design: LatticeDesign, measurement: Measurement) -> Aim:
     targets = np.concatenate([values.ravel() for values in measurement.values]).astype(np.float64)
     repeats = [math.prod(shape[1:]) for shape in design.shapes]
-    deviations = np.sqrt(set_variances(design, exact=True))
+    deviations = np.sqrt(design.errors.set_variances(exact=True))
     public = ~np.isfinite(design.budgets)
     return Aim(targets, _each(design.measured, deviations, repeats), _each(design.measured, public, repeats))
 

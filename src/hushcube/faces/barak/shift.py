@@ -26,9 +26,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from hushcube.designs.lattice.answers import InverseFourier
 from hushcube.designs.lattice.design import LatticeDesign
-from hushcube.designs.lattice.direct import InverseFourier
-from hushcube.designs.lattice.errors import set_variances
 from hushcube.errors import BadInput
 from hushcube.model.arrays import Floats
 from hushcube.model.measurement import Measurement
@@ -38,7 +37,7 @@ def shift(design: LatticeDesign, probability: float) -> int:
     """How many people to add so that, with the given probability, a non-negative table has these coefficients."""
     if not 0 < probability < 1:
         raise BadInput("probability", "is not between 0 and 1", "use 0.95, say")
-    if design.basis.name != "fourier":
+    if not design.basis.has_inverse:
         raise BadInput("strategy", "only Fourier coefficients can be shifted", "plan with the strategy `fourier`")
     noisy = np.isfinite(design.budgets)
     rows = design.measured.product(design.basis.per_axis(design.basis.rows, design.measured.sizes))[noisy]
@@ -46,7 +45,7 @@ def shift(design: LatticeDesign, probability: float) -> int:
         return 0
     number, delta = round(float(rows.sum())), 1 - probability
     if design.law == "gaussian":
-        variance = float(rows @ np.maximum(set_variances(design, exact=True), 0.5 / design.budgets)[noisy])
+        variance = float(rows @ np.maximum(design.errors.set_variances(exact=True), 0.5 / design.budgets)[noisy])
         return math.ceil(math.sqrt(2 * variance * (number * math.log(2) - math.log(delta))))
     rates = design.budgets[noisy]
     amount = gamma_quantile(number, probability) / float(rates.min())

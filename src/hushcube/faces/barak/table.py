@@ -232,7 +232,7 @@ def nonnegative_table(
 
 
 def _rows(design: LatticeDesign, measurement: Measurement, objective: Objective) -> Rows:
-    if design.basis.name == "marginal":
+    if design.basis.holds_cells:
         return measured_rows(design, measurement)
     if objective.endswith("coefficient"):
         return coefficient_rows(design, measurement)
@@ -245,16 +245,16 @@ def check(design: LatticeDesign, objective: str, weights: str) -> None:
         raise BadInput("objective", f"{objective!r} is not known", f"use one of: {', '.join(get_args(Objective))}")
     if weights not in get_args(Weights):
         raise BadInput("weights", f"{weights!r} is not known", f"use one of: {', '.join(get_args(Weights))}")
-    if design.basis.name not in ("fourier", "marginal"):
+    if not (design.basis.has_inverse or design.basis.holds_cells):
         problem = (
             f"{objective} needs a plan that measures Fourier coefficients or tables, not the {design.basis.name} basis"
         )
         raise BadInput("objective", problem, "plan with the strategy `fourier` or `workload`")
-    if design.basis.name == "marginal" and objective.endswith("coefficient"):
+    if design.basis.holds_cells and objective.endswith("coefficient"):
         problem = f"{objective} needs noisy Fourier coefficients, and the plan measures tables"
         raise BadInput("objective", problem, "use max-marginal or total-marginal, or plan with the strategy `fourier`")
     if (cells := math.prod(design.schema.sizes)) > MOST_CELLS:
         raise TooLarge("schema, full table", cells, MOST_CELLS, _OTHER)
     codes = math.prod(map(padded, design.schema.sizes))
-    if design.basis.name == "fourier" and codes > _MOST_CODES:
+    if design.basis.has_inverse and codes > _MOST_CODES:
         raise TooLarge("schema, bit codes", codes, _MOST_CODES, _OTHER)

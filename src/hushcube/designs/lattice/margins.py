@@ -1,0 +1,130 @@
+"""Margins of marginals and parts of marginals: half-widths of 95% intervals.
+
+A sum of cells of one measured table has an integer law that is inverted exactly. Gaussian answers are combinations of
+many numbers: the normal quantile. Laplace answers lie between one Laplace term and the normal law, by their kurtosis.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from hushcube.designs.errors import COVERAGE
+from hushcube.lattice.family import Family
+from hushcube.model.arrays import Floats
+from hushcube.model.marginal import Marginal, subsets
+from hushcube.model.noise import standard_margin, symmetric_quantile
+
+if TYPE_CHECKING:
+    from hushcube.designs.lattice.design import LatticeDesign
+    from hushcube.designs.lattice.errors import LatticeErrors
+
+_MOST_PAIRS: Final = 20_000
+"""Pairs (answer, measured table) for which the kurtosis is computed; beyond, one Laplace term's is taken."""
+
+
+def margins(errors: LatticeErrors) -> Floats:
+    """The margin of a cell of each marginal (the mean where cells differ)."""
+    design, deviations = errors.design, np.sqrt(errors.exact_cell_variances)
+    if design.sums_cells:
+        return _sums_of_cells(errors, deviations)
+    if design.law == "gaussian":
+        result = errors.normal_margin(deviations)
+        if design.basis.is_minimal and (total := design.request.marginals.ids([()])[0]) >= 0:
+            result[total] = sum_of_cells(design, int(design.measured.ids([()])[0]), 1)
+        return result
+    if _are_unknown(design):
+        return deviations * standard_margin(3.0, COVERAGE)
+    pairs = zip(design.request.marginals, deviations, strict=True)
+    return np.array([float(cell_margin(errors, marginal, deviation)) for marginal, deviation in pairs])
+
+
+def _sums_of_cells(errors: LatticeErrors, deviations: Floats) -> Floats:
+    """Exact margins of sums of cells; each budget and number of cells is looked at once."""
+    design, (source, summed) = errors.design, errors.sources()
+    _, first, kind = np.unique(
+        np.stack([design.budgets[source], np.rint(summed)]), axis=1, return_index=True, return_inverse=True
+    )
+    found = [sum_of_cells(design, int(source[at]), round(float(summed[at]))) for at in first.tolist()]
+    return np.where(deviations > 0, np.array(found)[kind.reshape(-1)], 0.0)
+
+
+def cell_margin(errors: LatticeErrors, marginal: Marginal, deviations: Floats) -> Floats:
+    """The margins of the cells of one workload marginal, given their standard deviations."""
+    design = errors.design
+    if not deviations.any():  # public: where nothing noisy is measured there are no weights, and no kurtosis
+        return np.zeros_like(deviations)
+    if design.sums_cells:
+        source, summed = errors.sources()
+        at = int(design.request.marginals.ids([marginal])[0])
+        return np.full_like(deviations, sum_of_cells(design, int(source[at]), round(float(summed[at]))))
+    if design.basis.is_minimal and marginal == ():
+        return np.full_like(deviations, sum_of_cells(design, int(design.measured.ids([()])[0]), 1))
+    if design.law == "gaussian":
+        return errors.normal_margin(deviations)
+    return deviations * standard_margin(round(excess_kurtosis(errors, marginal), 2), COVERAGE)
+
+
+def sum_of_cells(design: LatticeDesign, measured_set: int, summed: int) -> float:
+    """The exact margin of a sum of independent cells of one measured table."""
+    budget = float(design.budgets[measured_set])
+    if not math.isfinite(budget) or summed == 0:
+        return 0.0
+    parameter = Fraction(budget) if design.law == "laplace" else 1 / (2 * Fraction(budget))
+    return float(symmetric_quantile(design.law, parameter, summed, COVERAGE))
+
+
+def excess_kurtosis(errors: LatticeErrors, marginal: Marginal) -> float:
+    """An answer's excess kurtosis under Laplace noise: 3 sum w⁴ variance² over its variance squared.
+
+    For marginals under least squares the weights of table C's cells in a cell of A depend only on which attributes of
+    both they share, so the sum runs over patterns. Elsewhere the largest value, one Laplace term's, is taken: safe.
+    """
+    design = errors.design
+    if design.inverts:
+        inside = [at for at in design.measured.ids(subsets(marginal)).tolist() if at >= 0]
+        terms = errors.set_variances(exact=True)[inside]
+        rows = design.measured.product(design.basis.per_axis(design.basis.rows, design.measured.sizes))[inside]
+        total = float((rows * terms).sum())
+        return float(3 * (rows * (terms / total) ** 2).sum()) if total else 0.0
+    if _are_unknown(design):
+        return 3.0
+    return _least_squares_kurtosis(errors, marginal)
+
+
+def _are_unknown(design: LatticeDesign) -> bool:
+    """Whether the kurtosis of no answer is computed."""
+    if design.inverts:
+        return False
+    return not design.basis.holds_cells or len(design.request.marginals) * len(design.measured) > _MOST_PAIRS
+
+
+def _least_squares_kurtosis(errors: LatticeErrors, A: Marginal) -> float:
+    design, sizes = errors.design, errors.design.schema.sizes
+    weights = errors.recovery_weights() / design.measured.cells
+    inside = subsets(A)
+    spaces = Family.of(inside, sizes)
+    kernel = dict(zip(spaces, design.measured.sum_over_supersets(spaces, weights).tolist(), strict=True))
+    variances = errors.set_variances(exact=True).tolist()
+    cells = design.measured.cells.tolist()
+    parts = []
+    for c, C in enumerate(design.measured):
+        shared = tuple(i for i in A if i in C)
+        # w[M] = sum_{B <= shared} share_B / cells(A - B) prod_{B and M} (1 - 1/n) prod_{B - M} (-1/n)
+        w = np.array([weights[c] / kernel[B] / math.prod(sizes[i] for i in A if i not in B) for B in subsets(shared)])
+        count = np.full(1, cells[c])
+        for axis, i in enumerate(shared):
+            pairs = w.reshape(-1, 2, 1 << axis)
+            w = np.stack(
+                (pairs[:, 0] - pairs[:, 1] / sizes[i], pairs[:, 0] + pairs[:, 1] * (1 - 1 / sizes[i])), axis=1
+            ).ravel()
+            count = np.concatenate((count * (1 - 1 / sizes[i]), count / sizes[i]))
+        parts.append((count, w**2, variances[c]))
+    total = sum(float((count * squares).sum()) * variance for count, squares, variance in parts)
+    if not total:
+        return 0.0
+    # relative to the answer's variance: squares of tiny variances would be nothing
+    return 3 * sum(float((count * (squares * (variance / total)) ** 2).sum()) for count, squares, variance in parts)
