@@ -224,9 +224,9 @@ class Dense:
         """Of each measured integer."""
         if not exact:
             smoothing = self.plan.smoothing[self.set_of]
-            noisy = 2 / self.budget**2 if self.plan.law == "laplace" else 0.5 / self.budget - smoothing
+            noisy = 2 / self.budget**2 if self.plan.law.name == "laplace" else 0.5 / self.budget - smoothing
             return np.where(self.public, 0.0, noisy) * self.stretch**2 * self.norms
-        if self.plan.law == "laplace":
+        if self.plan.law.name == "laplace":
             noisy = laplace_variance(np.where(self.public, 1.0, self.budget) / self.stretch)
         else:
             noisy = gaussian_variance(np.where(self.public, 1.0, 0.5 / self.budget) * self.norms)

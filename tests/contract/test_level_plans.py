@@ -59,7 +59,7 @@ class Dense:
         budget = plan.budgets[self.set_of]
         self.public = ~np.isfinite(budget)
         safe = np.where(self.public, 1.0, budget)
-        drawn = laplace_variance(safe) if plan.law == "laplace" else gaussian_variance(0.5 / safe)
+        drawn = laplace_variance(safe) if plan.law.name == "laplace" else gaussian_variance(0.5 / safe)
         self.noise = np.where(self.public, 0.0, drawn)
 
     def estimator(self):

@@ -163,7 +163,7 @@ def check_cost(plan, dense):
     budgets = np.where(dense.public, 0.0, dense.budget)
 
     def cost(change):
-        return budgets @ (np.abs(change) if plan.law == "laplace" else change**2)
+        return budgets @ (np.abs(change) if plan.law.name == "laplace" else change**2)
 
     if plan.privacy.neighbours == "add-remove":
         assert not dense.public.any()

@@ -15,10 +15,11 @@ from helpers import MemoryEngine, all_tables, exact_table, make_plan, make_reque
 from hushcube.errors import BadInput
 from hushcube.faces.barak import nonnegative_table
 from hushcube.faces.barak import table as barak_program
-from hushcube.faces.barak.bounds import tail, theorem_7, theorem_8
+from hushcube.faces.barak.bounds import theorem_7, theorem_8
 from hushcube.faces.barak.fitted import coefficient_rows
 from hushcube.faces.barak.shift import gamma_quantile, gamma_tail, shift, shifted
 from hushcube.lattice.hadamard import padded, transform
+from hushcube.model.noise import GAUSSIAN, LAPLACE
 from hushcube.private.measure import measure
 from hushcube.private.noise import SeededEntropy
 from hushcube.progress import Clock
@@ -194,12 +195,10 @@ def test_the_tail_is_that_of_the_drawn_law(rate):
     mass = np.exp(-rate * np.abs(k))
     mass /= mass.sum()
     for m in (1.0, 2.0, 7.0):
-        assert tail("laplace", np.array([rate]), np.array([m]))[0] == pytest.approx(
-            mass[np.abs(k) >= m].sum(), rel=1e-9
-        )
+        assert LAPLACE.tail(np.array([rate]), np.array([m]))[0] == pytest.approx(mass[np.abs(k) >= m].sum(), rel=1e-9)
         gauss = np.exp(-(k**2) * rate)
-        assert tail("gaussian", np.array([rate]), np.array([m]))[0] >= gauss[np.abs(k) >= m].sum() / gauss.sum()
-        assert tail("laplace", np.array([rate]), np.array([m]))[0] <= math.exp(-rate * (m - 0.5))
+        assert GAUSSIAN.tail(np.array([rate]), np.array([m]))[0] >= gauss[np.abs(k) >= m].sum() / gauss.sum()
+        assert LAPLACE.tail(np.array([rate]), np.array([m]))[0] <= math.exp(-rate * (m - 0.5))
 
 
 def test_bounds_refuse_other_plans():

@@ -7,11 +7,11 @@ import pytest
 
 from helpers import below, hand_plan, make_plan, make_request
 from hushcube.costs import calibrate
-from hushcube.designs.budgets import closed_form
 from hushcube.lattice import hadamard
 from hushcube.lattice.basis import FOURIER, MARGINAL
 from hushcube.lattice.family import Family
 from hushcube.model.measurement import Measurement
+from hushcube.model.noise import GAUSSIAN, LAPLACE
 
 INTRO = "a0,a0*a1"
 FOUR_NINTHS = (4 / 9, 5 / 9)
@@ -73,7 +73,7 @@ def test_vector_2_gaussian_optimum_4_plus_2_root_3():
 
 def test_vector_3_laplace_budgets_cube_root():
     s = np.array([1.0, 8, 27])
-    eta = closed_form(s, np.ones(3), pure=True)
+    eta = LAPLACE.best_budgets(s, np.ones(3))
     eta /= eta.sum()
     assert eta == pytest.approx([1 / 6, 1 / 3, 1 / 2], rel=1e-9)
     assert (s / eta**2).sum() == pytest.approx(216, rel=1e-9)
@@ -81,7 +81,7 @@ def test_vector_3_laplace_budgets_cube_root():
 
 def test_vector_3_gaussian_budgets_square_root():
     s = np.array([1.0, 4, 9])
-    eta_squared = closed_form(s, np.ones(3), pure=False)
+    eta_squared = GAUSSIAN.best_budgets(s, np.ones(3))
     eta_squared /= eta_squared.sum()
     assert eta_squared == pytest.approx([1 / 6, 1 / 3, 1 / 2], rel=1e-9)
     assert (s / eta_squared).sum() == pytest.approx(36, rel=1e-9)

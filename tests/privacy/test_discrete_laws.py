@@ -32,7 +32,7 @@ def laws_and_shift(plan, one, other):
             unit = np.eye(math.prod(batch.shape), dtype=np.int64).reshape(-1, *batch.shape)
             norms = (plan.basis.forward(unit, axes).reshape(len(unit), -1) ** 2).sum(axis=0).tolist()
             for shift, norm in zip(shifts, norms, strict=True):
-                if plan.law == "laplace":
+                if plan.law.name == "laplace":
                     found.append((budget / stretch, shift))
                 else:
                     found.append(((norm if plan.basis.name == "helmert" else 1) / (2 * budget), shift))

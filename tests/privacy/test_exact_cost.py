@@ -72,7 +72,7 @@ def worst_loss(plan, drawn):
     for change in changes:
         change = np.array(change)
         assert not change[~noisy].any(), "an answer without noise changes"
-        worst = max(worst, loss(plan.law, laws, change[noisy].tolist()))
+        worst = max(worst, loss(plan.law.name, laws, change[noisy].tolist()))
     return worst
 
 
@@ -161,7 +161,7 @@ def replacement_loss(plan, one, other):
                     np.eye(int(np.prod(batch.shape)), dtype=np.int64).reshape(-1, *batch.shape), range(1, len(row) + 1)
                 )
                 norms = (norms.reshape(len(norms), -1) ** 2).sum(axis=0)
-            if plan.law == "laplace":
+            if plan.law.name == "laplace":
                 total += budget / stretch * sum(map(abs, change))
             else:
                 total += sum(

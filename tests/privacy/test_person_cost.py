@@ -35,8 +35,8 @@ def worst_loss(plan, drawn):
     assert len(laws) == len(numbers[()]), "every number has noise: the number of rows is nobody's to know"
     others = list(numbers.values()) if plan.privacy.neighbours == "replace-one" else [numbers[()]]
     changes = {tuple(np.abs(one - other).tolist()) for one in numbers.values() for other in others}
-    power = 1 if plan.law == "laplace" else 2
-    weights = laws if plan.law == "laplace" else [1 / (2 * variance) for variance in laws]
+    power = 1 if plan.law.name == "laplace" else 2
+    weights = laws if plan.law.name == "laplace" else [1 / (2 * variance) for variance in laws]
     return max(sum((w * c**power for w, c in zip(weights, change, strict=True)), Fraction(0)) for change in changes)
 
 

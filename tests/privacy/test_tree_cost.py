@@ -66,7 +66,7 @@ def worst_loss(plan, drawn):
             changes.add(tuple(np.concatenate([a for a, n in zip(away, noisy, strict=True) if n] or [[]]).tolist()))
     # samplers are called for one set after the other in the order of counting, which may not be the plan's
     laws = ordered_laws(plan, laws)
-    return max(loss(plan.law, laws, change) for change in changes)
+    return max(loss(plan.law.name, laws, change) for change in changes)
 
 
 def ordered_laws(plan, laws):
@@ -74,7 +74,7 @@ def ordered_laws(plan, laws):
     expected = []
     for shape, budget in zip(plan.shapes, plan.budgets.tolist(), strict=True):
         if np.isfinite(budget):
-            law = Fraction(budget) if plan.law == "laplace" else 1 / (2 * Fraction(budget))
+            law = Fraction(budget) if plan.law.name == "laplace" else 1 / (2 * Fraction(budget))
             expected += [law] * int(np.prod(shape, dtype=int))
     assert sorted(expected) == sorted(laws), "noise of another scale was drawn"
     return expected

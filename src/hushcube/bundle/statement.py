@@ -45,7 +45,7 @@ def _counts_met(design: Design) -> list[str]:
     """How the guarantee is met where counts are all there is."""
     return [
         f"How it is met: strategy {code(design.strategy)} measured {prose(design.measures)} "
-        f"with exact discrete {design.law.title()} noise{_proof(design)}. "
+        f"with exact discrete {design.law.name.title()} noise{_proof(design)}. "
         "Everything else in this folder is computed from those noisy numbers and costs nothing more. "
         "The full description is in `plan.json`.",
         "",
@@ -66,7 +66,7 @@ def _sums_met(plan: Plan) -> list[str]:
         "",
         *(
             f"- {code(name)}: {design.privacy}; strategy {code(design.strategy)} measured {prose(design.measures)} "
-            f"with exact discrete {design.law.title()} noise{_proof(design)}."
+            f"with exact discrete {design.law.name.title()} noise{_proof(design)}."
             for name, design in plan.designs.items()
         ),
         "",

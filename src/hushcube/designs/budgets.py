@@ -22,6 +22,7 @@ from hushcube.designs.lattice.design import smoothing
 from hushcube.lattice.basis import Basis
 from hushcube.lattice.family import Family
 from hushcube.model.arrays import Floats
+from hushcube.model.noise import law_of
 from hushcube.model.privacy import Privacy
 
 
@@ -43,7 +44,7 @@ def divide(
         columns = np.empty(len(measured))
         for batch in measured.batches:
             columns[batch.ids] = float(cost.column(basis, batch.shape, pure=privacy.is_pure))
-        shape = closed_form(s, columns, pure=privacy.is_pure)
+        shape = law_of(privacy).best_budgets(s, columns)
     if privacy.total_is_public:
         shape = np.where(cost.unchanged_by_replacing(measured), np.inf, shape)
 
@@ -94,14 +95,3 @@ def _scaled(shape: Floats, spent: Callable[[Floats], Fraction], allowed: Fractio
     while spent(budgets) > allowed:  # rounded against ourselves
         budgets = budgets * (1 - 2.0**-50)
     return budgets
-
-
-def closed_form(s: Floats, C: Floats, *, pure: bool) -> Floats:
-    """The optimal budgets up to scale.
-
-    >>> closed_form(np.array([1.0, 8, 27]), np.ones(3), pure=True).round(9).tolist()
-    [1.0, 2.0, 3.0]
-    >>> closed_form(np.array([1.0, 4, 9]), np.ones(3), pure=False).tolist()
-    [1.0, 2.0, 3.0]
-    """
-    return np.cbrt(s / C) if pure else np.sqrt(s / C)

@@ -39,7 +39,7 @@ from hushcube.lattice.family import Family
 from hushcube.model.arrays import Floats, frozen
 from hushcube.model.marginal import Marginal
 from hushcube.model.measurement import Measurement
-from hushcube.model.noise import LARGEST_VARIANCE, SMALLEST_RATE
+from hushcube.model.noise import Law, law_of
 from hushcube.model.privacy import Privacy
 from hushcube.model.schema import Schema
 from hushcube.model.workload import Workload
@@ -109,9 +109,9 @@ class Design(ABC):
         return self.request.privacy
 
     @property
-    def law(self) -> Literal["laplace", "gaussian"]:
+    def law(self) -> Law:
         """Which discrete noise is drawn."""
-        return "laplace" if self.privacy.is_pure else "gaussian"
+        return law_of(self.privacy)
 
     @property
     @abstractmethod
@@ -211,9 +211,7 @@ class Design(ABC):
 
     def is_drawable(self) -> bool:
         """Whether all noise fits 64-bit integers, if budgets are those of the noise as drawn."""
-        if self.law == "laplace":
-            return bool((self.budgets >= SMALLEST_RATE).all())
-        return bool((0.5 / self.budgets <= LARGEST_VARIANCE).all())
+        return self.law.is_drawable(self.budgets)
 
     @abstractmethod
     def is_answerable(self) -> bool:

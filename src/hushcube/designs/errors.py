@@ -23,7 +23,7 @@ import numpy as np
 from hushcube.model.arrays import Floats
 from hushcube.model.form import Form
 from hushcube.model.marginal import Marginal
-from hushcube.model.noise import SMOOTH, gaussian_variance, laplace_variance, standard_margin
+from hushcube.model.noise import GAUSSIAN, LAPLACE, standard_margin
 
 if TYPE_CHECKING:
     from hushcube.designs.design import Design
@@ -101,10 +101,7 @@ class Errors(ABC):
         design = self.design
         noisy = np.isfinite(design.budgets)
         budgets = np.where(noisy, design.budgets, 1.0)
-        if design.law == "laplace":
-            drawn = laplace_variance(budgets) if exact else 2 / budgets**2
-        else:
-            drawn = gaussian_variance(0.5 / budgets) if exact else 0.5 / budgets - design.smoothing
+        drawn = design.law.variance(budgets) if exact else design.law.formula(budgets) - design.smoothing
         return np.where(noisy, drawn, 0.0)
 
     def total_variance(self, *, exact: bool) -> float:
@@ -140,9 +137,9 @@ class Errors(ABC):
         Half a step is added to them, whatever their noise: without it a single count would be covered in 79% to 95% of
         cases, depending on where its quantile falls between two integers.
         """
-        if self.design.law == "gaussian":
+        if self.design.law is GAUSSIAN:
             return self.normal_margin(deviations)
-        return deviations * standard_margin(3.0, COVERAGE) + 0.5 * (deviations > 0)
+        return deviations * standard_margin(LAPLACE.tail_kurtosis, COVERAGE) + 0.5 * (deviations > 0)
 
     def normal_margin(self, deviations: Floats) -> Floats:
         """The normal quantile; half a step more where the noise is coarse, nothing where the answer is public."""
@@ -152,7 +149,7 @@ class Errors(ABC):
     def is_coarse(self) -> bool:
         """Whether some noise is so small that its steps show: half a step is then added to margins."""
         budgets = self.design.budgets
-        return self.design.law == "gaussian" and bool((0.5 / budgets[np.isfinite(budgets)] < SMOOTH).any())
+        return self.design.law.is_coarse(budgets[np.isfinite(budgets)])
 
     def roll_up(self, wanted: Marginal, published: Marginal) -> tuple[Floats, Floats]:
         """Variances and margins of the cells of a table that is summed from a published one."""

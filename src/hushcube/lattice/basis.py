@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.lattice import hadamard, helmert
+from hushcube.model.noise import GAUSSIAN, LAPLACE, Law
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -41,8 +42,8 @@ class Basis:
     """One row of the table above; functions take an axis's size n."""
 
     name: str
-    laws: frozenset[str]
-    """The noise that is drawn for it: laplace, gaussian."""
+    laws: frozenset[Law]
+    """The noise that is drawn for it."""
     rows: Callable[[int], int]
     inside: Callable[[int], int]
     outside: Callable[[int], int]
@@ -87,7 +88,7 @@ def _halves(n: int) -> Fraction:
 
 MARGINAL: Final = Basis(
     name="marginal",
-    laws=frozenset({"laplace", "gaussian"}),
+    laws=frozenset({LAPLACE, GAUSSIAN}),
     rows=lambda n: n,
     inside=lambda n: 1,
     outside=lambda n: 1,
@@ -102,7 +103,7 @@ MARGINAL: Final = Basis(
 
 FOURIER: Final = Basis(
     name="fourier",
-    laws=frozenset({"laplace", "gaussian"}),
+    laws=frozenset({LAPLACE, GAUSSIAN}),
     rows=lambda n: hadamard.padded(n) - 1,
     inside=hadamard.padded,
     outside=lambda n: hadamard.padded(n) - n,
@@ -117,7 +118,7 @@ FOURIER: Final = Basis(
 
 HELMERT: Final = Basis(
     name="helmert",
-    laws=frozenset({"gaussian"}),
+    laws=frozenset({GAUSSIAN}),
     rows=lambda n: n - 1,
     inside=lambda n: 1,
     outside=lambda n: 0,
@@ -136,7 +137,7 @@ HELMERT: Final = Basis(
 
 CENTRED: Final = Basis(
     name="centred",
-    laws=frozenset({"laplace"}),
+    laws=frozenset({LAPLACE}),
     rows=lambda n: n,
     inside=lambda n: 1,
     outside=lambda n: 0,

@@ -10,13 +10,15 @@ The parameter of the discrete Gaussian is not quite its variance when it is smal
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from fractions import Fraction
 from functools import lru_cache
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
 
 from hushcube.model.arrays import Floats
+from hushcube.model.privacy import Privacy
 
 SMALLEST_RATE: Final = 2.0**-51
 LARGEST_VARIANCE: Final = 2.0**79
@@ -51,23 +53,184 @@ def gaussian_variance(parameter: Floats) -> Floats:
     return result
 
 
+class Law(ABC):
+    """A law of noise: what a budget means for it. A budget is what a change by one costs, in epsilon or in rho."""
+
+    name: ClassVar[str]
+    tail_kurtosis: ClassVar[float]
+    """The excess kurtosis of a single draw, as the continuous law has it."""
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return self.name
+
+    @abstractmethod
+    def parameter(self, budget: Fraction, stretch: int = 1) -> Fraction:
+        """What the sampler is asked for: a rate, or a variance; wider where numbers are multiples of the real rows."""
+
+    @abstractmethod
+    def formula(self, budgets: Floats) -> Floats:
+        """The variance of the continuous law."""
+
+    @abstractmethod
+    def variance(self, budgets: Floats) -> Floats:
+        """The true variance of the discrete law."""
+
+    @abstractmethod
+    def best_budgets(self, energies: Floats, columns: Floats) -> Floats:
+        """Up to scale, the budgets of least sum of energy times variance, where a unit of each costs its column."""
+
+    @abstractmethod
+    def is_drawable(self, budgets: Floats, stretch: Floats | float = 1.0, norms: Floats | float = 1.0) -> bool:
+        """Whether all noise fits 64-bit integers."""
+
+    @abstractmethod
+    def is_coarse(self, budgets: Floats) -> bool:
+        """Whether steps of the noise show where many numbers are combined."""
+
+    @abstractmethod
+    def tail(self, budgets: Floats, m: Floats) -> Floats:
+        """P(|X| >= m) for whole m >= 1, or a bound of it."""
+
+    @abstractmethod
+    def weights(self, parameter: float, k: Floats) -> Floats:
+        """What P(k) is in proportion to."""
+
+    @abstractmethod
+    def reach(self, parameter: float, variance: float) -> float:
+        """Where a sum of that variance has no mass left that counts."""
+
+    def margin(self, budget: float | Fraction, terms: int, coverage: float) -> int:
+        """The smallest m with P(|X_1 + ... + X_terms| <= m) >= coverage, for independent draws.
+
+        >>> LAPLACE.margin(1.0, 1, 0.95)
+        3
+        """
+        return _symmetric_quantile(self, self.parameter(Fraction(budget)), terms, coverage)
+
+
+class _Laplace(Law):
+    """Discrete Laplace noise: the budget is its rate."""
+
+    name = "laplace"
+    tail_kurtosis = 3.0
+
+    def parameter(self, budget: Fraction, stretch: int = 1) -> Fraction:
+        """The rate."""
+        return budget / stretch
+
+    def formula(self, budgets: Floats) -> Floats:
+        """2 / budget²."""
+        return 2 / budgets**2
+
+    def variance(self, budgets: Floats) -> Floats:
+        """Of the discrete law."""
+        return laplace_variance(budgets)
+
+    def best_budgets(self, energies: Floats, columns: Floats) -> Floats:
+        """Cube roots.
+
+        >>> LAPLACE.best_budgets(np.array([1.0, 8, 27]), np.ones(3)).round(9).tolist()
+        [1.0, 2.0, 3.0]
+        """
+        return np.cbrt(energies / columns)
+
+    def is_drawable(self, budgets: Floats, stretch: Floats | float = 1.0, norms: Floats | float = 1.0) -> bool:  # noqa: ARG002 - of Gaussian noise
+        """Whether no rate is too small."""
+        return bool((budgets >= SMALLEST_RATE * stretch).all())
+
+    def is_coarse(self, budgets: Floats) -> bool:  # noqa: ARG002 - whatever they are
+        """No: margins take single draws into account anyway."""
+        return False
+
+    def tail(self, budgets: Floats, m: Floats) -> Floats:
+        """Exactly.
+
+        >>> p = np.exp(-1.0)  # 1 - P(0), and P(0) = (1 - p)/(1 + p)
+        >>> bool(abs(LAPLACE.tail(np.array([1.0]), np.array([1.0]))[0] - (1 - (1 - p) / (1 + p))) < 1e-15)
+        True
+        """
+        exact: Floats = 2 * np.exp(-budgets * m) / (1 + np.exp(-budgets))
+        return exact
+
+    def weights(self, parameter: float, k: Floats) -> Floats:
+        """exp(-rate |k|)."""
+        return np.exp(-parameter * k)
+
+    def reach(self, parameter: float, variance: float) -> float:
+        """Beyond the normal part, a single draw's."""
+        return 12 * math.sqrt(variance) + 60 / parameter + 16
+
+
+class _Gaussian(Law):
+    """Discrete Gaussian noise: the budget is 1/(2 parameter)."""
+
+    name = "gaussian"
+    tail_kurtosis = 0.0
+
+    def parameter(self, budget: Fraction, stretch: int = 1) -> Fraction:  # noqa: ARG002 - multipliers say it
+        """The variance parameter."""
+        return 1 / (2 * budget)
+
+    def formula(self, budgets: Floats) -> Floats:
+        """1 / (2 budget)."""
+        return 0.5 / budgets
+
+    def variance(self, budgets: Floats) -> Floats:
+        """Of the discrete law."""
+        return gaussian_variance(0.5 / budgets)
+
+    def best_budgets(self, energies: Floats, columns: Floats) -> Floats:
+        """Square roots.
+
+        >>> GAUSSIAN.best_budgets(np.array([1.0, 4, 9]), np.ones(3)).tolist()
+        [1.0, 2.0, 3.0]
+        """
+        return np.sqrt(energies / columns)
+
+    def is_drawable(self, budgets: Floats, stretch: Floats | float = 1.0, norms: Floats | float = 1.0) -> bool:  # noqa: ARG002 - of Laplace noise
+        """Whether no variance is too large."""
+        return bool((0.5 / budgets * norms <= LARGEST_VARIANCE).all())
+
+    def is_coarse(self, budgets: Floats) -> bool:
+        """Whether some parameter is small."""
+        return bool((0.5 / budgets < SMOOTH).any())
+
+    def tail(self, budgets: Floats, m: Floats) -> Floats:
+        """At most; the variance is 1/(2 budget)."""
+        most: Floats = np.minimum(2 * np.exp(-(m**2) * budgets), 1.0)
+        return most
+
+    def weights(self, parameter: float, k: Floats) -> Floats:
+        """exp(-k² / 2 parameter)."""
+        return np.exp(-(k**2) / (2 * parameter))
+
+    def reach(self, parameter: float, variance: float) -> float:  # noqa: ARG002 - the variance says it all
+        """Twelve deviations."""
+        return 12 * math.sqrt(variance) + 16
+
+
+LAPLACE: Final[Law] = _Laplace()
+GAUSSIAN: Final[Law] = _Gaussian()
+
+
+def law_of(privacy: Privacy) -> Law:
+    """Laplace noise for pure epsilon, Gaussian noise for the other guarantees."""
+    return LAPLACE if privacy.is_pure else GAUSSIAN
+
+
 @lru_cache(maxsize=4096)
-def symmetric_quantile(law: str, parameter: Fraction, terms: int, coverage: float) -> int:
-    """The smallest m with P(|X_1 + ... + X_terms| <= m) >= coverage, for independent draws of one law.
-
-    The law of the sum is the Fourier inverse of the characteristic function's power, on a grid that holds all mass.
-
-    >>> symmetric_quantile("laplace", Fraction(1), 1, 0.95)
-    3
-    """
+def _symmetric_quantile(law: Law, parameter: Fraction, terms: int, coverage: float) -> int:
+    """The law of the sum is the Fourier inverse of the characteristic function's power, on a grid with all mass."""
     x = float(parameter)
-    variance = float((laplace_variance if law == "laplace" else gaussian_variance)(np.array(x))) * terms
-    reach = 12 * math.sqrt(variance) + (60 / x if law == "laplace" else 0) + 16
-    points = 2 ** math.ceil(math.log2(2 * reach))
+    variance = float((laplace_variance if law is LAPLACE else gaussian_variance)(np.array(x))) * terms
+    points = 2 ** math.ceil(math.log2(2 * law.reach(x, variance)))
     if points > 2**22:  # the lattice is far finer than the spread: the continuous quantile is exact to six digits
-        return math.ceil(math.sqrt(variance) * standard_margin(3 / terms if law == "laplace" else 0.0, coverage))
+        return math.ceil(math.sqrt(variance) * standard_margin(law.tail_kurtosis / terms, coverage))
     k = np.minimum(np.arange(points), points - np.arange(points)).astype(np.float64)
-    pmf = np.exp(-x * k) if law == "laplace" else np.exp(-(k**2) / (2 * x))
+    pmf = law.weights(x, k)
     spectrum = np.maximum(np.fft.rfft(pmf / pmf.sum()).real, 0.0) ** terms
     total = np.fft.irfft(spectrum, points)
     half = np.cumsum(np.concatenate([total[:1], 2 * total[1 : points // 2]]))

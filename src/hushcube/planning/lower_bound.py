@@ -46,7 +46,7 @@ from hushcube.costs import calibrate
 from hushcube.designs.request import Request
 from hushcube.lattice.variances import dimensions
 from hushcube.model.arrays import Floats, Ints
-from hushcube.model.noise import gaussian_variance, laplace_variance
+from hushcube.model.noise import law_of
 from hushcube.model.privacy import Privacy
 
 _MOST_ATTRIBUTES: Final = 16
@@ -156,6 +156,4 @@ def _sums_above(values: Floats) -> Floats:
 def one_number(privacy: Privacy, *, moved: int = 1) -> float:
     """The variance of as many numbers as one row moves by 1, which have its whole budget, by the best proof."""
     allowed = max(calibrate.row_budget(privacy, proof) for proof in calibrate.proofs(privacy, tables=1)) / moved
-    if privacy.is_pure:
-        return float(laplace_variance(np.array(float(allowed))))
-    return float(gaussian_variance(np.array(0.5 / float(allowed))))
+    return float(law_of(privacy).variance(np.array(float(allowed))))

@@ -17,6 +17,7 @@ import numpy as np
 from hushcube.designs.block import Block
 from hushcube.designs.design import Design
 from hushcube.model.arrays import Ints
+from hushcube.model.noise import LAPLACE
 from hushcube.private.engines import ExactCounts
 from hushcube.private.noise import Entropy, discrete_gaussian, discrete_laplace
 from hushcube.progress import Progress
@@ -66,12 +67,11 @@ def drawn(design: Design, block: Block, entropy: Entropy, noise: Noise) -> Ints:
     """Independent draws for the numbers of a block; none for what is public."""
     result = np.zeros((len(block.budgets), block.columns), dtype=np.int64)
     budgets = block.budgets[block.noisy].tolist()
-    exact = {budget: Fraction(budget) for budget in set(budgets)}
-    if design.law == "laplace":
-        rates = {budget: value / block.stretch for budget, value in exact.items()}
-        result[block.noisy] = noise.laplace([rates[b] for b in budgets], block.columns, entropy)
+    parameter = {budget: design.law.parameter(Fraction(budget), block.stretch) for budget in set(budgets)}
+    parameters = [parameter[budget] for budget in budgets]
+    if design.law is LAPLACE:
+        result[block.noisy] = noise.laplace(parameters, block.columns, entropy)
     else:
-        variances = {budget: 1 / (2 * value) for budget, value in exact.items()}
         multipliers = np.ones(block.columns, np.int64) if block.multipliers is None else block.multipliers
-        result[block.noisy] = noise.gaussian([variances[b] for b in budgets], multipliers, entropy)
+        result[block.noisy] = noise.gaussian(parameters, multipliers, entropy)
     return result

@@ -27,7 +27,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hushcube.designs.budgets import closed_form
+from hushcube.model.noise import GAUSSIAN, LAPLACE
 from hushcube.model.sparse_rows import SparseRows
 from hushcube.strategies.search.convex import dual_value, feasible
 
@@ -115,7 +115,7 @@ def closed_form_budgets(grouping: Grouping, s: Floats, *, pure: bool) -> Floats:
     """Corollary 3.3 for the groups' sums of s, given to each row; safe to scale up where Definition 3.1 fails."""
     sums = np.bincount(grouping.group_of, weights=s, minlength=len(grouping)).astype(np.float64)
     C = grouping.C if pure else grouping.C**2
-    return np.asarray(closed_form(sums, C, pure=pure)[grouping.group_of])
+    return np.asarray((LAPLACE if pure else GAUSSIAN).best_budgets(sums, C)[grouping.group_of])
 
 
 def is_optimal(rows: SparseRows, grouping: Grouping, s: Floats, A: Floats, *, pure: bool, paired: bool = False) -> bool:

@@ -31,6 +31,7 @@ from hushcube.lattice.basis import MARGINAL
 from hushcube.lattice.family import Family
 from hushcube.model.arrays import Ints
 from hushcube.model.marginal import Marginal
+from hushcube.model.noise import law_of
 from hushcube.model.privacy import Privacy
 from hushcube.strategies.search.all_tables import MOST_ATTRIBUTES
 from hushcube.strategies.search.coverage import Coverage
@@ -238,7 +239,7 @@ def measure(
 
     def say(_: Family, given: Floats) -> Mapping[str, Any]:
         rates = given[measured.ids(sets[len(cube.public) :])]
-        noise = 2 / rates**2 if request.privacy.is_pure else 0.5 / rates  # what is drawn has at most this variance
+        noise = law_of(request.privacy).formula(rates)  # what is drawn has at most this variance
         return details(_variances(cube, tables, noise))
 
     return decide(

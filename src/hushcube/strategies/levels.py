@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.costs import calibrate
-from hushcube.designs.budgets import closed_form, divide
+from hushcube.designs.budgets import divide
 from hushcube.designs.design import Budgets, Design, Recovery
 from hushcube.designs.levels.design import TOO_COUPLED, LevelDesign
 from hushcube.designs.levels.nesting import Nesting, nesting
@@ -38,6 +38,7 @@ from hushcube.errors import NotApplicable
 from hushcube.lattice.basis import MARGINAL
 from hushcube.lattice.family import Family
 from hushcube.model.marginal import Marginal
+from hushcube.model.noise import law_of
 from hushcube.strategies.objective import objective_value
 from hushcube.strategies.search.nested import Problem, merged, noisy, optimise, table_weights
 from hushcube.strategies.strategy import Strategy
@@ -154,7 +155,7 @@ def shares(
         return tables, ones
     if recovery == "ols":
         s = problem.separable()
-        return tables, closed_form(np.maximum(s, _LEAST * s.max()), ones, pure=pure)
+        return tables, law_of(request.privacy).best_budgets(np.maximum(s, _LEAST * s.max()), ones)
     solution = optimise(problem, seeds, pure=pure)
     return solution.measured, solution.budgets
 
@@ -168,7 +169,7 @@ def _for_sources(request: Request, tables: tuple[Marginal, ...]) -> Floats:
         if able:  # what is public needs no source
             i = min(able, key=lambda i: cells(tables[i]))
             s[i] += weight * cells(tables[i])
-    return closed_form(np.maximum(s, _LEAST * s.max()), np.ones(len(tables)), pure=request.privacy.is_pure)
+    return law_of(request.privacy).best_budgets(np.maximum(s, _LEAST * s.max()), np.ones(len(tables)))
 
 
 def decide(

@@ -34,6 +34,7 @@ from hushcube.errors import BadInput, NotApplicable
 from hushcube.model.form import QueryTable
 from hushcube.model.marginal import Marginal
 from hushcube.model.matrix_files import read_matrix
+from hushcube.model.noise import law_of
 from hushcube.model.queries import integer_problem, query_table
 from hushcube.model.schema import Schema
 from hushcube.model.sparse_rows import SparseRows
@@ -274,7 +275,7 @@ def _value(measured: _Measured, shares: Shares) -> tuple[Floats, float]:
     """s of generalised least squares, and the error at a cost of one, by the continuous formulas."""
     privacy, noisy = measured.request.privacy, measured.noisy
     beta = shares.beta / float(row_cost(noisy, np.arange(len(noisy)), shares.beta, privacy))
-    variances = 2 / beta**2 if privacy.is_pure else 0.5 / beta
+    variances = law_of(privacy).formula(beta)
     s = measured.s_of_least_squares(1 / variances)
     return s, float(s @ variances)
 

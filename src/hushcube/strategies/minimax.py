@@ -28,7 +28,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.costs import family_cost as cost
-from hushcube.designs.budgets import closed_form
 from hushcube.designs.design import Recovery
 from hushcube.designs.request import Request, one_hot, projected
 from hushcube.lattice.basis import Basis
@@ -36,6 +35,7 @@ from hushcube.lattice.family import Family, Inclusion
 from hushcube.lattice.hadamard import padded
 from hushcube.lattice.variances import dimensions, kernel
 from hushcube.model.form import Form
+from hushcube.model.noise import law_of
 from hushcube.strategies.search.saddle import Problem, Solution, Sparse, solve
 
 Floats = NDArray[np.float64]
@@ -74,7 +74,7 @@ def least_maximum(
         found = _equalised(request, noisy)
     else:
         columns = _columns(request, basis, noisy)
-        shapes = [closed_form(s[~public], columns, pure=request.privacy.is_pure), np.ones(len(noisy))]
+        shapes = [law_of(request.privacy).best_budgets(s[~public], columns), np.ones(len(noisy))]
         starts = [shape for shape in (shapes if start is None else [start[~public], *shapes]) if shape.any()]
         starts = [np.maximum(shape, 1e-6 * shape.max()) for shape in starts]
         if recovery == "none" and basis.has_inverse:

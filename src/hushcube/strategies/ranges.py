@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.costs import calibrate
-from hushcube.designs.budgets import closed_form, fitted
+from hushcube.designs.budgets import fitted
 from hushcube.designs.design import Budgets, Recovery
 from hushcube.designs.request import Request
 from hushcube.designs.tree.design import TreeDesign, leaves_fit, maximal, proof_variance, row_cost
@@ -30,6 +30,7 @@ from hushcube.designs.tree.errors import form_energies, outer
 from hushcube.lattice.trees import Tree
 from hushcube.model.form import RangeTable
 from hushcube.model.marginal import Marginal
+from hushcube.model.noise import GAUSSIAN, LAPLACE
 from hushcube.strategies.objective import objective_value
 from hushcube.strategies.search.descent import minimise
 from hushcube.strategies.search.supports import UNSEEN
@@ -164,7 +165,7 @@ def _descend(design: TreeSets, *, pure: bool) -> Solution:
     M, p = design.matrix, 2 if pure else 1
     alone = (M > 0).sum(axis=0) == 1
     s = np.array([(design.k * (row > 0) / np.where(row > 0, row, 1.0)).sum() for row in M])
-    start = np.log(np.maximum(closed_form(s, np.ones(len(M)), pure=pure), 1e-12))
+    start = np.log(np.maximum((LAPLACE if pure else GAUSSIAN).best_budgets(s, np.ones(len(M))), 1e-12))
     if not alone.all():
         starts = np.stack([start - start.max(), np.zeros(len(M)), np.log((M > 0).sum(axis=1))])
         points, values = minimise(lambda t: _objective(t, M, design.k, p), starts, steps=_STEPS)

@@ -152,7 +152,7 @@ def test_margins_of_ranges_of_counts_cover_by_the_exact_law(law):
     widths = plan.errors.any_margin(np.sqrt(plan.errors.form_variances(form, exact=True)))
     budget = float(plan.budgets[0])
     k = np.arange(-1500, 1501)
-    one = np.exp(-budget * np.abs(k)) if plan.law == "laplace" else np.exp(-(k**2) * budget)
+    one = np.exp(-budget * np.abs(k)) if plan.law.name == "laplace" else np.exp(-(k**2) * budget)
     spectrum = np.fft.fft(np.fft.ifftshift(one / one.sum()))
     for m, width in enumerate(widths.tolist(), start=1):
         total = np.fft.fftshift(np.fft.ifft(spectrum**m).real)

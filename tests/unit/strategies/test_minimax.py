@@ -8,13 +8,13 @@ from scipy.optimize import minimize
 
 from helpers import ADULT8, LAWS, NEIGHBOURS, applicable, label, make_plan, make_request
 from hushcube.costs import family_cost as cost
-from hushcube.designs.budgets import closed_form
 from hushcube.designs.design import RECOVERIES
 from hushcube.designs.errors import Errors
 from hushcube.designs.request import Request
 from hushcube.lattice.basis import BASES, HELMERT, MARGINAL
 from hushcube.lattice.family import Family
 from hushcube.lattice.variances import cell_variances, residual_variances
+from hushcube.model import noise
 from hushcube.model.attribute import Attribute
 from hushcube.model.privacy import Privacy
 from hushcube.model.schema import Schema
@@ -186,7 +186,7 @@ def test_the_descent_is_not_worse_than_its_starts(words):
     measured = request.marginals
     given = np.random.default_rng(1).random(len(measured))
     found = least_maximum(request, MARGINAL, measured, "gls", request.energies, given)
-    total = closed_form(request.energies, np.ones(len(measured)), pure=True)
+    total = noise.LAPLACE.best_budgets(request.energies, np.ones(len(measured)))
     for start in (given, total, np.ones(len(measured))):
         assert found.value <= largest(request, MARGINAL, measured, "gls", start) * (1 + 2e-6)
     assert found.bound == 0 and found.gap == np.inf
@@ -242,7 +242,7 @@ def test_the_total_is_planned_as_before():
         for strategy in lattice(law):
             assert make_plan(request, strategy).digest == make_plan(named, strategy).digest
     plan = make_plan(make_request((2, 3, 4), "<=2-way", **LAPLACE), "workload")
-    shape = closed_form(plan.request.energies, np.ones(len(plan.budgets)), pure=True)
+    shape = noise.LAPLACE.best_budgets(plan.request.energies, np.ones(len(plan.budgets)))
     assert plan.budgets == pytest.approx(shape / shape.sum(), rel=1e-9)
 
 

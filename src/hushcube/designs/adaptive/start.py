@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from hushcube.costs import calibrate, row_cost
 from hushcube.costs import family_cost as cost
 from hushcube.designs.adaptive.grid import BELOW
-from hushcube.designs.budgets import closed_form, fitted
+from hushcube.designs.budgets import fitted
 from hushcube.designs.design import Budgets, Design
 from hushcube.designs.lattice.design import LatticeDesign
 from hushcube.designs.matrix.design import MatrixDesign
@@ -30,6 +30,7 @@ from hushcube.lattice.basis import MARGINAL
 from hushcube.lattice.family import Family
 from hushcube.model.arrays import Floats
 from hushcube.model.form import QueryTable
+from hushcube.model.noise import LAPLACE
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +67,7 @@ class Measured:
         return cls(
             LatticeDesign,
             {"basis": MARGINAL, "measured": measured},
-            closed_form(s, np.ones(len(s)), pure=True) if budgets == "optimal" else np.ones(len(s)),
+            LAPLACE.best_budgets(s, np.ones(len(s))) if budgets == "optimal" else np.ones(len(s)),
             fixed,
             partial(cost.person_row_cost, MARGINAL, measured, privacy=privacy),
         )

@@ -25,7 +25,6 @@ from hushcube.lattice.family import Family
 from hushcube.lattice.variances import dimensions, kernel
 from hushcube.model.arrays import Floats, Ints
 from hushcube.model.measurement import Measurement
-from hushcube.model.noise import LARGEST_VARIANCE, SMALLEST_RATE
 from hushcube.model.privacy import Privacy
 from hushcube.model.schema import Schema
 
@@ -148,11 +147,9 @@ class LatticeDesign(Design, kind="lattice"):
     def is_drawable(self) -> bool:
         """Whether all noise fits 64-bit integers."""
         budgets, sizes = self.budgets, self.measured.sizes
-        if self.law == "laplace":
-            stretch = self.measured.product(self.basis.per_axis(self.basis.stretch, sizes))
-            return bool((budgets >= SMALLEST_RATE * stretch).all())
+        stretch = self.measured.product(self.basis.per_axis(self.basis.stretch, sizes))
         norms = self.measured.product(self.basis.per_axis(lambda n: self.basis.extreme_norms(n)[1], sizes))
-        return bool((0.5 / budgets * norms <= LARGEST_VARIANCE).all())
+        return self.law.is_drawable(budgets, stretch, norms)
 
     @cached_property
     def errors(self) -> LatticeErrors:

@@ -24,7 +24,7 @@ from hushcube.model.arrays import Floats
 from hushcube.model.form import Form, QueryTable, RangeTable
 from hushcube.model.groups import GroupTable
 from hushcube.model.marginal import Marginal, subsets
-from hushcube.model.noise import SMOOTH, gaussian_variance, laplace_variance
+from hushcube.model.noise import LAPLACE, SMOOTH, gaussian_variance
 
 if TYPE_CHECKING:
     from hushcube.designs.lattice.design import LatticeDesign
@@ -43,14 +43,10 @@ class LatticeErrors(Errors):
         design = self.design
         if not exact:
             with np.errstate(divide="ignore"):
-                return (
-                    2 / design.budgets**2
-                    if design.law == "laplace"
-                    else 0.5 / design.budgets - design.smoothing * np.isfinite(design.budgets)
-                )
-        stretch = design.measured.product(design.basis.per_axis(design.basis.stretch, design.measured.sizes))
-        if design.law == "laplace":
-            return laplace_variance(design.budgets / stretch) / stretch**2
+                return design.law.formula(design.budgets) - design.smoothing * np.isfinite(design.budgets)
+        if design.law is LAPLACE:
+            stretch = design.measured.product(design.basis.per_axis(design.basis.stretch, design.measured.sizes))
+            return LAPLACE.variance(design.budgets / stretch) / stretch**2
         parameters = 0.5 / design.budgets
         if not design.basis.is_minimal:
             return np.where(parameters > 0, gaussian_variance(np.maximum(parameters, 1e-300)), 0.0)

@@ -7,7 +7,6 @@ many numbers: the normal quantile. Laplace answers lie between one Laplace term 
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -16,7 +15,7 @@ from hushcube.designs.errors import COVERAGE
 from hushcube.lattice.family import Family
 from hushcube.model.arrays import Floats
 from hushcube.model.marginal import Marginal, subsets
-from hushcube.model.noise import standard_margin, symmetric_quantile
+from hushcube.model.noise import GAUSSIAN, LAPLACE, standard_margin
 
 if TYPE_CHECKING:
     from hushcube.designs.lattice.design import LatticeDesign
@@ -31,13 +30,13 @@ def margins(errors: LatticeErrors) -> Floats:
     design, deviations = errors.design, np.sqrt(errors.exact_cell_variances)
     if design.sums_cells:
         return _sums_of_cells(errors, deviations)
-    if design.law == "gaussian":
+    if design.law is GAUSSIAN:
         result = errors.normal_margin(deviations)
         if design.basis.is_minimal and (total := design.request.marginals.ids([()])[0]) >= 0:
             result[total] = sum_of_cells(design, int(design.measured.ids([()])[0]), 1)
         return result
     if _are_unknown(design):
-        return deviations * standard_margin(3.0, COVERAGE)
+        return deviations * standard_margin(LAPLACE.tail_kurtosis, COVERAGE)
     pairs = zip(design.request.marginals, deviations, strict=True)
     return np.array([float(cell_margin(errors, marginal, deviation)) for marginal, deviation in pairs])
 
@@ -63,7 +62,7 @@ def cell_margin(errors: LatticeErrors, marginal: Marginal, deviations: Floats) -
         return np.full_like(deviations, sum_of_cells(design, int(source[at]), round(float(summed[at]))))
     if design.basis.is_minimal and marginal == ():
         return np.full_like(deviations, sum_of_cells(design, int(design.measured.ids([()])[0]), 1))
-    if design.law == "gaussian":
+    if design.law is GAUSSIAN:
         return errors.normal_margin(deviations)
     return deviations * standard_margin(round(excess_kurtosis(errors, marginal), 2), COVERAGE)
 
@@ -73,8 +72,7 @@ def sum_of_cells(design: LatticeDesign, measured_set: int, summed: int) -> float
     budget = float(design.budgets[measured_set])
     if not math.isfinite(budget) or summed == 0:
         return 0.0
-    parameter = Fraction(budget) if design.law == "laplace" else 1 / (2 * Fraction(budget))
-    return float(symmetric_quantile(design.law, parameter, summed, COVERAGE))
+    return float(design.law.margin(budget, summed, COVERAGE))
 
 
 def excess_kurtosis(errors: LatticeErrors, marginal: Marginal) -> float:
@@ -91,7 +89,7 @@ def excess_kurtosis(errors: LatticeErrors, marginal: Marginal) -> float:
         total = float((rows * terms).sum())
         return float(3 * (rows * (terms / total) ** 2).sum()) if total else 0.0
     if _are_unknown(design):
-        return 3.0
+        return LAPLACE.tail_kurtosis
     return _least_squares_kurtosis(errors, marginal)
 
 

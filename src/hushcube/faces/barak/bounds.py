@@ -106,7 +106,7 @@ def _reach(design: LatticeDesign, rows: Floats, delta: float, weights: Weights) 
 
     def outside(u: float) -> float:
         """The expected number of noisy numbers that are further off than u units."""
-        return float(counts @ tail(design.law, budgets, np.floor(u * d) + 1))
+        return float(counts @ design.law.tail(budgets, np.floor(u * d) + 1))
 
     low, high = 0.0, 1.0
     while outside(high) > delta:
@@ -116,20 +116,6 @@ def _reach(design: LatticeDesign, rows: Floats, delta: float, weights: Weights) 
         low, high = (middle, high) if outside(middle) > delta else (low, middle)
     reach = float(math.floor(high)) if weights == "equal" else high  # noise is whole numbers
     return reach, 2 * reach * units
-
-
-def tail(law: str, budgets: Floats, m: Floats) -> Floats:
-    """P(|X| >= m) for whole m >= 1: exactly for Laplace noise, at most for Gaussian noise.
-
-    >>> p = np.exp(-1.0)  # 1 - P(0), and P(0) = (1 - p)/(1 + p)
-    >>> bool(abs(tail("laplace", np.array([1.0]), np.array([1.0]))[0] - (1 - (1 - p) / (1 + p))) < 1e-15)
-    True
-    """
-    if law == "laplace":
-        exact: Floats = 2 * np.exp(-budgets * m) / (1 + np.exp(-budgets))
-        return exact
-    most: Floats = np.minimum(2 * np.exp(-(m**2) * budgets), 1.0)  # the variance is 1/(2 budget)
-    return most
 
 
 def _check(design: LatticeDesign, delta: float, basis: Basis, name: str, strategy: str) -> None:

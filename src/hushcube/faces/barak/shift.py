@@ -31,6 +31,7 @@ from hushcube.designs.lattice.design import LatticeDesign
 from hushcube.errors import BadInput
 from hushcube.model.arrays import Floats
 from hushcube.model.measurement import Measurement
+from hushcube.model.noise import GAUSSIAN
 
 
 def shift(design: LatticeDesign, probability: float) -> int:
@@ -44,7 +45,7 @@ def shift(design: LatticeDesign, probability: float) -> int:
     if not len(rows):
         return 0
     number, delta = round(float(rows.sum())), 1 - probability
-    if design.law == "gaussian":
+    if design.law is GAUSSIAN:
         variance = float(rows @ np.maximum(design.errors.set_variances(exact=True), 0.5 / design.budgets)[noisy])
         return math.ceil(math.sqrt(2 * variance * (number * math.log(2) - math.log(delta))))
     rates = design.budgets[noisy]

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hushcube.designs.budgets import closed_form
 from hushcube.designs.request import Request
 from hushcube.model.arrays import Floats, Ints
 from hushcube.model.marginal import Marginal
+from hushcube.model.noise import LAPLACE
 from hushcube.strategies.search.descent import Objective, minimise
 
 _ABSENT = -80.0
@@ -142,7 +142,7 @@ def optimise_own_tables(request: Request, *, steps: int) -> Support:
         value = np.log(2 * e.sum() ** 2 * E)
         return np.array([value]), (2 * e / e.sum() - 2 * e**2 * pull / E)[None]
 
-    start = np.log(closed_form(request.energies, np.ones(len(marginals)), pure=True))
+    start = np.log(LAPLACE.best_budgets(request.energies, np.ones(len(marginals))))
     t, value = minimise(objective, start[None], steps=steps)
     e = np.exp(t[0] - t.max())
     return Support(tuple(marginals), e / e.sum(), float(np.exp(value[0])))
