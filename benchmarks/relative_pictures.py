@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from hushcube.cli.chart import COLOURS, SHAPES, round_numbers
+from hushcube.verbs.charting import COLOURS, SHAPES, round_numbers
 
 ORDER = ("dwork", "iresamp", "twophase", "ireduct", "ireduct+", "oracle")
 """As the lines mostly lie: the largest error first."""

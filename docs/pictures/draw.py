@@ -16,11 +16,11 @@ from pathlib import Path
 from rich._export_format import CONSOLE_SVG_FORMAT
 
 from hushcube.api import compare, release
-from hushcube.cli.chart import render
 from hushcube.cli.demo import truth
 from hushcube.cli.output import console, print_page
-from hushcube.cli.plan import show_comparison
+from hushcube.planning.pages import ranking_page
 from hushcube.samples import ADULT8, TITANIC, titanic
+from hushcube.verbs.charting import render
 
 HERE = Path(__file__).parent
 WITHOUT_FONTS = re.sub(r"@font-face \{\{.*?\}\}|<!--.*?-->", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
@@ -33,7 +33,7 @@ def draw() -> str:
     comparison = compare(TITANIC, "<=2-way", epsilon=1, neighbours="add-remove")
     terminal.print("$ hushcube demo", style="bold")
     terminal.print("1. Plan: the error of every table, before any data is touched.\n")
-    show_comparison(comparison, to=terminal)
+    print_page(ranking_page(comparison.parts["count"]), to=terminal)
     published = release(comparison.chosen, titanic(), seed=1912)
     terminal.print("\n2. Release: measured once, published in demo-release.")
     terminal.print("3. Show: every cell with its error bar, every table adding up.\n")

@@ -36,7 +36,7 @@ from hushcube.planning.plan import Plan
 from hushcube.planning.question import Amount, Comparison, Queries, Question
 from hushcube.planning.question import compare as compare_plans
 from hushcube.planning.targets import Target
-from hushcube.planning.what_if import Scenario
+from hushcube.planning.what_if import Scenarios
 from hushcube.planning.what_if import what_if as compare_budgets
 from hushcube.progress import Clock, Progress, silent
 from hushcube.strategies import Choice, Strategy, check_strategy, read_strategies
@@ -196,7 +196,7 @@ def what_if(
     objective: Objective = "total",
     effort: Effort = "default",
     progress: Progress | None = None,
-) -> tuple[Scenario, ...]:
+) -> Scenarios:
     """The best plan under each of several budgets, epsilon or rho; no data, no cost."""
     kind = {name: 1 for name, values in (("epsilon", epsilon), ("rho", rho)) if values is not None}
     rows = schema.rows_per_person(rows_per_person)

@@ -24,8 +24,9 @@ from hushcube.bundle.release import Release
 from hushcube.bundle.statement import earlier_cube_statement
 from hushcube.errors import BadInput
 from hushcube.model.marginal import Marginal
+from hushcube.model.quantity import Quantity
 from hushcube.model.schema import COUNT
-from hushcube.planning.plan import Plan, Quantity
+from hushcube.planning.plan import Plan
 
 CUBE: Final = "cube.json"
 NEEDED: Final = (CUBE, "schema.yaml", STATEMENT)

@@ -17,8 +17,9 @@ from hushcube.bundle.writing import write
 from hushcube.errors import QueryError
 from hushcube.faces.value import UNBIASED
 from hushcube.model.measurement import Measurement
+from hushcube.model.quantity import Quantity
 from hushcube.model.schema import COUNT, Schema
-from hushcube.planning.plan import Plan, Quantity
+from hushcube.planning.plan import Plan
 from hushcube.progress import Progress
 
 

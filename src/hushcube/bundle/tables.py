@@ -22,8 +22,9 @@ from hushcube.faces.value import NAMES, UNBIASED
 from hushcube.lattice.family import Family
 from hushcube.model.form import Form
 from hushcube.model.marginal import Marginal
+from hushcube.model.quantity import COUNTED, Quantity
 from hushcube.model.schema import COUNT, Schema
-from hushcube.planning.plan import COUNTED, Plan, Quantity
+from hushcube.planning.plan import Plan
 from hushcube.progress import Progress
 
 Floats = NDArray[np.float64]

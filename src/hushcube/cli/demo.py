@@ -28,7 +28,6 @@ def command(out: str | None) -> None:
     """
     from hushcube.api import compare, release
     from hushcube.cli.output import print_page
-    from hushcube.cli.plan import show_comparison, show_marginals
     from hushcube.durable import check_output
     from hushcube.samples import TITANIC, titanic
 
@@ -37,8 +36,7 @@ def command(out: str | None) -> None:
     with progress_bar() as progress:
         comparison = compare(TITANIC, "<=2-way", epsilon=1, neighbours="add-remove", progress=progress)
     click.echo("1. Plan: the error of every table, before any data is touched.\n")
-    show_comparison(comparison.parts["count"])
-    show_marginals(comparison.chosen)
+    print_page(comparison.page())
     with progress_bar() as progress:
         published = release(comparison.chosen, titanic(), out=folder, progress=progress)
     click.echo(f"\n2. Release: measured once, published in {folder}.\n")

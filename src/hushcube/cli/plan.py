@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from itertools import islice
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from hushcube.cli.chart import new_picture, render
 from hushcube.cli.command import option, verb
 from hushcube.cli.options import (
     BEFORE,
@@ -23,23 +21,21 @@ from hushcube.cli.options import (
     public_files,
     write_file,
 )
-from hushcube.cli.output import console, note, number, print_json, progress_bar
-from hushcube.cli.targets import check_find, find_plan, found_document, show_found
-from hushcube.cli.what_if import other_budgets, read_budgets, scenario_list, show_scenarios
+from hushcube.cli.output import note, print_json, print_page, progress_bar
+from hushcube.cli.targets import check_find, find_plan, found_document
+from hushcube.cli.what_if import other_budgets, read_budgets, scenario_list
 from hushcube.errors import OutputError
 from hushcube.text import visible
+from hushcube.verbs.charting import new_picture, render
 
 if TYPE_CHECKING:
     from hushcube.designs.design import Design
     from hushcube.planning.plan import Plan
-    from hushcube.planning.planner import Candidate, Ranking
+    from hushcube.planning.planner import Candidate
     from hushcube.planning.question import Comparison
-    from hushcube.planning.summary import TableError
 
-_SHOWN = 40
-"""Tables whose errors are listed."""
-_COMPARED = 8
-"""Strategies that are listed."""
+_MORE = "--json lists all of them"
+_EVERY = "--strategy all shows every variant"
 
 
 @verb("plan")
@@ -81,7 +77,7 @@ def command(
     with progress_bar() as progress:
         found = find_plan(options, measured, targets, progress) if find else None
         comparison = found.comparison if found else make_comparison(options, measured, progress, settle=not charts)
-        scenarios = () if budgets is None else other_budgets(comparison, budgets, options, progress)
+        scenarios = None if budgets is None else other_budgets(comparison, budgets, options, progress)
     plan = comparison.chosen
     public = public_files(options, plan.schema)
     drawn = [(render(comparison, picture), picture) for picture in pictures]
@@ -97,15 +93,11 @@ def command(
         }
         print_json({**document(comparison), **extra})
     else:
-        if plan.asked:
-            show_parts(plan)
-        else:
-            show_comparison(comparison.parts["count"], every_variant="all" in options["strategy"])
-        show_marginals(plan)
+        print_page(comparison.page(every_variant="all" in options["strategy"], more=_MORE, every=_EVERY))
         if found:
-            show_found(found)
+            print_page(found.page())
         if scenarios:
-            show_scenarios(scenarios)
+            print_page(scenarios.page())
         click.echo(visible(f"a release publishes what these files hold: {', '.join(public)}"))
     if target is not None:
         note(f"saved the plan {plan.digest[:12]} to {target}")
@@ -116,7 +108,7 @@ def command(
 def new_outputs(out: str | None, charts: Sequence[str]) -> tuple[Path | None, list[Path]]:
     """The files to write, checked before any work is done for them."""
     target = None if out is None else new_file(out)
-    pictures = [new_picture(path) for path in charts]
+    pictures = [new_picture(path, "--chart") for path in charts]
     places = [path.absolute() for path in (*pictures, *([target] if target else []))]
     if len(set(places)) < len(places):
         raise OutputError("--chart", "two files have the same name", "name each file once")
@@ -125,6 +117,8 @@ def new_outputs(out: str | None, charts: Sequence[str]) -> tuple[Path | None, li
 
 def document(comparison: Comparison) -> dict[str, Any]:
     """The JSON document of a comparison; beside measures, what it says of strategies and tables is about the counts."""
+    from hushcube.planning.pages import with_sums
+
     plan, counts = comparison.chosen, comparison.parts["count"]
     return {
         "schema": {
@@ -153,48 +147,23 @@ def document(comparison: Comparison) -> dict[str, Any]:
                 "cells": t.cells,
                 "std_error": t.std_error,
                 "margin_95": t.margin,
-                **sums,
+                **{word: {"std_error": s.std_error, "margin_95": s.margin} for word, s in sums.items()},
             }
-            for t, sums in _with_sums(plan)
+            for t, sums in with_sums(plan)
         ],
     }
 
 
-def _with_sums(plan: Plan) -> Iterator[tuple[TableError, dict[str, Any]]]:
-    """The tables' expected errors, with those of sums beside them."""
-    from hushcube.planning.summary import table_errors
-
-    sums = {str(plan.measured[name]): table_errors(plan, plan.measured[name]) for name in plan.sums}
-    for told in table_errors(plan):
-        others = {word: next(errors) for word, errors in sums.items()}
-        yield told, {w: {"std_error": t.std_error, "margin_95": t.margin} for w, t in others.items()}
-
-
-def show_parts(plan: Plan) -> None:
-    """Each part with its share and its error, before any data is touched."""
-    from rich.table import Table
-
-    title = f"{visible(plan.schema.name)}: {len(plan.workload):,} tables, {plan.privacy}"
-    grid = Table(title=title, title_justify="left")
-    for name in ("part", "share of the guarantee", "strategy"):
-        grid.add_column(name)
-    grid.add_column("typical error of a cell's count or sum", justify="right")
-    for part, design in zip(_parts(plan), plan.designs.values(), strict=True):
-        grid.add_row(visible(part["part"]), design.privacy.amounts, part["strategy"], f"± {number(part['rmse'])}")
-    console().print(grid)
-    note("an average's error is about that of its sum over the count; `release` gives an interval for each")
-
-
 def _parts(plan: Plan) -> list[dict[str, Any]]:
     """Each part of a plan with its share and the typical error of a cell's count or sum."""
-    from hushcube.planning.summary import total_variance
+    from hushcube.planning.pages import typical_error
 
     return [
         {
             "part": name,
             "privacy": design.privacy.to_dict(),
             "strategy": design.strategy,
-            "rmse": math.sqrt(total_variance(plan, plan.measured[name]) / plan.workload.cells),
+            "rmse": typical_error(plan, name),
         }
         for name, design in plan.designs.items()
     ]
@@ -223,138 +192,3 @@ def _summary(candidate: Candidate) -> dict[str, Any]:
         "total_variance_discrete": discrete,
         "seconds": round(candidate.seconds, 6),
     }
-
-
-def show_comparison(comparison: Ranking, *, every_variant: bool = False, to: Any = None) -> None:
-    """The strategies, or every variant, as a table, the best first; `to` a console other than standard output."""
-    terminal = to or console()
-    terminal.print(_variants(comparison) if every_variant else _strategies(comparison))
-    if comparison.least is not None:
-        terminal.print(_distance(comparison), highlight=False)
-    skipped = {} if comparison.is_optimal else comparison.skipped
-    for name, reason in skipped.items():
-        note(f"{name} was skipped: {reason}")
-
-
-def _strategies(comparison: Ranking) -> Any:
-    """A line for each distinct strategy."""
-    from hushcube.planning.summary import compared_strategies
-
-    lines = compared_strategies(comparison)
-    grid, is_max = _grid(comparison, "strategy", "what it measures"), _is_max(comparison)
-    for name in ("typical error", *["largest error"] * is_max, "total variance", "times the best"):
-        grid.add_column(name, justify="right")
-    for line in lines[:_COMPARED]:
-        grid.add_row(
-            "→" if line.is_chosen else "",
-            " = ".join(line.names),
-            line.measures,
-            f"± {number(line.typical_error)}",
-            *[f"± {number(line.largest_error)}"] * is_max,
-            number(line.total_variance),
-            number(float(f"{line.times_best:.3g}")),
-            style="bold" if line.is_chosen else None,
-        )
-    if len(lines) > _COMPARED:
-        more = len(lines) - _COMPARED
-        grid.caption = (
-            f"... and {more} more {'strategy' if more == 1 else 'strategies'}: --strategy all shows every variant"
-        )
-        grid.caption_justify = "left"
-    return grid
-
-
-def _variants(comparison: Ranking) -> Any:
-    """A line for each distinct variant of each strategy."""
-    from hushcube.planning.summary import merged_variants
-
-    grid, is_max = _grid(comparison, "strategy", "budgets", "recovery"), _is_max(comparison)
-    for name in ("sets measured", "total variance", "typical error", *["largest error"] * is_max):
-        grid.add_column(name, justify="right")
-    for equals in merged_variants(comparison):
-        design = equals[0]
-        total = design.errors.total_variance(exact=True)
-        is_chosen = comparison.chosen in equals
-        grid.add_row(
-            "→" if is_chosen else "",
-            design.strategy,
-            " = ".join(dict.fromkeys(d.budget_rule for d in equals)),
-            " = ".join(dict.fromkeys(d.recovery for d in equals)),
-            f"{design.groups:,}",
-            number(total),
-            f"± {number(math.sqrt(total / design.workload.cells))}",
-            *[f"± {number(math.sqrt(design.errors.max_variance(weighted=False)))}"] * is_max,
-            style="bold" if is_chosen else None,
-        )
-    return grid
-
-
-def _grid(comparison: Ranking, *columns: str) -> Any:
-    """A table under what is compared, with a column for the mark of the chosen plan."""
-    from rich.table import Table
-
-    chosen = comparison.chosen
-    asked = f"{len(chosen.workload):,} tables, {chosen.workload.cells:,} cells, {chosen.privacy}"
-    grid = Table(title=f"{visible(chosen.schema.name)}: {asked}", title_justify="left")
-    for name in ("", *columns):
-        grid.add_column(name)
-    return grid
-
-
-def _is_max(comparison: Ranking) -> bool:
-    return comparison.chosen.request.objective == "max"
-
-
-def _distance(comparison: Ranking) -> str:
-    """How far the chosen plan is from the best possible one."""
-    from hushcube.strategies.objective import objective_value
-
-    if comparison.is_optimal:
-        return "optimal: no plan of this kind can have less total variance"
-    least, reached = comparison.least or 0.0, objective_value(comparison.chosen)
-    if not least:
-        return ""
-    of_all = f"{number(reached / least)} times the best possible"
-    if (of_tables := comparison.least_of_tables) is None:
-        return f"total variance at most {of_all}"
-    near = number(reached / of_tables)
-    return f"total variance at most {near} times that of the best plan of tables of counts, and {of_all}"
-
-
-def show_marginals(plan: Plan) -> None:
-    """Each table's expected standard error and 95% margin, worst last."""
-    from rich.table import Table
-
-    counts = plan.count
-    grid = Table(
-        title=f"expected error of a cell with {counts.strategy}, {counts.budget_rule}, {counts.recovery}",
-        title_justify="left",
-    )
-    grid.add_column("table")
-    for name in ("cells", "standard error", "95% margin", *(str(plan.measured[name]) for name in plan.sums)):
-        grid.add_column(visible(name), justify="right")
-    for t, sums in islice(_with_sums(plan), _SHOWN):
-        others = (f"± {number(told['margin_95'])}" for told in sums.values())
-        grid.add_row(visible(t.word), f"{t.cells:,}", number(t.std_error), f"± {number(t.margin)}", *others)
-    console().print(grid)
-    if len(plan.workload) > _SHOWN:
-        note(f"... and {len(plan.workload) - _SHOWN:,} more tables: --json lists all of them")
-    for name, value in counts.details.items():
-        console().print(visible(f"{name.replace('_', ' ')}: {in_words(value)}"), highlight=False)
-    if counts.note is not None:
-        note(counts.note)
-    if plan.schema.caveat is not None:
-        click.echo(visible(plan.schema.caveat))
-
-
-def in_words(value: Any) -> str:
-    """A detail of a plan, for people.
-
-    >>> in_words({"age": [3, 4]}), in_words(784.0), in_words(["age*sex", "sex"])
-    ('age 3, 4', '784', 'age*sex, sex')
-    """
-    if isinstance(value, dict):
-        return "; ".join(f"{key} {in_words(part)}" for key, part in value.items())
-    if isinstance(value, list | tuple):
-        return ", ".join(map(in_words, value)) or "none"
-    return number(value) if isinstance(value, float) else str(value)

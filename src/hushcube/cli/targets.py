@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from hushcube.cli.options import asked
-from hushcube.cli.output import console, note, number
 from hushcube.errors import BadInput
 from hushcube.progress import Progress
-from hushcube.text import visible
 
 if TYPE_CHECKING:
     from hushcube.planning.inverse import Found
@@ -60,22 +58,3 @@ def found_document(found: Found) -> dict[str, Any]:
             for goal, reached in zip(found.goals, found.reached, strict=True)
         ],
     }
-
-
-def show_found(found: Found) -> None:
-    """The smallest budget, and what it reaches for each target."""
-    from rich.table import Table
-
-    from hushcube.planning.question import amount
-
-    grid = Table()
-    for name in ("tables", "error"):
-        grid.add_column(name)
-    for name in ("at most", "reached"):
-        grid.add_column(name, justify="right")
-    for goal, reached in zip(found.goals, found.reached, strict=True):
-        target = goal.target
-        grid.add_row(visible(str(target).rpartition(":")[0]), target.error, number(target.bound), number(reached))
-    console().print(f"the smallest {amount(found.plan.privacy)} found that meets the targets is {found.budget}")
-    console().print(grid)
-    note(found.searched)

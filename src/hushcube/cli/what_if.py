@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from hushcube.cli.options import chosen_strategy
-from hushcube.cli.output import console, number
 from hushcube.progress import Progress
 
 if TYPE_CHECKING:
     from hushcube.planning.question import Comparison
-    from hushcube.planning.what_if import Scenario
+    from hushcube.planning.what_if import Scenario, Scenarios
 
 
 def read_budgets(numbers: str) -> list[str]:
@@ -24,9 +23,7 @@ def read_budgets(numbers: str) -> list[str]:
     return values
 
 
-def other_budgets(
-    comparison: Comparison, values: list[str], options: dict[str, Any], progress: Progress
-) -> tuple[Scenario, ...]:
+def other_budgets(comparison: Comparison, values: list[str], options: dict[str, Any], progress: Progress) -> Scenarios:
     """The same question under other budgets of the same kind."""
     from hushcube.planning.what_if import what_if
 
@@ -62,29 +59,3 @@ def scenario_list(scenarios: Sequence[Scenario]) -> list[dict[str, Any]]:
             }
         )
     return result
-
-
-def show_scenarios(scenarios: Sequence[Scenario]) -> None:
-    """One row for each budget."""
-    from rich.table import Table
-
-    from hushcube.planning.question import amount
-
-    grid = Table(title="what if the budget were another", title_justify="left")
-    grid.add_column(amount(scenarios[0].plan.privacy), justify="right")
-    for name in ("strategy", "budgets", "recovery"):
-        grid.add_column(name)
-    for name in ("total variance", "typical error", "median table", "worst table"):
-        grid.add_column(name, justify="right")
-    for scenario in scenarios:
-        plan = scenario.plan.count
-        errors = (scenario.rmse, scenario.median_std_error, scenario.worst_std_error)
-        grid.add_row(
-            scenario.budget,
-            plan.strategy,
-            plan.budget_rule,
-            plan.recovery,
-            number(scenario.total_variance),
-            *(f"± {number(value)}" for value in errors),
-        )
-    console().print(grid)

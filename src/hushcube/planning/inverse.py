@@ -24,11 +24,13 @@ from typing import Final
 from hushcube.designs.design import Budgets, Recovery
 from hushcube.errors import BadInput
 from hushcube.model.privacy import LARGEST_BUDGET, SMALLEST_BUDGET
+from hushcube.planning.pages import found_page
 from hushcube.planning.plan import Plan
 from hushcube.planning.planner import Variant, refuse_unpredictable, variants
 from hushcube.planning.question import Comparison, Question, amount, compare, objective_of
 from hushcube.planning.targets import Goal, Target, resolve
 from hushcube.progress import Progress
+from hushcube.shown import Page
 from hushcube.strategies import AUTO, Choice
 
 _MANTISSAS: Final = 9000
@@ -37,7 +39,7 @@ _GUESSES: Final = 8
 """Steps by scaling laws and secants before plain halving."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Found:
     """The smallest budget found, the plans compared under it, the goals that the chosen one meets, and the search."""
 
@@ -46,6 +48,19 @@ class Found:
     goals: tuple[Goal, ...]
     strategies: tuple[str, ...]
     """Those whose plans were looked at."""
+
+    def __repr__(self) -> str:
+        return f"Found({amount(self.plan.privacy)} = {self.budget}: {self.plan!r})"
+
+    def __str__(self) -> str:
+        return str(self.page())
+
+    def _repr_html_(self) -> str:
+        return self.page().html()
+
+    def page(self) -> Page:
+        """The budget, and what it reaches for each target."""
+        return found_page(self, amount(self.plan.privacy))
 
     @property
     def searched(self) -> str:

@@ -16,69 +16,35 @@ Parts compose: their epsilons (rhos, deltas) add up to the whole.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from hushcube.designs.design import Design, digest_of
-from hushcube.errors import BadInput, BudgetExceeded, NotApplicable, PlanError, WorkloadError
-from hushcube.model.files import read_json
+from hushcube.durable import new_file
+from hushcube.errors import BadInput, BudgetExceeded, NotApplicable, PlanError
+from hushcube.model.files import read_json, read_text
 from hushcube.model.measure import Measure
 from hushcube.model.privacy import Privacy
+from hushcube.model.quantity import COUNTED, Quantity
 from hushcube.model.schema import COUNT, Schema
 from hushcube.model.workload import Workload
 from hushcube.planning.loading import AGAIN, design_of
+from hushcube.planning.pages import MORE, TABLES, plan_page
+from hushcube.shown import Page
+from hushcube.text import visible
 
 FORMAT: Final = 2
 """Of plan files. In format 1 a plan of counts was its design alone, and one with measures had its designs as parts."""
 _SHARED: Final = ("format", "schema", "workload", "queries")
 """What a plan file says once for all its parts."""
-_WORD: Final = re.compile(r"(?P<kind>sum|avg)\((?P<name>.+)\)")
-Kind = Literal["count", "sum", "avg"]
 
 
-@dataclass(frozen=True)
-class Quantity:
-    """A kind of number: how many people, or the sum or the average of a measure."""
-
-    kind: Kind
-    measure: str = ""
-
-    @classmethod
-    def parse(cls, word: str, schema: Schema) -> Quantity:
-        """Read `count`, `sum(wage)` or `avg(wage)`."""
-        text = word.strip()
-        if text == COUNT:
-            return cls("count")
-        match = _WORD.fullmatch(text)
-        if match is None:
-            raise WorkloadError("measure", f"{text[:40]!r} cannot be read", "write count, sum(NAME) or avg(NAME)")
-        name = match["name"].strip()
-        schema.measure(name)
-        return cls("sum" if match["kind"] == "sum" else "avg", name)
-
-    @property
-    def part(self) -> str:
-        """The part of a plan that is measured for it."""
-        return self.measure or COUNT
-
-    @property
-    def width(self) -> int:
-        """How many numbers say it: an estimate and its standard error, or an average and the ends of its interval."""
-        return 3 if self.kind == "avg" else 2
-
-    def __str__(self) -> str:
-        return self.kind if self.kind == "count" else f"{self.kind}({self.measure})"
-
-
-COUNTED: Final = Quantity(COUNT)
-
-
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Plan:
     """The design of the counts, and one for the sums of each measure; together they keep the guarantee."""
 
@@ -108,6 +74,31 @@ class Plan:
             )
             if design.privacy != expected:
                 raise PlanError(f"plan, {name}", "protects people with another number of rows", "plan again")
+
+    def __repr__(self) -> str:
+        words = "".join(f", {quantity}" for quantity in self.asked[:8])
+        tables = f"{len(self.workload):,} tables of count{words}"
+        return f"Plan({visible(self.schema.name)!r}: {tables}, {self.strategy}, {self.privacy})"
+
+    def __str__(self) -> str:
+        return str(self.page())
+
+    def _repr_html_(self) -> str:
+        return self.page().html()
+
+    def page(self, rows: int = TABLES, more: str = MORE) -> Page:
+        """The expected error of each table, as it is printed; `more` says where those beyond some rows are."""
+        return plan_page(self, rows, more)
+
+    @classmethod
+    def read(cls, path: str | Path) -> Plan:
+        """Read a plan file; its cost is checked again."""
+        return cls.from_json(read_text(path, PlanError, "plan"))
+
+    def save(self, path: str | Path) -> None:
+        """Write a new plan file."""
+        with new_file(Path(path)) as file:
+            file.write_text(self.to_json(), encoding="utf-8")
 
     @classmethod
     def of_counts(cls, design: Design) -> Plan:

@@ -22,13 +22,16 @@ from hushcube.errors import BadInput
 from hushcube.model.form import QueryTable
 from hushcube.model.measure import Measure
 from hushcube.model.privacy import Number, Privacy, exact_number
+from hushcube.model.quantity import Quantity
 from hushcube.model.queries import query_table
 from hushcube.model.schema import COUNT, Schema
 from hushcube.model.workload import Workload, public_part
-from hushcube.planning.plan import Plan, Quantity, part_privacy, plain, seen_by
+from hushcube.planning.pages import EVERY, MORE, TABLES, comparison_page
+from hushcube.planning.plan import Plan, part_privacy, plain, seen_by
 from hushcube.planning.planner import Ranking, Variant
 from hushcube.planning.planner import compare as rank
 from hushcube.progress import Progress
+from hushcube.shown import Page
 from hushcube.strategies import AUTO, Choice
 from hushcube.strategies.objective import objective_value
 
@@ -138,12 +141,25 @@ def _workload(words: str | Sequence[str], schema: Schema, queries: Queries | Non
     return Workload.parse(words, schema, query_table(schema, *queries))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
     """The designs that were compared for each part, and the plan of the best of each."""
 
     question: Question
     parts: Mapping[str, Ranking]
+
+    def __repr__(self) -> str:
+        return f"Comparison({len(self.plans):,} plans, chosen: {self.chosen!r})"
+
+    def __str__(self) -> str:
+        return str(self.page())
+
+    def _repr_html_(self) -> str:
+        return self.page().html()
+
+    def page(self, *, every_variant: bool = False, rows: int = TABLES, more: str = MORE, every: str = EVERY) -> Page:
+        """The strategies, or every variant of them, and the expected error of each table of the chosen plan."""
+        return comparison_page(self, every_variant=every_variant, rows=rows, more=more, every=every)
 
     @cached_property
     def plans(self) -> tuple[Plan, ...]:

@@ -9,16 +9,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hushcube.designs.design import Design
 from hushcube.errors import BadInput
 from hushcube.model.arrays import Floats
-from hushcube.planning.plan import COUNTED, Plan, Quantity
-from hushcube.planning.planner import Ranking
+from hushcube.model.quantity import COUNTED, Quantity
 from hushcube.strategies import ALL
 from hushcube.strategies.objective import objective_value
+
+if TYPE_CHECKING:
+    from hushcube.planning.plan import Plan
+    from hushcube.planning.planner import Ranking
 
 
 @dataclass(frozen=True)

@@ -25,9 +25,10 @@ from numpy.typing import NDArray
 from hushcube.errors import BadInput
 from hushcube.model.form import Form
 from hushcube.model.marginal import Marginal
+from hushcube.model.quantity import Quantity
 from hushcube.model.schema import COUNT
 from hushcube.model.workload import Workload
-from hushcube.planning.plan import Plan, Quantity
+from hushcube.planning.plan import Plan
 from hushcube.planning.question import Question
 from hushcube.planning.summary import table_errors, table_variances
 

@@ -11,11 +11,13 @@ import numpy as np
 from hushcube.designs.design import Budgets, Recovery
 from hushcube.errors import BadInput, PrivacyError
 from hushcube.model.privacy import Number, Privacy
+from hushcube.planning.pages import scenarios_page
 from hushcube.planning.plan import Plan
 from hushcube.planning.planner import refuse_unpredictable
-from hushcube.planning.question import Question, compare
+from hushcube.planning.question import Question, amount, compare
 from hushcube.planning.summary import table_variances
 from hushcube.progress import Progress
+from hushcube.shown import Page
 from hushcube.strategies import AUTO, Choice
 
 
@@ -48,6 +50,26 @@ class Scenario:
         return float(np.sqrt(table_variances(self.plan).max()))
 
 
+class Scenarios(tuple[Scenario, ...]):
+    """The best plan under each of several budgets."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        budgets = ", ".join(scenario.budget for scenario in self[:20])
+        return f"Scenarios({amount(self[0].plan.privacy)} = {budgets})"
+
+    def __str__(self) -> str:
+        return str(self.page())
+
+    def _repr_html_(self) -> str:
+        return self.page().html()
+
+    def page(self) -> Page:
+        """One row for each budget."""
+        return scenarios_page(self, amount(self[0].plan.privacy))
+
+
 def checked(values: Sequence[Number]) -> Sequence[Number]:
     """Some budgets, all of them possible."""
     example = "list budgets, for example `0.1,0.5,1,2`"
@@ -69,7 +91,7 @@ def what_if(
     budgets: Budgets | None = None,
     recovery: Recovery | None = None,
     progress: Progress | None = None,
-) -> tuple[Scenario, ...]:
+) -> Scenarios:
     """The best plan under each budget; all are checked before the first is planned."""
     refuse_unpredictable(strategy)
     questions = {str(value): question.under(value) for value in checked(values)}
@@ -79,4 +101,4 @@ def what_if(
             progress("what if", done / len(questions))
         chosen = compare(changed, strategy=strategy, budgets=budgets, recovery=recovery).chosen
         scenarios.append(Scenario(chosen, text))
-    return tuple(scenarios)
+    return Scenarios(scenarios)

@@ -18,7 +18,7 @@ from hushcube.bundle.tables import Numbers, std_errors
 from hushcube.faces.value import UNBIASED
 from hushcube.model.arrays import Floats
 from hushcube.model.form import Form
-from hushcube.planning.plan import Quantity
+from hushcube.model.quantity import Quantity
 from hushcube.progress import Progress
 
 

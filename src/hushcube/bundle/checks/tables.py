@@ -30,8 +30,8 @@ from hushcube.faces.value import UNBIASED
 from hushcube.lattice.family import Family
 from hushcube.model.form import Form
 from hushcube.model.marginal import Marginal, position_rows
+from hushcube.model.quantity import COUNTED, Quantity
 from hushcube.model.schema import COUNT
-from hushcube.planning.plan import COUNTED, Quantity
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -1,4 +1,4 @@
-"""A chart of the expected error by the size of tables, one line for each strategy: PNG or SVG, for `hushcube plan`."""
+"""A chart of the expected error by the size of tables, one line for each strategy: PNG or SVG."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hushcube.cli.options import new_file
+from hushcube.durable import check_file, new_file
 from hushcube.errors import BadInput, OutputError
 from hushcube.text import visible
 
@@ -32,13 +32,26 @@ _SUFFIXES = (".png", ".svg")
 _PACKAGES = ("altair", "vl_convert")
 
 
-def new_picture(path: str) -> Path:
+def chart(comparison: Comparison, out: str | Path) -> Path:
+    """Draw the expected error by the size of tables, one line for each strategy, as a new .png or .svg file.
+
+    All strategies are there if the comparison was asked for with `strategy="all"`, which it is unless told otherwise.
+    """
+    path = new_picture(out)
+    picture = render(comparison, path)
+    with new_file(path) as file:
+        file.write_bytes(picture)
+    return path
+
+
+def new_picture(path: str | Path, field: str = "out") -> Path:
     """A picture that can be drawn and is not there yet, before any work is done for it."""
     if Path(path).suffix.lower() not in _SUFFIXES:
-        raise OutputError("--chart", f"{path!r} ends neither in .png nor in .svg", "name a .png or .svg file")
+        raise OutputError(field, f"{str(path)!r} ends neither in .png nor in .svg", "name a .png or .svg file")
     if any(find_spec(package) is None for package in _PACKAGES):
-        raise BadInput("--chart", "needs altair and vl-convert-python", "pip install 'hushcube[charts]'")
-    return new_file(path, "--chart")
+        raise BadInput(field, "needs altair and vl-convert-python", "pip install 'hushcube[charts]'")
+    check_file(Path(path), field)
+    return Path(path)
 
 
 def render(comparison: Comparison, path: Path) -> bytes:
@@ -178,7 +191,7 @@ def points(plans: list[Design], chosen: str) -> tuple[str, Rows]:
         if value > 0  # a public answer has no error, and no place on a logarithmic scale
     ]
     if not rows:
-        raise BadInput("--chart", "there is no error to draw: all answers are public", "leave it out")
+        raise BadInput("chart", "there is no error to draw: all answers are public", "leave it out")
     return label, rows
 
 
