@@ -194,7 +194,7 @@ def sets(wanted):
 
 def release(path):
     """Plan, count, draw the noise, and recover every table of at most two attributes."""
-    from hushcube.api import plan
+    from hushcube import plan
     from hushcube.bundle.release import Release
     from hushcube.planning.plan import Plan
     from hushcube.private.engines import open_source

@@ -19,7 +19,7 @@ import numpy as np
 from tests.datasets import adult8_schema, coded, nltcs_schema, shared
 
 from benchmarks.__main__ import table
-from hushcube.api import plan, recover, release, synthesize
+from hushcube import plan, recover, release, synthesize
 from hushcube.bundle.people import read_people
 from hushcube.faces.people import PeopleTables
 from hushcube.faces.value import FaceValue

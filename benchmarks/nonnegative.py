@@ -57,8 +57,7 @@ def people(sizes, rng):
 def ours(method, sizes, words, plain):
     import pyarrow as pa
 
-    from hushcube import Attribute, Schema
-    from hushcube.api import plan
+    from hushcube import Attribute, Schema, plan
     from hushcube.faces.face import make_face
     from hushcube.faces.full_table import nonnegative_table
     from hushcube.faces.local import nonnegative_marginals

@@ -38,8 +38,7 @@ def main(cases=CASES, rows=ROWS):
 
 def ours(words, sizes, strategy, rows):
     """Seconds to plan (with the predicted total), to measure, and to recover every answer with its error."""
-    from hushcube import Attribute, Schema
-    from hushcube.api import plan
+    from hushcube import Attribute, Schema, plan
     from hushcube.bundle.release import Release
     from hushcube.planning.plan import Plan
     from hushcube.private.engines import open_source

@@ -43,8 +43,7 @@ def _child(which, d):
 
 
 def ours(d):
-    from hushcube import Attribute, Schema
-    from hushcube.api import plan
+    from hushcube import Attribute, Schema, plan
     from hushcube.bundle.release import Release
     from hushcube.bundle.writing import write
     from hushcube.planning.plan import Plan

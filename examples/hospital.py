@@ -11,8 +11,7 @@ import random
 import sys
 from pathlib import Path
 
-from hushcube import Schema
-from hushcube.api import plan, release
+from hushcube import Schema, plan, release
 
 MOST_ENCOUNTERS = 3
 """No patient has more rows than this; the noise covers all of them."""

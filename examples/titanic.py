@@ -8,7 +8,8 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from hushcube.api import compare, open_release, release
+import hushcube as hc
+from hushcube import compare, release
 from hushcube.samples import TITANIC, titanic
 
 
@@ -24,7 +25,7 @@ def main() -> None:
         release(plan, titanic(), out=folder)
 
         # 3. Read it, as anyone may who gets the folder.
-        published = open_release(folder)
+        published = hc.open(folder)
         table = published.table("class*survived")
         for (cls, survived), value, margin in zip(
             [(c, s) for c in table.labels[0] for s in table.labels[1]],

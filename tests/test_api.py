@@ -9,8 +9,9 @@ import polars as pl
 import pytest
 
 import hushcube
+import hushcube as hc
 from hushcube import Attribute, Schema
-from hushcube.api import compare, open_release, plan, release
+from hushcube.api import compare, plan, release
 from hushcube.designs import LatticeDesign
 from hushcube.errors import (
     BadInput,
@@ -61,7 +62,7 @@ def test_a_release_in_memory(published):
 def test_a_release_on_disk_can_be_opened(tmp_path):
     p = plan(TITANIC, "<=2-way", **BUDGET)
     first = release(p, titanic(), out=tmp_path / "out")
-    again = open_release(str(tmp_path / "out"))
+    again = hc.open(str(tmp_path / "out"))
     assert np.array_equal(first.table("class*sex").values, again.table("class*sex").values)
     assert first.plan.digest == again.plan.digest == p.digest
     with pytest.raises(OutputError, match="exists already"):

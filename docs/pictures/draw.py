@@ -15,7 +15,7 @@ from pathlib import Path
 
 from rich._export_format import CONSOLE_SVG_FORMAT
 
-from hushcube.api import compare, release
+from hushcube import compare, release
 from hushcube.cli.demo import truth
 from hushcube.cli.output import console, print_page
 from hushcube.planning.pages import ranking_page

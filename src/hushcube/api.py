@@ -31,7 +31,8 @@ from hushcube.errors import BadInput, after
 from hushcube.faces.value import FaceValue, read_face
 from hushcube.model.privacy import Number, Privacy
 from hushcube.model.schema import Schema
-from hushcube.planning.inverse import Found, find_budget
+from hushcube.planning.inverse import Found
+from hushcube.planning.inverse import find_budget as search_budget
 from hushcube.planning.plan import Plan
 from hushcube.planning.question import Amount, Comparison, Queries, Question
 from hushcube.planning.question import compare as compare_plans
@@ -40,6 +41,7 @@ from hushcube.planning.what_if import Scenarios
 from hushcube.planning.what_if import what_if as compare_budgets
 from hushcube.progress import Clock, Progress, silent
 from hushcube.strategies import Choice, Strategy, check_strategy, read_strategies
+from hushcube.verbs.schemas import schema_of
 
 if TYPE_CHECKING:
     from hushcube.private.engines import BadRows
@@ -48,7 +50,7 @@ _WHOLE: Final = FaceValue()
 
 
 def compare(
-    schema: Schema,
+    schema: Schema | str | Path,
     workload: str | Sequence[str],
     *,
     queries: Queries | None = None,
@@ -73,6 +75,7 @@ def compare(
     divides it among `count` and the measures, or else it is divided so that averages err least.
     With the strategy `auto`, a design that is proven to be the best ends the comparison, unless it may not `settle`.
     """
+    schema = schema_of(schema)
     rows = schema.rows_per_person(rows_per_person)
     privacy = Privacy.of(epsilon=epsilon, rho=rho, delta=delta, neighbours=neighbours, rows_per_person=rows)
     chosen, named = _chosen(strategy, schema)
@@ -93,7 +96,7 @@ def compare(
 
 
 def plan(
-    schema: Schema,
+    schema: Schema | str | Path,
     workload: str | Sequence[str],
     *,
     queries: Queries | None = None,
@@ -130,8 +133,8 @@ def plan(
     ).chosen
 
 
-def find_plan(
-    schema: Schema,
+def find_budget(
+    schema: Schema | str | Path,
     workload: str | Sequence[str],
     *,
     queries: Queries | None = None,
@@ -155,12 +158,13 @@ def find_plan(
 
     >>> from hushcube import Attribute, Schema
     >>> schema = Schema((Attribute(name="sex", values=("F", "M")), Attribute(name="age", range=(0, 9))))
-    >>> found = find_plan(schema, "<=2-way", targets=["age*sex: stderr<=20"], neighbours="add-remove")
+    >>> found = find_budget(schema, "<=2-way", targets=["age*sex: stderr<=20"], neighbours="add-remove")
     >>> found.budget, round(found.reached[0], 2)
     ('0.0707', 20.0)
     """
     if guarantee not in get_args(Amount):
         raise BadInput("guarantee", f"{guarantee!r} is unknown", "choose epsilon or rho")
+    schema = schema_of(schema)
     rows = schema.rows_per_person(rows_per_person)
     privacy = Privacy.of(**{guarantee: 1}, delta=delta, neighbours=neighbours, rows_per_person=rows)
     chosen, named = _chosen(strategy, schema)
@@ -175,11 +179,11 @@ def find_plan(
         measures=measures,
         shares=shares,
     )
-    return find_budget(question, targets, strategy=chosen, budgets=budgets, recovery=recovery, progress=progress)
+    return search_budget(question, targets, strategy=chosen, budgets=budgets, recovery=recovery, progress=progress)
 
 
 def what_if(
-    schema: Schema,
+    schema: Schema | str | Path,
     workload: str | Sequence[str],
     *,
     queries: Queries | None = None,
@@ -199,6 +203,7 @@ def what_if(
 ) -> Scenarios:
     """The best plan under each of several budgets, epsilon or rho; no data, no cost."""
     kind = {name: 1 for name, values in (("epsilon", epsilon), ("rho", rho)) if values is not None}
+    schema = schema_of(schema)
     rows = schema.rows_per_person(rows_per_person)
     privacy = Privacy.of(**kind, delta=delta, neighbours=neighbours, rows_per_person=rows)
     chosen, named = _chosen(strategy, schema)
@@ -218,7 +223,7 @@ def what_if(
 
 
 def release(
-    plan: Plan,
+    plan: Plan | str | Path,
     data: object,
     *,
     out: str | Path | None = None,
@@ -246,6 +251,7 @@ def release(
     from hushcube.private.noise import SeededEntropy
 
     _check_seed(seed)
+    plan = plan if isinstance(plan, Plan) else Plan.read(plan)
     for design in plan.designs.values():
         check_strategy(design)
     folder = None if out is None else Path(out)
@@ -263,7 +269,7 @@ def release(
     published.save(folder, progress=progress)
     if face is None:
         with after(spent(folder)):
-            return open_bundle(folder, verify=False)
+            return open(folder, verify=False)
     add = f"add the face with `hushcube recover {folder} --face {face}`"
     with after(f"{spent(folder, 'unbiased release')}; {add}"):
         interrupts.resume()
@@ -296,7 +302,7 @@ def recover(
     made = make_face(opened.plan.count, opened.source.measurement(), read_face(face, opened.plan.count.schema), clock)
     add_face(folder, PublishedFace.of(made), out=new, progress=progress)
     with after(f"the face {made.name} is published in {new or folder}"):
-        return open_bundle(new or folder, verify=False)
+        return open(new or folder, verify=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -359,9 +365,9 @@ def _check_seed(seed: int | None) -> None:
         )
 
 
-def open_release(folder: str | Path, *, verify: bool = True) -> Release:
+def open(folder: str | Path, *, verify: bool = True) -> Release:  # noqa: A001 - what a reader does with a folder
     """Open a published folder; every checksum is verified unless told otherwise."""
-    return open_bundle(Path(folder), verify=verify)
+    return open_bundle(Path(folder).absolute(), verify=verify)  # wherever one goes then
 
 
 def _chosen(strategy: Choice, schema: Schema) -> tuple[Choice, list[str]]:

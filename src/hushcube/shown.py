@@ -13,6 +13,7 @@ import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, Final
 
 from hushcube.text import visible
@@ -70,6 +71,8 @@ class Column:
 
     name: str
     right: bool = False
+    is_picture: bool = False
+    """Whether it is for notebooks alone: a line of text has no room for it."""
 
 
 @dataclass(frozen=True)
@@ -89,10 +92,11 @@ class Grid:
         from rich.table import Table
 
         grid = Table(title=visible(self.title) or None, title_justify="left")
-        for column in self.columns:
+        kept = [at for at, column in enumerate(self.columns) if not column.is_picture]
+        for column in (self.columns[at] for at in kept):
             grid.add_column(visible(column.name), justify="right" if column.right else "left")
         for at, row in enumerate(self.rows):
-            grid.add_row(*(visible(str(cell)) for cell in row), style="bold" if at in self.chosen else None)
+            grid.add_row(*(visible(str(row[each])) for each in kept), style="bold" if at in self.chosen else None)
         return grid
 
     def html(self) -> str:
@@ -154,7 +158,12 @@ class Page:
 
     def html(self) -> str:
         """For a notebook."""
-        shown = (part.html() if isinstance(part, Grid) else f"<p>{_escaped(part)}</p>" for part in self.parts)
+        shown = []
+        for is_grid, parts in groupby(self.parts, key=lambda part: isinstance(part, Grid)):
+            if is_grid:
+                shown += [part.html() for part in parts if isinstance(part, Grid)]
+            else:
+                shown.append(f"<p>{'<br>'.join(_escaped(str(part)) for part in parts)}</p>")
         return f"<div>{''.join(shown)}</div>"
 
 

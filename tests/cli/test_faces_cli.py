@@ -10,8 +10,8 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
+import hushcube as hc
 from cli.desk import ASKED, BUDGET, listing
-from hushcube.api import open_release
 from hushcube.cli import run
 
 FACTS = """\
@@ -145,7 +145,7 @@ def test_public_facts_hold_and_are_told(desk, done):
     Path("facts.yaml").write_text(FACTS)
     for given in ("", "method=local,", "norm=l1,"):
         done("recover", "published", "--face", f"integral:{given}facts=facts.yaml")
-        release = open_release("published")
+        release = hc.open("published")
         table = release.table("sex*age", face="face-valid").values
         assert table[1, :2].tolist() == [0, 0]
         assert table[0].sum() == 50 and table.sum() == 100

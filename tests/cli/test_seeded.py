@@ -6,10 +6,11 @@ import shutil
 import pyarrow.parquet as pq
 import pytest
 
+import hushcube as hc
 from cli.test_cubes_cli import ASKED as CUBE
 from cli.test_cubes_cli import SCHEMA as STAYS
 from datasets import EARLIER
-from hushcube.api import open_release, synthesize
+from hushcube.api import synthesize
 from hushcube.bundle.manifest import seal
 from hushcube.bundle.reading import checksum
 from hushcube.bundle.verify import verify
@@ -100,12 +101,12 @@ def test_a_failed_verification_says_why(done):
 
 def test_python_objects_say_so_too(desk, cube):
     assert run([*SEEDED, "--out", "new"]) == 0 and run([*cube, "--out", "cube"]) == 0
-    assert repr(open_release("new")) == (
+    assert repr(hc.open("new")) == (
         "Release('people': 11 tables, epsilon = 1, add-remove, one row per person, NOT PRIVATE)"
     )
-    assert "NOT PRIVATE" not in repr(open_release("published"))
-    assert repr(open_release("cube")).startswith("Release('stays': 4 tables of count, avg(days), sum(cost), ")
-    assert repr(open_release("cube")).endswith(", NOT PRIVATE)")
+    assert "NOT PRIVATE" not in repr(hc.open("published"))
+    assert repr(hc.open("cube")).startswith("Release('stays': 4 tables of count, avg(days), sum(cost), ")
+    assert repr(hc.open("cube")).endswith(", NOT PRIVATE)")
     assert synthesize("new").private is False and synthesize("published").private is True
     assert verify(desk / "new").private is False and verify(desk / "published").private is True
 

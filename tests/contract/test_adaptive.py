@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import hushcube as hc
 from helpers import NEIGHBOURS, Counts, adaptive, all_tables, exact_table, make_schema, random_codes
 from helpers import released as release_of
-from hushcube.api import find_plan, open_release, plan
+from hushcube.api import find_budget, plan
 from hushcube.bundle.verify import verify
 from hushcube.bundle.writing import write
 from hushcube.costs import calibrate
@@ -343,7 +344,7 @@ def test_a_query_that_counts_nobody_is_answered(strategy, neighbours):
 def test_a_search_for_the_budget_finds_one_or_says_why_not(strategy):
     given = {"targets": ["a0: stderr<=20"], "neighbours": "add-remove", "strategy": adaptive(strategy, sanity_bound=5)}
     try:
-        found = find_plan(make_schema(SIZES), "1-way", **given)
+        found = find_budget(make_schema(SIZES), "1-way", **given)
     except BadInput:
         return
     assert found.reached[0] <= 20
@@ -367,7 +368,7 @@ def test_a_release_is_written_opened_and_verified(tmp_path, strategy, neighbours
     write(release, tmp_path / "out")
     verdict = verify(tmp_path / "out", allow_seeded=True)
     assert verdict.holds, [check for check in verdict.checks if not check.holds]
-    opened = open_release(tmp_path / "out")
+    opened = hc.open(tmp_path / "out")
     assert opened.plan.to_json() == release.plan.to_json() and not opened.private
     before, after = release.source.measurement(), opened.source.measurement()
     assert all(map(np.array_equal, before.values, after.values))

@@ -96,11 +96,11 @@ def _until_it_listens(run: subprocess.Popen) -> None:
 
 def _whole(folder: Path) -> bool:
     """Whether a release can be opened, and holds nothing but what its manifest lists."""
-    from hushcube.api import open_release
+    import hushcube as hc
     from hushcube.errors import BadInput
 
     try:
-        open_release(folder)
+        hc.open(folder)
     except BadInput:
         return False
     listed = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["checksums"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -66,6 +68,8 @@ class Table:
     """The face of the release that the values are from; errors are those of the unbiased one."""
     private: bool = True
     """False where the noise came from a seed."""
+    others: tuple[Table, ...] = ()
+    """Sums and averages of the same cells, where they were asked for together."""
 
     @classmethod
     def of(
@@ -111,7 +115,8 @@ class Table:
     def __repr__(self) -> str:
         shape = " x ".join(f"{len(labels):,}" for labels in self.labels) or "1"
         face = "" if self.face == UNBIASED else f", {self.face}"
-        return f"Table({visible(self.word)!r}: {visible(self.what)}, {shape} cells{face}{mark(self.private)})"
+        words = ", ".join(visible(table.what) for table in (self, *self.others[:8]))
+        return f"Table({visible(self.word)!r}: {words}, {shape} cells{face}{mark(self.private)})"
 
     def __str__(self) -> str:
         return str(self._stamped())
@@ -127,6 +132,34 @@ class Table:
 
         What is said about a whole release is left out; `more` says where the other cells are.
         """
+        grid = self._side_by_side(rows) if self.others else self._with_bars(rows, truth)
+        rest = self.values.size - rows
+        return Page((grid, Remark(f"... and {rest:,} more cells: {more}")) if rest > 0 else (grid,))
+
+    def _side_by_side(self, rows: int) -> Grid:
+        """Counts, sums and averages of the same cells, each with its interval."""
+        tables = (self, *self.others)
+        columns = [Column(name) for name in self.attributes]
+        for table in tables:
+            columns += [Column(table.what, right=True), Column("", is_picture=True)]
+        bars = [table._bars() for table in tables]
+        cells: list[list[Cell]] = []
+        for at, labels in zip(range(rows), self.rows(), strict=False):
+            row: list[Cell] = [*labels]
+            for bar in (each[at] for each in bars):
+                known = math.isfinite(bar.value)
+                between = f"({number(bar.low)} to {number(bar.high)})" if known else ""
+                row += [f"{number(round(bar.value, 9))} {between}" if known else "unknown", bar]
+            cells.append(row)
+        return Grid(f"{self.schema.name}: {self.word}, with 95% intervals", columns, cells)
+
+    def _bars(self) -> list[Bar]:
+        low, values, high = (numbers.ravel().tolist() for numbers in (self.low, self.values, self.high))
+        least = min(float(np.nanmin(self.low, initial=0.0)), 0.0)
+        most = max(float(np.nanmax(self.high, initial=0.0)), 1e-9)
+        return [Bar(*each, least, most) for each in zip(values, low, high, strict=True)]
+
+    def _with_bars(self, rows: int, truth: Sequence[float] | None) -> Grid:
         is_own = self.face == UNBIASED
         told = f"{self.face}, with 95% {'intervals' if self.is_average else 'margins'}" if is_own else self.face
         columns = [
@@ -136,21 +169,18 @@ class Table:
             Column(""),
             *([] if truth is None else [Column("truth", right=True)]),
         ]
-        low, values, high = self.low.ravel(), self.values.ravel(), self.high.ravel()
-        margins = self.margins.ravel()
-        least, most = min(float(np.nanmin(low, initial=0.0)), 0.0), max(float(np.nanmax(high, initial=0.0)), 1e-9)
+        margins, bars = self.margins.ravel(), self._bars()
         cells: list[list[Cell]] = []
         for at, labels in zip(range(rows), self.rows(), strict=False):
-            if self.is_average:
-                known = bool(np.isfinite(values[at]))
-                numbers = [number(values[at]), f"{number(low[at])} to {number(high[at])}"] if known else ["unknown", ""]
+            bar = bars[at]
+            if not math.isfinite(bar.value):
+                numbers = ["unknown", ""]
+            elif self.is_average:
+                numbers = [number(bar.value), f"{number(bar.low)} to {number(bar.high)}"]
             else:
-                numbers = [number(round(values[at], 9)), f"± {number(margins[at])}"]
-            bar = Bar(float(values[at]), float(low[at]), float(high[at]), least, most)
+                numbers = [number(round(bar.value, 9)), f"± {number(margins[at])}"]
             cells.append([*labels, *numbers, bar, *([] if truth is None else [number(float(truth[at]))])])
-        grid = Grid(f"{self.schema.name}: {self.word}, {told}", columns, cells)
-        rest = values.size - rows
-        return Page((grid, Remark(f"... and {rest:,} more cells: {more}")) if rest > 0 else (grid,))
+        return Grid(f"{self.schema.name}: {self.word}, {told}", columns, cells)
 
     def slice(self, where: Where) -> Table:
         """The part of the table with the given labels, one or several for each axis."""
@@ -168,7 +198,8 @@ class Table:
     def _changed(self, change: Any, **fields: Any) -> Table:
         numbers = {name: change(getattr(self, name)) for name in ("values", "std_errors", "margins")}
         ends = None if self.ends is None else (change(self.ends[0]), change(self.ends[1]))
-        return replace(self, **fields, **numbers, ends=ends)
+        others = tuple(other._changed(change, **fields) for other in self.others)
+        return replace(self, **fields, **numbers, ends=ends, others=others)
 
     def rows(self) -> Iterable[tuple[str, ...]]:
         """The labels of each cell, in the order of the flattened arrays."""
@@ -177,18 +208,26 @@ class Table:
     def columns(self) -> dict[str, Any]:
         """One column for each attribute, and beside them `value`, `std_error`, `low` and `high`; a row is a cell.
 
-        Averages have no `std_error`. A name that an attribute has gets an underscore: `value_`.
+        Averages have no `std_error`. Other numbers of the same cells are beside them: `avg_days`, `avg_days_low`,
+        `avg_days_high`. A name that is taken gets an underscore: `value_`.
         """
         grid = np.indices(self.values.shape).reshape(len(self.attributes), self.values.size)
         found: dict[str, Any] = {
             name: np.array(labels, dtype=object)[at]
             for name, labels, at in zip(self.attributes, self.labels, grid, strict=True)
         }
-        numbers = {"value": self.values, "std_error": self.std_errors, "low": self.low, "high": self.high}
-        if self.is_average:
-            del numbers["std_error"]
+        numbers = self._numbers("")
+        for other in self.others:
+            own = other._numbers(re.sub(r"[^a-z0-9]+", "_", other.what.lower()).strip("_"))
+            numbers |= {f"{name}_" if name in numbers else name: each for name, each in own.items()}
         names = beside(self.attributes, *numbers)
         return found | {name: each.ravel() for name, each in zip(names, numbers.values(), strict=True)}
+
+    def _numbers(self, word: str) -> dict[str, Floats]:
+        """The columns of a quantity, under a word of its own where it stands beside another."""
+        after = f"{word}_" if word else ""
+        errors = {} if self.is_average else {f"{after}std_error": self.std_errors}
+        return {word or "value": self.values, **errors, f"{after}low": self.low, f"{after}high": self.high}
 
     def to_pandas(self) -> pd.DataFrame:
         """A pandas frame with one row a cell."""

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
+from typing import Final
 
 from hushcube.bundle.part import Part, Tables, names_of
 from hushcube.bundle.published_face import PublishedFace
 from hushcube.bundle.published_table import Table, Where
 from hushcube.bundle.ratio import averages, sum_errors, sum_values
 from hushcube.bundle.roll_up import moved
-from hushcube.bundle.stamp import mark
+from hushcube.bundle.stamp import mark, stamped
 from hushcube.bundle.writing import write
 from hushcube.errors import QueryError
 from hushcube.faces.value import UNBIASED
@@ -20,7 +22,11 @@ from hushcube.model.measurement import Measurement
 from hushcube.model.quantity import Quantity
 from hushcube.model.schema import COUNT, Schema
 from hushcube.planning.plan import Plan
+from hushcube.planning.summary import table_errors
 from hushcube.progress import Progress
+from hushcube.shown import Column, Grid, Page, Remark, number
+
+_MORE: Final = "`list(release)` has all of them"
 
 
 @dataclass(frozen=True)
@@ -36,6 +42,12 @@ class Estimate:
     def margin(self) -> float:
         """Half the width of the 95% interval."""
         return (self.high - self.low) / 2
+
+    def __str__(self) -> str:
+        if math.isnan(self.value):
+            return "unknown"
+        margin = "" if math.isnan(self.std_error) else f" ± {number(self.margin)}"
+        return f"{number(self.value)}{margin}  (95%: {number(self.low)} to {number(self.high)})"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -53,6 +65,31 @@ class Release:
         words = f" of {', '.join(map(str, self.plan.quantities))}" if self.plan.asked else ""
         guarantee = f"{self.plan.privacy}{mark(self.private)}"
         return f"Release({self.schema.name!r}: {len(self):,} tables{words}{faces}, {guarantee})"
+
+    def __str__(self) -> str:
+        return str(self._stamped())
+
+    def _repr_html_(self) -> str:
+        return self._stamped().html()
+
+    def _stamped(self) -> Page:
+        return stamped(self.page(), private=self.private, caveat=self.schema.caveat)
+
+    def page(self, rows: int = 60, faces: Sequence[str] | None = None, more: str = _MORE) -> Page:
+        """The published tables with the standard errors of their counts; of every face, unless some are named."""
+        shown = [UNBIASED, *self.faces] if faces is None else list(faces)
+        words = f" with {', '.join(map(str, self.plan.quantities))}" if self.plan.asked else ""
+        error = "standard error of a count" if words else "standard error"
+        columns = [Column("table"), *[Column("face")] * (len(shown) > 1), Column("cells", right=True)]
+        listed = [(told, face) for face in shown for told in table_errors(self.plan, published=True)]
+        cells = [
+            [told.word, *[face] * (len(shown) > 1), f"{told.cells:,}", number(told.std_error)]
+            for told, face in listed[:rows]
+        ]
+        title = f"{self.schema.name}: {len(self):,} tables{words}, {self.plan.privacy}"
+        grid = Grid(title, [*columns, Column(error, right=True)], cells)
+        rest = len(listed) - rows
+        return Page((grid, Remark(f"... and {rest:,} more tables: {more}")) if rest > 0 else (grid,))
 
     @classmethod
     def of(cls, plan: Plan, measurements: Mapping[str, Measurement]) -> Release:
@@ -117,7 +154,9 @@ class Release:
         return told if where is None else told.slice(where)
 
     def __getitem__(self, marginal: str | Sequence[str]) -> Table:
-        return self.table(marginal)
+        """All numbers of a table's cells: the counts, and beside them the sums and averages asked for."""
+        others = tuple(self.table(marginal, str(quantity)) for quantity in self.plan.asked)
+        return replace(self.table(marginal), others=others)
 
     def _quantity(self, what: str, face: str = UNBIASED) -> Quantity:
         if not isinstance(what, str):

@@ -44,12 +44,13 @@ from hushcube.progress import Progress, silent
 __all__ = ["Check", "Verdict", "verify"]
 
 
-def verify(folder: Path, progress: Progress | None = None, *, allow_seeded: bool = False) -> Verdict:
+def verify(folder: str | Path, progress: Progress | None = None, *, allow_seeded: bool = False) -> Verdict:
     """Check everything that can be checked; raises BundleError where there is no manifest, so no release at all.
 
     Noise from a seed protects nobody, so that such a release fails unless it is expected (`allow_seeded`). A release
     that gets a face meanwhile is looked at again.
     """
+    folder = Path(folder)
     while True:
         before = state_of(folder)
         verdict = _verify(folder, progress or silent, allow_seeded=allow_seeded)

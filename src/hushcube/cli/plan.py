@@ -80,7 +80,7 @@ def command(
         scenarios = None if budgets is None else other_budgets(comparison, budgets, options, progress)
     plan = comparison.chosen
     public = public_files(options, plan.schema)
-    drawn = [(render(comparison, picture), picture) for picture in pictures]
+    drawn = [(render(comparison, picture, "--chart"), picture) for picture in pictures]
     if target is not None:
         write_file(plan.to_json(), target)
     for picture, path in drawn:

@@ -28,7 +28,8 @@ def command(folder: str, face: str | None, time_limit: float | None, out: str | 
     hushcube recover published --face nonnegative:facts=facts.yaml
     hushcube recover published --face consistent:norm=l1 --out published-l1
     """
-    from hushcube.api import open_release, recover
+    import hushcube as hc
+    from hushcube.api import recover
     from hushcube.bundle.change import check_change
     from hushcube.durable import check_output
     from hushcube.faces.value import read_face
@@ -37,7 +38,7 @@ def command(folder: str, face: str | None, time_limit: float | None, out: str | 
     if out is not None:
         check_output(Path(out))
     check_change(Path(folder), in_place=out is None)
-    release = open_release(folder)
+    release = hc.open(folder)
     value = read_face(face or "integral", release.schema)
     with progress_bar() as progress:
         published = recover(folder, value, out=out, time_limit=limit, progress=progress)

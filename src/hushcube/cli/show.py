@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,12 +12,11 @@ import click
 
 from hushcube.cli.command import verb
 from hushcube.cli.options import as_json
-from hushcube.cli.output import console, note, number, print_about, print_page
+from hushcube.cli.output import print_about, print_page
 from hushcube.errors import QueryError
 from hushcube.text import visible
 
 if TYPE_CHECKING:
-    from hushcube.bundle.index import Found
     from hushcube.bundle.published_table import Table
     from hushcube.bundle.release import Estimate, Release
 
@@ -58,7 +58,7 @@ def command(
     hushcube show published age*sex --where age=30 --where age=31 --sum
     hushcube show published age*sex --face integral
     """
-    from hushcube.api import open_release
+    import hushcube as hc
     from hushcube.bundle.index import Found, find_table
     from hushcube.bundle.manifest import steadily
 
@@ -69,73 +69,44 @@ def command(
     if marginal is None:
         if where or as_sum:
             raise QueryError("marginal", "is not given", "name a table, for example `hushcube show FOLDER age*sex`")
-        _show_contents(open_release(folder, verify=not no_verify), rows, face, as_json=as_json)
+        _show_contents(hc.open(folder, verify=not no_verify), rows, face, as_json=as_json)
         return
     conditions, shown = _conditions(where), face or UNBIASED
     if as_sum:
         if shown != UNBIASED:
             raise QueryError("--face", "a sum has an interval on the unbiased face only", "leave --face or --sum out")
-        _show_sum(open_release(folder, verify=not no_verify), marginal, conditions, as_json=as_json)
+        _show_sum(hc.open(folder, verify=not no_verify), marginal, conditions, as_json=as_json)
         return
 
-    def read() -> tuple[Found, dict[str, Table]]:
-        release = open_release(folder, verify=not no_verify)
-        table = release.table(marginal, face=shown)
-        words = [str(quantity) for quantity in release.plan.asked] if shown == UNBIASED else []
-        others = {word: release.table(marginal, word).slice(conditions) for word in words}
-        return Found(release.schema.name, release.private, table), others
+    def read() -> Found:
+        release = hc.open(folder, verify=not no_verify)
+        table = release[marginal] if shown == UNBIASED else release.table(marginal, face=shown)
+        return Found(release.schema.name, release.private, table)
 
-    indexed = find_table(Path(folder), marginal, face=shown, verify=not no_verify)
-    found, others = steadily(Path(folder), read) if indexed is None else (indexed, {})
+    found = find_table(Path(folder), marginal, face=shown, verify=not no_verify) or steadily(Path(folder), read)
     table = found.table.slice(conditions)
-    if others:
-        _show_quantities({"count": table, **others}, found, rows, as_json=as_json)
-        return
     print_about(
         found.private,
         as_json=as_json,
         document=lambda: {
             "attributes": list(table.attributes),
             "face": shown,
-            "cells": list(_cells(table, intervals=shown == UNBIASED)),
+            "cells": list(_quantities(table) if table.others else _cells(table, intervals=shown == UNBIASED)),
         },
         text=lambda: print_page(table.page(rows, more=MORE)),
         caveat=table.schema.caveat,
     )
 
 
-def _show_quantities(tables: dict[str, Table], found: Found, rows: int, *, as_json: bool) -> None:
-    """Counts, sums and averages of the same cells, beside each other."""
+def _quantities(table: Table) -> Iterator[dict[str, Any]]:
+    """One document a cell: counts, sums and averages, each with its interval."""
     from hushcube.bundle.published_table import beside
 
-    table = tables["count"]
-    tables = dict(zip(beside(table.attributes, *tables), tables.values(), strict=True))
-    cells: list[dict[str, Any]] = []
+    every = (table, *table.others)
+    tables = dict(zip(beside(table.attributes, *(one.what for one in every)), every, strict=True))
     for at, labels in enumerate(table.rows()):
         numbers = {word: _interval(one, at) for word, one in tables.items()}
-        cells.append({**dict(zip(table.attributes, labels, strict=True)), **numbers})
-
-    def text() -> None:
-        from rich.table import Table as Grid
-
-        grid = Grid(title=f"{visible(found.name)}: {visible(table.word)}, with 95% intervals", title_justify="left")
-        for attribute in table.attributes:
-            grid.add_column(visible(attribute))
-        for word in tables:
-            grid.add_column(visible(word), justify="right")
-        for cell in cells[:rows]:
-            grid.add_row(*(visible(cell[a]) for a in table.attributes), *(_text(cell[word]) for word in tables))
-        console().print(grid)
-        if len(cells) > rows:
-            note(f"... and {len(cells) - rows:,} more cells: {MORE}")
-
-    print_about(
-        found.private,
-        as_json=as_json,
-        document=lambda: {"attributes": list(table.attributes), "face": UNBIASED, "cells": cells},
-        text=text,
-        caveat=table.schema.caveat,
-    )
+        yield {**dict(zip(table.attributes, labels, strict=True)), **numbers}
 
 
 def _interval(table: Table, at: int) -> dict[str, float | None]:
@@ -143,12 +114,6 @@ def _interval(table: Table, at: int) -> dict[str, float | None]:
     numbers = {"value": table.values, "low_95": table.low, "high_95": table.high}
     found = {name: float(each.ravel()[at]) for name, each in numbers.items()}
     return {name: None if math.isnan(number) else number for name, number in found.items()}
-
-
-def _text(cell: dict[str, float | None]) -> str:
-    if cell["value"] is None or cell["low_95"] is None or cell["high_95"] is None:
-        return "unknown"
-    return f"{number(cell['value'])} ({number(cell['low_95'])} to {number(cell['high_95'])})"
 
 
 def _conditions(where: tuple[str, ...]) -> dict[str, list[str]]:
@@ -161,7 +126,7 @@ def _conditions(where: tuple[str, ...]) -> dict[str, list[str]]:
     return conditions
 
 
-def _cells(table: Table, *, intervals: bool) -> Any:
+def _cells(table: Table, *, intervals: bool) -> Iterator[dict[str, Any]]:
     """One document a cell; intervals are those of the unbiased estimates, and stand only beside these."""
     from hushcube.bundle.published_table import beside
 
@@ -188,14 +153,7 @@ def _show_sum(release: Release, marginal: str, conditions: dict[str, list[str]],
 
     def text() -> None:
         for word, estimate in estimates.items():
-            before = "" if len(words) == 1 else f"{word}: "
-            between = f"(95%: {number(estimate.low)} to {number(estimate.high)})"
-            if math.isnan(estimate.value):
-                click.echo(visible(f"{before}unknown"))
-            elif math.isnan(estimate.std_error):
-                click.echo(visible(f"{before}{number(estimate.value)}  {between}"))
-            else:
-                click.echo(visible(f"{before}{number(estimate.value)} ± {number(estimate.margin)}  {between}"))
+            click.echo(visible(f"{'' if len(words) == 1 else f'{word}: '}{estimate}"))
 
     others = {word: told(estimate) for word, estimate in estimates.items() if word != "count"}
     print_about(
@@ -228,24 +186,6 @@ def _show_contents(release: Release, rows: int, face: str | None, *, as_json: bo
     ]
     words = [str(quantity) for quantity in plan.asked]
 
-    def text() -> None:
-        from rich.table import Table
-
-        told = f" with count, {', '.join(words)}" if words else ""
-        title = visible(f"{release.schema.name}: {len(release):,} tables{told}, {plan.privacy}")
-        grid = Table(title=title, title_justify="left")
-        grid.add_column("table")
-        if len(faces) > 1:
-            grid.add_column("face")
-        grid.add_column("cells", justify="right")
-        grid.add_column("standard error of a count" if words else "standard error", justify="right")
-        for entry in listed[:rows]:
-            shown = [entry["face"]] if len(faces) > 1 else []
-            grid.add_row(visible(entry["table"]), *shown, f"{entry['cells']:,}", number(entry["std_error"]))
-        console().print(grid)
-        if len(listed) > rows:
-            note(f"... and {len(listed) - rows:,} more tables: {MORE}")
-
     print_about(
         release.private,
         as_json=as_json,
@@ -256,6 +196,6 @@ def _show_contents(release: Release, rows: int, face: str | None, *, as_json: bo
             "faces": {name: shown.description for name, shown in release.faces.items()},
             "tables": listed,
         },
-        text=text,
+        text=lambda: print_page(release.page(rows, faces, MORE)),
         caveat=release.schema.caveat,
     )

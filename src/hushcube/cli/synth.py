@@ -27,7 +27,8 @@ def command(folder: str, rows: str, face: str | None, time_limit: float | None, 
     hushcube synth published --out people.parquet
     hushcube synth published --rows 1000 --out people.csv
     """
-    from hushcube.api import open_release, synthesize
+    import hushcube as hc
+    from hushcube.api import synthesize
     from hushcube.bundle.people import SUFFIXES
     from hushcube.faces.value import read_face
 
@@ -37,7 +38,7 @@ def command(folder: str, rows: str, face: str | None, time_limit: float | None, 
     target = new_file(out)
     if target.suffix not in SUFFIXES:
         raise OutputError("--out", f"{out!r} is no kind of file that can be written", "end it in .parquet or .csv")
-    value = read_face(face or "integral", open_release(folder).schema)
+    value = read_face(face or "integral", hc.open(folder).schema)
     if value.kind != "integral":
         raise BadInput("--face", f"{value.kind} has no people", "leave it out, or ask for integral")
     if rows != "auto":

@@ -34,7 +34,7 @@ def find_plan(options: dict[str, Any], measured: dict[str, Any], targets: Sequen
     from hushcube import api
 
     guarantee: Any = "rho" if options["rho"] == FIND else "epsilon"
-    return api.find_plan(
+    return api.find_budget(
         **asked(options), **measured, targets=targets, guarantee=guarantee, delta=options["delta"], progress=progress
     )
 

@@ -176,7 +176,7 @@ def exact_number(field: str, raw: Any) -> Fraction:
     return Fraction(text)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Unit:
     """A person is all rows with one value in `column`; of more than `max_rows` rows some are left out at random.
 
@@ -189,6 +189,9 @@ class Unit:
     column: str
     max_rows: int
     missing: Missing = "error"
+
+    def __repr__(self) -> str:
+        return f"Unit(column={short(self.column)}, max_rows={self.max_rows}, missing={self.missing!r})"
 
     def __post_init__(self) -> None:
         if not is_label(self.column):

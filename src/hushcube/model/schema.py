@@ -96,7 +96,7 @@ class Schema:
         if self.measures:
             told += f"; measures {', '.join(visible(measure.name) for measure in self.measures[:_SHOWN])}"
         if self.unit is not None:
-            told += f"; at most {self.unit.max_rows:,} rows of each {visible(self.unit.column)}"
+            told += f"; at most {self.unit.max_rows:,} rows of each {visible(self.unit.column[:40])}"
         return f"{told})"
 
     @classmethod

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from hushcube.designs import errors as error
 from hushcube.model.schema import COUNT
 from hushcube.planning.summary import (
     TableError,
@@ -136,7 +135,7 @@ def _variants(ranking: Ranking) -> Iterator[Part]:
     rows: list[list[Cell]] = []
     for equals in groups:
         design = equals[0]
-        total = error.total_variance(design, exact=True)
+        total = design.errors.total_variance(exact=True)
         rows.append(
             [
                 "→" if ranking.chosen in equals else "",
@@ -146,7 +145,7 @@ def _variants(ranking: Ranking) -> Iterator[Part]:
                 f"{design.groups:,}",
                 number(total),
                 f"± {number(math.sqrt(total / design.workload.cells))}",
-                *[f"± {number(math.sqrt(error.max_variance(design, weighted=False)))}"] * is_max,
+                *[f"± {number(math.sqrt(design.errors.max_variance(weighted=False)))}"] * is_max,
             ]
         )
     chosen = frozenset(at for at, equals in enumerate(groups) if ranking.chosen in equals)

@@ -54,21 +54,21 @@ def new_picture(path: str | Path, field: str = "out") -> Path:
     return Path(path)
 
 
-def render(comparison: Comparison, path: Path) -> bytes:
+def render(comparison: Comparison, path: Path, field: str = "comparison") -> bytes:
     """The chart in the form that a file's name asks for."""
     form = path.suffix.lower().removeprefix(".")
     target = io.BytesIO() if form == "png" else io.StringIO()
-    draw(comparison).save(target, format=form, **({"scale_factor": 2} if form == "png" else {}))
+    draw(comparison, field).save(target, format=form, **({"scale_factor": 2} if form == "png" else {}))
     content = target.getvalue()
     return content if isinstance(content, bytes) else content.encode("utf-8")
 
 
-def draw(comparison: Comparison) -> Any:
+def draw(comparison: Comparison, field: str) -> Any:
     """The chart of the counts: lines over the sizes of tables, or, where all have one size, a row for each strategy."""
     import altair as alt
 
     chosen = comparison.chosen
-    label, rows = points(best_variants(comparison.parts["count"]), chosen.count.strategy)
+    label, rows = points(best_variants(comparison.parts["count"]), chosen.count.strategy, field)
     order = list(reversed(dict.fromkeys(row["strategy"] for row in rows)))  # as the lines lie: the largest error on top
     ranks = list(reversed(range(len(order))))  # the best strategy has the first colour
     legend = alt.Legend(title=None, labelLimit=320) if len({row["size"] for row in rows}) > 1 else None
@@ -162,7 +162,7 @@ def best_variants(comparison: Ranking) -> list[Design]:
     return sorted(best.values(), key=objective_value)
 
 
-def points(plans: list[Design], chosen: str) -> tuple[str, Rows]:
+def points(plans: list[Design], chosen: str, field: str) -> tuple[str, Rows]:
     """What is drawn: the root mean variance of a cell for each strategy and size of tables.
 
     Sizes are numbers of attributes, or of cells where all tables have as many attributes. Strategies that come to the
@@ -191,7 +191,7 @@ def points(plans: list[Design], chosen: str) -> tuple[str, Rows]:
         if value > 0  # a public answer has no error, and no place on a logarithmic scale
     ]
     if not rows:
-        raise BadInput("chart", "there is no error to draw: all answers are public", "leave it out")
+        raise BadInput(field, "there is no error to draw: all answers are public", "leave it out")
     return label, rows
 
 

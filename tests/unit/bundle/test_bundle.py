@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import hushcube as hc
 from helpers import (
     MemoryEngine,
     all_tables,
@@ -22,7 +23,7 @@ from helpers import (
     random_codes,
     released,
 )
-from hushcube.api import open_release, plan, release
+from hushcube.api import plan, release
 from hushcube.bundle import tables
 from hushcube.bundle.folder import open_bundle
 from hushcube.bundle.index import table_entries
@@ -308,7 +309,7 @@ def test_a_folder_that_turns_up_meanwhile_is_not_overwritten(tmp_path):
 def test_longest_names_work(tmp_path):
     p = make_plan(make_request((2,), "1-way", epsilon=1), "workload")
     write(make_release(p), tmp_path / ("x" * 255))
-    assert len(open_release(tmp_path / ("x" * 255))) == 1
+    assert len(hc.open(tmp_path / ("x" * 255))) == 1
 
 
 # --------------------------------------------------------------------------------------------------- the statement

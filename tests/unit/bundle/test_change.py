@@ -13,10 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import hushcube as hc
 from datasets import EARLIER
 from helpers import MemoryEngine, make_plan, make_request, random_codes, released
 from hushcube import durable
-from hushcube.api import open_release, plan, release
+from hushcube.api import plan, release
 from hushcube.bundle import change, lock, writing
 from hushcube.bundle import folder as bundle
 from hushcube.bundle.change import add_face
@@ -119,7 +120,7 @@ def test_links_and_the_working_directory(folder, tmp_path, monkeypatch):
     monkeypatch.chdir(folder)
     add_face(Path(), face("nonnegative", 1))
     assert link.is_symlink() and folder.stat().st_ino == inode
-    assert set(open_release(link).faces) == {"consistent", "nonnegative"} and holds(folder)
+    assert set(hc.open(link).faces) == {"consistent", "nonnegative"} and holds(folder)
 
 
 # ------------------------------------------------------------------------------------------------------- old or new
@@ -210,10 +211,8 @@ def test_a_reader_that_meets_a_replacement_reads_the_new(folder, monkeypatch):
 
 
 def test_show_meets_a_replacement_between_opening_and_reading(folder, monkeypatch, capsys):
-    import hushcube.api as api
-
     add_face(folder, face())
-    really, calls = api.open_release, []
+    really, calls = hc.open, []
 
     def opened(place, **options):
         release = really(place, **options)
@@ -221,7 +220,7 @@ def test_show_meets_a_replacement_between_opening_and_reading(folder, monkeypatc
             calls.append(add_face(folder, face(shift=7)))
         return release
 
-    monkeypatch.setattr(api, "open_release", opened)
+    monkeypatch.setattr(hc, "open", opened)
     assert run(["show", str(folder), "a0", "--face", "consistent", "--json"]) == 0
     assert [cell["value"] for cell in json.loads(capsys.readouterr().out)["cells"]] == [7, 7]
 

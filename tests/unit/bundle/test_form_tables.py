@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import hushcube as hc
 from helpers import MemoryEngine, label, random_codes, released
-from hushcube.api import open_release, plan, release
+from hushcube.api import plan, release
 from hushcube.bundle import tables
 from hushcube.bundle.folder import open_bundle
 from hushcube.bundle.manifest import manifest_text
@@ -321,6 +322,6 @@ def test_hostile_labels_and_query_names_stay_inside_the_folder(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["in"]
     for path in (tmp_path / "in" / "out" / "tables").iterdir():
         assert re.fullmatch(r"[A-Za-z0-9-]*\.parquet", path.name) and len(path.name) < 100
-    read = open_release(tmp_path / "in" / "out")
+    read = hc.open(tmp_path / "in" / "out")
     assert read.table("queries").labels == (labels,)
     assert read.table("ranges(../x)").labels[0][1] == "../../etc to a/b"

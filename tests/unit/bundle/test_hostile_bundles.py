@@ -8,8 +8,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import hushcube as hc
 from datasets import EARLIER
-from hushcube.api import open_release, plan, recover, release, synthesize
+from hushcube.api import plan, recover, release, synthesize
 from hushcube.bundle import reading
 from hushcube.bundle.manifest import manifest_text
 from hushcube.bundle.verify import verify
@@ -87,7 +88,7 @@ HOSTILE = {
 
 def uses(folder, kind):
     """Every way to open a release."""
-    yield lambda: open_release(folder)
+    yield lambda: hc.open(folder)
     if kind == "earlier cube":
         return
     yield lambda: recover(folder)
@@ -119,23 +120,23 @@ def test_texts_have_a_limit(bundle, monkeypatch):
     (folder / "manifest.json").unlink()
     endless(folder / "manifest.json")
     with pytest.raises(BundleError, match=r"manifest\.json: has 1,099,511,627,776 bytes"):
-        open_release(folder)
+        hc.open(folder)
     assert not verify(folder).holds
     (folder / "manifest.json").write_text(manifest)
     monkeypatch.setattr(reading, "LONGEST_TEXT", len(manifest))
     (folder / "plan.json").write_text(" " * (len(manifest) + 1))
     with pytest.raises(BundleError, match=r"plan\.json: has .* bytes"):
-        open_release(folder, verify=False)
+        hc.open(folder, verify=False)
 
 
 def test_links_of_the_owner_within_the_folder_work_and_so_does_one_to_it(bundle, tmp_path):
     folder = bundle("counts")
     [name] = [name for name in files(folder) if name.startswith("tables/") and name.endswith("sex-age.parquet")]
-    expected = open_release(folder).table("sex*age").values
+    expected = hc.open(folder).table("sex*age").values
     (folder / name).rename(folder / "tables" / "moved.parquet")
     (folder / name).symlink_to("moved.parquet")
     (tmp_path / "link").symlink_to("counts")
-    assert (open_release(tmp_path / "link").table("sex*age").values == expected).all()
+    assert (hc.open(tmp_path / "link").table("sex*age").values == expected).all()
     (tmp_path / "hard").mkdir()
     for other in files(folder):
         (tmp_path / "hard" / other).parent.mkdir(parents=True, exist_ok=True)
@@ -153,7 +154,7 @@ def test_parts_of_a_cube_lie_inside_it(bundle, place):
     manifest["parts"]["count"] = place
     (folder / "manifest.json").write_text(manifest_text(manifest))
     with pytest.raises(BundleError):
-        open_release(folder)
+        hc.open(folder)
     assert not verify(folder).holds
 
 
@@ -162,7 +163,7 @@ def test_a_part_may_not_be_a_link_out_of_the_cube(bundle, tmp_path):
     (folder / "parts" / "count").rename(tmp_path / "count")
     (folder / "parts" / "count").symlink_to(tmp_path / "count")
     with pytest.raises(BundleError, match="leaves the release"):
-        open_release(folder, verify=False)
+        hc.open(folder, verify=False)
     assert not verify(folder).holds
 
 
@@ -178,7 +179,7 @@ def test_rows_are_counted_before_they_are_decoded(bundle, monkeypatch):
         if name.endswith(".parquet"):
             columns = dict.fromkeys(pq.read_schema(folder / name).names, [0] * 60)
             pq.write_table(pa.table({k: rows.get(k, v) for k, v in columns.items()}), folder / name)
-    opened = open_release(folder, verify=False)
+    opened = hc.open(folder, verify=False)
     for use in (opened.source.measurement, opened.face("face-valid").read_people, lambda: opened.table("sex")):
         with pytest.raises(BundleError):
             use()

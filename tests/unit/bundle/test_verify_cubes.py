@@ -8,8 +8,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import hushcube as hc
 from datasets import EARLIER
-from hushcube.api import open_release, plan, release
+from hushcube.api import plan, release
 from hushcube.bundle.manifest import seal
 from hushcube.bundle.reading import checksum
 from hushcube.bundle.tables import safe_names
@@ -103,7 +104,7 @@ def test_a_manifest_that_says_otherwise_is_found(tmp_path, field):
     problems = {check.name: check.problems for check in verify(folder, allow_seeded=True).checks if check.problems}
     assert f"manifest.json: `{field}` does not say what plan.json says" in problems["files"]
     with pytest.raises(BundleError):
-        open_release(folder)
+        hc.open(folder)
 
 
 @pytest.mark.parametrize("column", ["count", "avg(days)", "avg(days) high_95", "sum(cost)", "sum(cost) std_error"])
@@ -146,7 +147,7 @@ def test_a_packed_cube_is_what_was_in_memory(tmp_path, monkeypatch):
     memory.save(tmp_path / "out")
     assert verify(tmp_path / "out", allow_seeded=True).holds
     assert (tmp_path / "out" / "tables" / "2-way-index.parquet").exists()
-    opened = open_release(tmp_path / "out")
+    opened = hc.open(tmp_path / "out")
     for word in memory:
         for what in ("count", "sum(days)", "avg(days)"):
             one, other = memory.table(word, what), opened.table(word, what)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers import make_schema, random_codes
-from hushcube.api import compare, find_plan, plan, release, what_if
+from hushcube.api import compare, find_budget, plan, release, what_if
 from hushcube.errors import BadInput, WorkloadError
 from hushcube.model.queries import integer_problem, query_table
 from hushcube.model.sparse_rows import SparseRows
@@ -86,7 +86,7 @@ def test_every_verb_takes_queries():
     assert len(compare(SCHEMA, [], queries=table, **ASKED).chosen.workload) == 1
     assert len(what_if(SCHEMA, "a1", queries=table, **{**ASKED, "epsilon": [1, 2]})) == 2
     asked = {k: v for k, v in ASKED.items() if k != "epsilon"}
-    found = find_plan(SCHEMA, "queries=2", queries=table, targets=["queries: stderr<=1000"], **asked)
+    found = find_budget(SCHEMA, "queries=2", queries=table, targets=["queries: stderr<=1000"], **asked)
     assert found.reached[0] <= 1000
 
 

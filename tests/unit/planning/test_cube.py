@@ -6,9 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import hushcube as hc
 from datasets import EARLIER
 from hushcube import Attribute, Schema
-from hushcube.api import compare, open_release, plan, release
+from hushcube.api import compare, plan, release
 from hushcube.errors import BadInput, BudgetExceeded, DataError, PlanError
 from hushcube.model.measure import Measure
 from hushcube.model.privacy import Unit
@@ -47,7 +48,7 @@ def test_plan_files_of_format_1_are_read(name):
     """They are those of the releases beside them, and are written anew in the present format."""
     text = (EARLIER / name).read_text()
     found = Plan.from_json(text)
-    beside = open_release(EARLIER / ("cube-3" if "cube" in name else "counts-3"))
+    beside = hc.open(EARLIER / ("cube-3" if "cube" in name else "counts-3"))
     assert found.digest == beside.plan.digest and "measures" in json.loads(found.to_json())
     assert Plan.from_json(found.to_json()).to_json() == found.to_json()
     assert [design.digest for design in found.designs.values()] == [

@@ -4,9 +4,10 @@ import math
 
 import pytest
 
+import hushcube as hc
 from helpers import make_request, make_schema, question
 from hushcube import Attribute, Schema
-from hushcube.api import compare, find_plan, what_if
+from hushcube.api import compare, what_if
 from hushcube.errors import BadInput, PrivacyError
 from hushcube.planning.inverse import find_budget, number, step
 from hushcube.planning.question import compare as compare_plans
@@ -109,19 +110,19 @@ def edges(request):
 
 def test_tables_of_ranges_can_have_targets():
     schema = Schema((Attribute(name="age", range=(0, 3)), Attribute(name="sex", codes=3)))
-    told = {"targets": ["prefix(age)*sex: stderr<=10"], "neighbours": "add-remove", "options": LOW}
-    found = find_plan(schema, ["2-way", "prefix(age)*sex"], **told)
+    told = {"targets": ["prefix(age)*sex: stderr<=10"], "neighbours": "add-remove", **LOW}
+    found = hc.find_budget(schema, ["2-way", "prefix(age)*sex"], **told)
     total = found.plan.count.errors.form_totals(exact=True)[0]
     assert math.sqrt(total / 12) == pytest.approx(found.reached[0]) and found.reached[0] <= 10
     with pytest.raises(BadInput, match=r"'prefix\(age\)\*sex' is not in the workload"):
-        find_plan(schema, "2-way", **told)
+        hc.find_budget(schema, "2-way", **told)
 
 
 def test_strategies_that_refuse_small_budgets_are_passed_over_there():
     """pmost refuses an absolute threshold that a budget cannot keep: the search goes on with larger budgets."""
     schema = make_schema((3, 4, 2, 5))
     told = {"strategy": "pmost:threshold=50", "neighbours": "add-remove", **LOW}
-    found = find_plan(schema, "<=2-way", targets=["total: stderr<=500"], **told)
+    found = hc.find_budget(schema, "<=2-way", targets=["total: stderr<=500"], **told)
     assert found.plan.strategy == "pmost" and found.reached[0] <= 500
     with pytest.raises(BadInput, match="threshold"):
         compare(schema, "<=2-way", epsilon="0.001", **told)
@@ -130,8 +131,8 @@ def test_strategies_that_refuse_small_budgets_are_passed_over_there():
 def test_the_objective_is_kept_with_targets():
     schema = make_schema(SIZES)
     told = {"targets": ["2-way: stderr<=9"], "neighbours": "add-remove", **LOW}
-    most = find_plan(schema, "<=2-way", objective="max", strategy="workload", **told)
-    total = find_plan(schema, "<=2-way", strategy="workload", **told)
+    most = hc.find_budget(schema, "<=2-way", objective="max", strategy="workload", **told)
+    total = hc.find_budget(schema, "<=2-way", strategy="workload", **told)
     assert float(most.budget) <= float(total.budget) * 1.001 and most.reached[0] <= 9
 
 
@@ -198,26 +199,26 @@ def test_targets_are_a_list(targets):
 # ------------------------------------------------------------------------------------------------------------- Python
 
 
-def test_find_plan_in_python():
+def test_find_budget_in_python():
     schema = make_schema(SIZES)
-    told = {"targets": ["2-way: stderr<=9"], "neighbours": "add-remove", "options": LOW}
-    pure = find_plan(schema, "2-way", **told)
-    rho = find_plan(schema, "2-way", guarantee="rho", **told)
-    both = find_plan(schema, "2-way", delta="1e-9", **told)
+    told = {"targets": ["2-way: stderr<=9"], "neighbours": "add-remove", **LOW}
+    pure = hc.find_budget(schema, "2-way", **told)
+    rho = hc.find_budget(schema, "2-way", guarantee="rho", **told)
+    both = hc.find_budget(schema, "2-way", delta="1e-9", **told)
     assert [str(f.plan.privacy).split(",")[0] for f in (pure, rho)] == [
         f"epsilon = {pure.budget}",
         f"rho = {rho.budget}",
     ]
     assert both.plan.privacy.delta is not None and both.budget == f"{float(both.plan.privacy.epsilon):g}"
     with pytest.raises(BadInput, match="guarantee: 'delta' is unknown"):
-        find_plan(schema, "2-way", guarantee="delta", **told)
+        hc.find_budget(schema, "2-way", guarantee="delta", **told)
     with pytest.raises(PrivacyError, match="rho: cannot be combined with epsilon or delta"):
-        find_plan(schema, "2-way", guarantee="rho", delta="1e-9", **told)
+        hc.find_budget(schema, "2-way", guarantee="rho", delta="1e-9", **told)
 
 
 def test_progress_is_reported_in_the_order_of_the_strategies():
     seen = []
-    find_plan(
+    hc.find_budget(
         make_schema(SIZES), "2-way", targets=["workload: stderr<=9"], neighbours="add-remove", **LOW,
         progress=lambda name, share: seen.append((name, share)),
     )  # fmt: skip
@@ -234,7 +235,7 @@ def test_fast_strategies_are_tried_before_the_search():
 
 def test_what_if_plans_again_under_each_budget():
     schema = make_schema(SIZES)
-    told = {"neighbours": "add-remove", "options": LOW}
+    told = {"neighbours": "add-remove", **LOW}
     scenarios = what_if(schema, "<=2-way", epsilon=["0.1", 1, 2.5], **told)
     assert [scenario.budget for scenario in scenarios] == ["0.1", "1", "2.5"]
     for scenario in scenarios:
