@@ -255,7 +255,7 @@ def test_what_if_plans_again_under_each_budget():
 
 @pytest.mark.parametrize("values", [[], "0.1,1", ["x"], [0], [-1], [501], ["nan"], [None]], ids=repr)
 def test_what_if_needs_possible_budgets(values):
-    with pytest.raises(BadInput, match=r"^what-if: .*Fix: list budgets"):
+    with pytest.raises(BadInput, match=r"^what_if: .*Fix: list budgets"):
         what_if(make_schema(SIZES), "1-way", epsilon=values, neighbours="add-remove")
     with pytest.raises(PrivacyError, match="epsilon: no budget"):
         what_if(make_schema(SIZES), "1-way", neighbours="add-remove")
