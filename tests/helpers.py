@@ -94,6 +94,9 @@ def label(plan):
 
 
 class Counts:
+    sums = {}  # noqa: RUF012 - of no measures; nobody writes to it
+    dropped = bad = 0
+
     def __init__(self, schema, codes):
         self.schema, self.codes, self.rows = schema, np.asarray(codes, dtype=np.int64), len(codes)
 

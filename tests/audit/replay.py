@@ -29,6 +29,7 @@ from audit.tape import record
 from cli.desk import listing
 from hushcube.api import release
 from hushcube.cli import run
+from hushcube.planning.plan import Plan
 from hushcube.private import blocks
 from hushcube.private.blocks import Noise
 
@@ -109,18 +110,23 @@ def frozen(noise):
         raise Violation("fewer numbers are drawn")
 
 
+def _plan(mechanism):
+    """Of counts alone where an adaptive method has a design."""
+    return mechanism.plan if isinstance(mechanism.plan, Plan) else Plan.of_counts(mechanism.plan)
+
+
 def published(mechanism, people, folder):
     """Release to a new folder of its own: the way that was taken, and all files."""
     folder.mkdir()
     with patch("hushcube.private.engines.open_source", lambda data, **_: data), fixed_keys(), Way() as way:
-        release(mechanism.plan, mechanism.engine(people), out=folder / "published")
+        release(_plan(mechanism), mechanism.engine(people), out=folder / "published")
     return way.digest, listing(folder)
 
 
 def on_command_line(mechanism, people, folder):
     """Release a file by the command: what it prints, and all files."""
     folder.mkdir()
-    (folder / "plan.json").write_text(mechanism.plan.to_json(), encoding="utf-8")
+    (folder / "plan.json").write_text(_plan(mechanism).to_json(), encoding="utf-8")
     pa.csv.write_csv(mechanism.data(people), folder / "people.csv")
     printed, for_the_owner = io.StringIO(), io.StringIO()
     redirected = contextlib.redirect_stdout(printed), contextlib.redirect_stderr(for_the_owner)

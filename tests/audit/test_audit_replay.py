@@ -7,7 +7,7 @@ from audit.exact import ADAPTIVE
 from audit.mechanisms import FAMILIES, in_memory
 from audit.tags import Violation
 from helpers import MemoryEngine, every_plan, make_request
-from hushcube.bundle import folder as bundle
+from hushcube.bundle import writing as bundle
 
 
 @pytest.mark.parametrize("family", [*FAMILIES, ADAPTIVE])
