@@ -121,7 +121,7 @@ def test_a_plan_file_decides_alone(stays):
 
 def test_every_verb_takes_a_cube(stays):
     released = stays(
-        "release", "--schema", "stays.yaml", *ASKED, "--data", "stays.csv", "--out", "cube", "--face-value"
+        "release", "--schema", "stays.yaml", *ASKED, "--data", "stays.csv", "--out", "cube", "--face", "integral"
     )
     assert released.code == 0 and "and the face face-valid" in released.out
     assert stays("verify", "cube").code == 0
@@ -131,7 +131,7 @@ def test_every_verb_takes_a_cube(stays):
     assert "avg(days): " in stays("show", "cube", "ward", "--sum").out
     people = json.loads(stays("show", "cube", "ward", "--face", "face-valid", "--json").out)
     assert all(cell["value"] == int(cell["value"]) >= 0 for cell in people["cells"])
-    assert stays("recover", "cube", "--face-value", "consistent").code == 0
+    assert stays("recover", "cube", "--face", "consistent").code == 0
     assert stays("synth", "cube", "--out", "people.csv").code == 0
     assert (stays.folder / "people.csv").read_text().startswith('"ward","sex"\n')
     contents = stays("show", "cube")
