@@ -26,6 +26,9 @@ Variant = tuple[Strategy, Budgets, Recovery]
 _NEGLIGIBLE: Final = 1e-6
 """A plan this near the bound is the best: budgets are rounded, and the bound allows for noise as narrow as any."""
 
+_NEAR: Final = 0.005
+"""Of the total variance: for less `auto` does not search. Under (epsilon, delta) `residual` is so near."""
+
 
 @dataclass(frozen=True)
 class Candidate:
@@ -69,18 +72,22 @@ def compare(
 
     Several may be given: they are compared, beside `auto` or `all` with options in place of the strategies without.
     Unless told otherwise one strategy means optimal budgets and generalised least squares; `auto` tries both budgets.
-    It stops at a plan that is proven to be the best, unless it may not `settle`.
+    It stops at a plan that is proven to be the best, and searches no further for the last half percent, unless it may
+    not `settle`.
     """
     tried, skipped = variants(request, strategy=strategy, budgets=budgets, recovery=recovery)
     least = least_total(request)
     may_settle = settle and read_strategies(strategy)[1] == {AUTO}
-    candidates = []
+    candidates: list[Candidate] = []
     refused: dict[str, str] = {}
     too_large: list[TooLarge] = []
     for done, (one, rule, way) in enumerate(tried):
         name = one.name
         if progress:
             progress(name, done / len(tried))
+        if may_settle and one.searches and any(_is_best(c.plan, least, within=_NEAR) for c in candidates):
+            refused.setdefault(name, f"a plan within {_NEAR:.1%} of the best possible is found without a search")
+            continue
         start = time.perf_counter()
         try:
             plan = one.plan(request, rule, way)
@@ -147,8 +154,8 @@ def refuse_unpredictable(strategy: Choice) -> None:
             )
 
 
-def _is_best(plan: Design, least: float | None) -> bool:
-    return least is not None and objective_value(plan) <= least * (1 + _NEGLIGIBLE)
+def _is_best(plan: Design, least: float | None, *, within: float = _NEGLIGIBLE) -> bool:
+    return least is not None and objective_value(plan) <= least * (1 + within)
 
 
 def _check(field: str, given: str | None, known: Sequence[str]) -> None:

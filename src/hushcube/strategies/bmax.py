@@ -28,6 +28,7 @@ class BMax(Strategy):
     """The cover with the least maximum."""
 
     name = "bmax"
+    searches = True
     measures = "the cover whose largest variance is least"
 
     def accepts(self, request: Request) -> str | None:

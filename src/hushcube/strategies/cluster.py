@@ -26,6 +26,7 @@ class Cluster(Strategy):
     """The cover with the least total."""
 
     name = "cluster"
+    searches = True
     measures = "one table for each cluster of the tables asked for"
 
     def accepts(self, request: Request) -> str | None:

@@ -43,6 +43,7 @@ class Covering(Strategy):
     """Searched tables that cover the workload."""
 
     name = "covering"
+    searches = True
     measures = "a few larger tables that cover all, found by search"
 
     def accepts(self, request: Request) -> str | None:

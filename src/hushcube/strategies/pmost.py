@@ -74,6 +74,7 @@ class PMost(Strategy):
     """The cover with the most precise tables."""
 
     name = "pmost"
+    searches = True
     measures = "the cover that makes most tables precise"
 
     threshold: Threshold | str | float | None = option(

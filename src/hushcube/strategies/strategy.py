@@ -37,6 +37,8 @@ class Strategy(Configured, ABC):
     """What it measures, in a few plain words."""
     automatic: ClassVar[bool] = True
     """Whether `auto` may choose it."""
+    searches: ClassVar[bool] = False
+    """Whether planning takes a search: `auto` leaves it out where next to nothing is left to be gained."""
     makes: ClassVar[tuple[type[Design], ...]] = (LatticeDesign,)
     """The kinds of its plans."""
     serves_levels: ClassVar[bool] = False

@@ -131,6 +131,17 @@ def test_auto_stops_at_what_is_proven_and_nowhere_else():
     assert len(uniform.candidates) > 5 and not uniform.is_optimal
 
 
+def test_auto_does_not_search_for_the_last_half_percent():
+    """Under (epsilon, delta) `residual` is that near: proofs for discrete noise take a little."""
+    request = make_request(ADULT8, "2-way", epsilon=1, delta="1e-6")
+    found, everything = compare(request), compare(request, settle=False)
+    assert found.chosen.strategy == everything.chosen.strategy == "residual"
+    assert not found.is_optimal
+    assert {"bmax", "pmost", "cluster"} <= set(found.skipped)
+    tried = {candidate.plan.strategy for candidate in found.candidates}
+    assert not tried & {"bmax", "pmost", "cluster"} and {"identity", "workload", "fourier"} <= tried
+
+
 def test_many_large_attributes_under_rho_need_no_search():
     sizes = (2, 101, 11, 100, 15, 32, 5, 9, 100, 100, 2, 11, 101, 100, 100, 42, 100, 101, 8, 8)
     found = compare(make_request(sizes, "3-way", rho="0.5"))
