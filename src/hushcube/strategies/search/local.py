@@ -56,10 +56,12 @@ _MOST_CHANGED: Final = 2**16
 _ROUND_NUMBERS: Final = 2**20
 """Numbers descended on in one round: large problems try fewer variants of each support."""
 _STAGES: Final = (_Stage(15, kept=1 / 4), _Stage(60))
-_FIRST_STAGES: Final = (_Stage(12, kept=1 / 4), _Stage(70))
+_FIRST_STAGES: Final = (_Stage(6, kept=1 / 8), _Stage(80))
 _BATCH: Final = 256
+_BATCH_NUMBERS: Final = 2**20
+"""Numbers in one batch of matrices M: 8 MB, which stay in a cache."""
 _MOST_NUMBERS: Final = 2**24
-"""Numbers in one batch of matrices M: 128 MB."""
+"""Spaces times tables of a workload: beyond, its own tables are measured."""
 
 
 def search(request: Request, *, effort: Effort, seed: int) -> Support:
@@ -194,13 +196,13 @@ def _in_stages(
 def _in_batches(
     problem: SupportProblem, supports: Sequence[tuple[tuple[Marginal, ...], np.ndarray]], *, steps: int
 ) -> list[Support]:
-    """Descend from all supports, as many at once as memory allows."""
+    """Descend from all supports, as many at once as a cache holds."""
     supports = sorted((s for s in supports if s[0]), key=lambda s: len(s[0]))
     result: list[Support] = []
     at = 0
     while at < len(supports):
         width = len(supports[min(at + _BATCH - 1, len(supports) - 1)][0])
-        batch = supports[at : at + max(1, min(_BATCH, _MOST_NUMBERS // (width * len(problem.k))))]
+        batch = supports[at : at + max(1, min(_BATCH, _BATCH_NUMBERS // (width * len(problem.k))))]
         at += len(batch)
         result += problem.optimise([s for s, _ in batch], [t for _, t in batch], steps=steps)
     return result
