@@ -84,7 +84,7 @@ def form_rows(form):
     """All answers of a form as rows over the cells of its carrier."""
     if isinstance(form, QueryTable):
         return form.rows.dense()
-    return kron([axis_rows(a, kind) for a, kind in zip(form.attributes, form.kinds, strict=True)])
+    return kron([axis_rows(a, kind) for a, kind in zip(form.attributes, form.along, strict=True)])
 
 
 # --------------------------------------------------------------------------------------------------------- dense trees

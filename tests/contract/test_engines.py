@@ -156,11 +156,11 @@ def place(attribute, value):
     missing, other = attribute.missing_position, attribute.other_position
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return missing
-    if attribute.kind == "values":
+    if attribute.declared_by == "values":
         text = str(value).lower() if isinstance(value, bool) else str(value)
         found = attribute.position(text)
         return other if found is None else found
-    if not isinstance(value, str) and attribute.kind == "bins":
+    if not isinstance(value, str) and attribute.declared_by == "bins":
         *edges, last = attribute.bins
         if value == last:
             return len(edges) - 1

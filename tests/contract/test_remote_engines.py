@@ -748,7 +748,7 @@ def test_every_adapter_meets_the_same_numbers_by_hand(make):
     numbers = [0.0, 1.0, 1.5, 2.0, 2.5, -1.0, math.inf, -math.inf, math.nan, None, 7.0]
     table = pa.table({"x": pa.array(numbers, pa.float64()), "t": pa.array([str(x)[:1] for x in numbers], pa.string())})
     with make(table).warehouse.open() as data:
-        assert (data.names, data.kinds) == (("x", "t"), ("number", "text"))
+        assert (data.names, data.column_types) == (("x", "t"), ("number", "text"))
         columns = [
             warehouse.Binned("x", (0.0, 1.0, 2.0), 7.0),
             warehouse.Whole("x", -1, 2, 1.5),

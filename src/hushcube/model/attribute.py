@@ -26,9 +26,9 @@ from hushcube.model.domain import CHECKS, STEPS, Step, calendar_levels, day_grou
 from hushcube.model.label import LabelFile, check_column, check_name, is_label, label_of, number_text, short
 from hushcube.model.level import Level, read_levels, read_mapping
 
-Kind = Literal["values", "range", "bins", "size", "dates"]
+Declaration = Literal["values", "range", "bins", "size", "dates"]
 
-KINDS: Final[tuple[Kind, ...]] = ("values", "range", "bins", "size", "dates")
+DECLARATIONS: Final[tuple[Declaration, ...]] = ("values", "range", "bins", "size", "dates")
 ERROR: Final = "error"
 """The policy word: refuse the data instead of folding the value into a category."""
 
@@ -39,7 +39,7 @@ ReadFile = Callable[[str], str]
 """Reads a mapping file that a schema names."""
 _KEYS: Final = frozenset(
     {"name", "column", "ordered", "missing", "other", "by", "before", "levels", "mapping", "values_from", "levels_from"}
-    | {*KINDS}
+    | {*DECLARATIONS}
 )
 
 
@@ -86,16 +86,16 @@ class Attribute:
         where = f"attribute {self.name!r}"
         self._freeze(where)
         given = (self.values, self.range, self.bins, self.codes, self.dates)
-        declared = {kind: value for kind, value in zip(KINDS, given, strict=True) if value is not None}
+        declared = {way: value for way, value in zip(DECLARATIONS, given, strict=True) if value is not None}
         if len(declared) != 1:
             found = " and ".join(declared) if declared else "none of them"
-            raise SchemaError(where, f"declares {found}", f"declare exactly one of {', '.join(KINDS)}")
+            raise SchemaError(where, f"declares {found}", f"declare exactly one of {', '.join(DECLARATIONS)}")
         if self.column != "":  # the name of a column of some frames
             check_column(where, self.column)
         self._check_dates(where)
-        for kind, value in declared.items():
-            if kind != "dates":
-                CHECKS[kind](where, value)
+        for way, value in declared.items():
+            if way != "dates":
+                CHECKS[way](where, value)
         for policy in ("missing", "other"):
             if not is_label(getattr(self, policy)):
                 raise SchemaError(
@@ -121,7 +121,7 @@ class Attribute:
                 object.__setattr__(self, policy, label_of(where, label))
 
     def __repr__(self) -> str:
-        key = "codes" if self.kind == "size" else self.kind
+        key = "codes" if self.declared_by == "size" else self.declared_by
         declared = getattr(self, key)
         few = _few.repr
         parts = [few(self.name), f"{key}={few(list(declared) if isinstance(declared, tuple) else declared)}"]
@@ -148,7 +148,7 @@ class Attribute:
         object.__setattr__(self, "levels", levels)
 
     @property
-    def kind(self) -> Kind:
+    def declared_by(self) -> Declaration:
         """Which of the declarations was used."""
         if self.values is not None:
             return "values"
@@ -161,7 +161,7 @@ class Attribute:
     @property
     def is_ordered(self) -> bool:
         """Whether the values have an order; ranges, bins and dates do unless declared otherwise."""
-        return self.kind in ("range", "bins", "dates") if self.ordered is None else self.ordered
+        return self.declared_by in ("range", "bins", "dates") if self.ordered is None else self.ordered
 
     @property
     def source_column(self) -> str:
@@ -196,7 +196,7 @@ class Attribute:
     def ground(self) -> Level:
         """The values themselves as the finest level; with numbers where they begin, if they are such."""
         starts: Sequence[float] | None = None
-        if self.kind in ("range", "size"):
+        if self.declared_by in ("range", "size"):
             low = self.range[0] if self.range is not None else 0
             starts = tuple(range(low, low + self.domain_size))
         elif self.bins is not None:
@@ -257,10 +257,10 @@ class Attribute:
 
     def to_dict(self) -> dict[str, Any]:
         """The declaration with the keys of the YAML form, defaults left out."""
-        declared: Any = self.codes if self.kind == "size" else getattr(self, self.kind)
+        declared: Any = self.codes if self.declared_by == "size" else getattr(self, self.declared_by)
         fields: dict[str, Any] = {
             "name": self.name,
-            self.kind: declared if self.kind == "size" else list(declared),
+            self.declared_by: declared if self.declared_by == "size" else list(declared),
         }
         if self.ordered is not None:
             fields["ordered"] = self.ordered
@@ -348,6 +348,6 @@ def _mapped(where: str, raw: Mapping[str, Any], read: ReadFile | None) -> dict[s
     text = read(raw["mapping"])
     values, levels = read_mapping(at, text)
     file = LabelFile.of(raw["mapping"], text).to_dict()
-    own = {} if any(kind in raw for kind in KINDS) else {"values": list(values), "values_from": file}
+    own = {} if any(way in raw for way in DECLARATIONS) else {"values": list(values), "values_from": file}
     rest = {key: value for key, value in raw.items() if key != "mapping"}
     return {**rest, **own, "levels": levels, "levels_from": file}

@@ -49,17 +49,17 @@ def _read_mapping(folder: Path, name: str) -> str:
         raise SchemaError("mapping", f"the file {name!r} cannot be read", fix) from None
 
 
-def read_text(path: str | Path, kind: type[BadInput], field: str) -> str:
+def read_text(path: str | Path, error: type[BadInput], field: str) -> str:
     """A file's text; a missing, unreadable or non-UTF-8 file is the caller's to fix."""
     try:
         return Path(path).read_text(encoding="utf-8")
     except UnicodeDecodeError:
-        raise kind(field, f"the file {str(path)!r} is not UTF-8 text", "save it as UTF-8") from None
+        raise error(field, f"the file {str(path)!r} is not UTF-8 text", "save it as UTF-8") from None
     except (OSError, ValueError):
-        raise kind(field, f"the file {str(path)!r} cannot be read", "give the path of an existing file") from None
+        raise error(field, f"the file {str(path)!r} cannot be read", "give the path of an existing file") from None
 
 
-def read_json(text: str, field: str, kind: type[BadInput], fix: str) -> Any:
+def read_json(text: str, field: str, error: type[BadInput], fix: str) -> Any:
     """The content of a file; a key that occurs twice or a number that is not finite is refused.
 
     >>> read_json('{"a": 1, "a": 2}', "plan", BadInput, "plan again")
@@ -70,9 +70,9 @@ def read_json(text: str, field: str, kind: type[BadInput], fix: str) -> Any:
     try:
         return json.loads(text, object_pairs_hook=_object, parse_constant=_constant, parse_float=_float)
     except _NotPlain as found:
-        raise kind(field, str(found), fix) from None
+        raise error(field, str(found), fix) from None
     except (ValueError, RecursionError):  # thousands of digits or brackets, too
-        raise kind(field, "is not valid JSON", fix) from None
+        raise error(field, "is not valid JSON", fix) from None
 
 
 class _NotPlain(Exception):
@@ -98,19 +98,19 @@ def _float(digits: str) -> float:
     return value
 
 
-def read_yaml(text: str, field: str, kind: type[BadInput], plain: str) -> Any:
+def read_yaml(text: str, field: str, error: type[BadInput], plain: str) -> Any:
     """The content of a file; `plain` says what to write in place of what cannot be read."""
     try:
         return yaml.load(text, Loader=_Loader)  # noqa: S506 - a SafeLoader with fewer truth values
     except _NotYaml as found:
-        raise kind(field, *found.args) from None
+        raise error(field, *found.args) from None
     except yaml.YAMLError as found:
         mark = getattr(found, "problem_mark", None)
         place = f"{field}, line {mark.line + 1}" if mark is not None else field
-        raise kind(place, "is not valid YAML", f"see the page on the {field} in the documentation") from None
+        raise error(place, "is not valid YAML", f"see the page on the {field} in the documentation") from None
     except (ValueError, LookupError, AttributeError, RecursionError):  # `!!bool x`, thousands of digits or brackets
         problem = "holds a number that is too long, a tag that does not fit, or lists that are too deep"
-        raise kind(field, problem, plain) from None
+        raise error(field, problem, plain) from None
 
 
 class _NotYaml(Exception):

@@ -23,8 +23,8 @@ from hushcube.model.marginal import Marginal
 from hushcube.model.schema import Schema
 from hushcube.model.sparse_rows import SparseRows
 
-Kind = Literal["cells", "prefix", "ranges"]
-KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+Along = Literal["cells", "prefix", "ranges"]
+ALONG: Final[tuple[Along, ...]] = get_args(Along)
 _MOST_ENTRY: Final = 1e15
 """Of a matrix of queries; squares of entries, and ratios of their sums, stay far from the ends of floats."""
 
@@ -99,14 +99,14 @@ class RangeTable(Form):
 
     marginal: Marginal
     attributes: tuple[Attribute, ...]
-    kinds: tuple[Kind, ...]
+    along: tuple[Along, ...]
 
     def __post_init__(self) -> None:
-        for attribute, kind in zip(self.attributes, self.kinds, strict=True):
-            if kind != "cells" and not attribute.is_ordered:
+        for attribute, along in zip(self.attributes, self.along, strict=True):
+            if along != "cells" and not attribute.is_ordered:
                 raise WorkloadError(
                     "workload",
-                    f"{kind}({attribute.name}): the values of {attribute.name!r} have no order",
+                    f"{along}({attribute.name}): the values of {attribute.name!r} have no order",
                     "declare `ordered: true` in the schema, if they are listed in order, or ask for its cells",
                 )
 
@@ -119,16 +119,16 @@ class RangeTable(Form):
     def axes(self) -> tuple[str, ...]:
         """Such as `prefix(age)` and `sex`."""
         return tuple(
-            a.name if kind == "cells" else f"{kind}({a.name})"
-            for a, kind in zip(self.attributes, self.kinds, strict=True)
+            a.name if along == "cells" else f"{along}({a.name})"
+            for a, along in zip(self.attributes, self.along, strict=True)
         )
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
         """Answers along each axis; counted, not listed."""
         return tuple(
-            a.size + (a.domain_size * (a.domain_size - 1) // 2 if kind == "ranges" else 0)
-            for a, kind in zip(self.attributes, self.kinds, strict=True)
+            a.size + (a.domain_size * (a.domain_size - 1) // 2 if along == "ranges" else 0)
+            for a, along in zip(self.attributes, self.along, strict=True)
         )
 
     @property
@@ -139,20 +139,20 @@ class RangeTable(Form):
     @cached_property
     def intervals(self) -> tuple[tuple[Ints, Ints], ...]:
         """Where the sums along each axis start, and the position after their ends."""
-        return tuple(_intervals(a, kind) for a, kind in zip(self.attributes, self.kinds, strict=True))
+        return tuple(_intervals(a, along) for a, along in zip(self.attributes, self.along, strict=True))
 
     @cached_property
     def labels(self) -> tuple[Sequence[str], ...]:
         """`up to 34`, `20 to 34`, or the value itself."""
         return tuple(
-            _interval_labels(a, kind, *ends)
-            for a, kind, ends in zip(self.attributes, self.kinds, self.intervals, strict=True)
+            _interval_labels(a, along, *ends)
+            for a, along, ends in zip(self.attributes, self.along, self.intervals, strict=True)
         )
 
     def evaluate(self, table: Floats) -> Floats:
         """Differences of running sums along each axis."""
-        for axis, (kind, (starts, ends)) in enumerate(zip(self.kinds, self.intervals, strict=True)):
-            if kind != "cells":
+        for axis, (along, (starts, ends)) in enumerate(zip(self.along, self.intervals, strict=True)):
+            if along != "cells":
                 running = np.insert(table.cumsum(axis=axis), 0, 0.0, axis=axis)
                 table = running.take(ends, axis=axis) - running.take(starts, axis=axis)
         return table
@@ -178,13 +178,13 @@ class RangeTable(Form):
         The pairs of cells (j, k), j <= k, that lie in q together count once for j = k and twice otherwise;
         of all n prefixes n - k hold both, of all ranges (j + 1)(n - k).
         """
-        attribute, kind = self.attributes[axis], self.kinds[axis]
+        attribute, along = self.attributes[axis], self.along[axis]
         n = attribute.domain_size
         k = np.arange(n, dtype=np.float64)
         u = np.floor(k / span) * span  # where the block of k begins
-        if kind == "cells":
+        if along == "cells":
             pairs = np.ones(n)
-        elif kind == "prefix":
+        elif along == "prefix":
             pairs = (n - k) * (2 * (k - u) + 1)
         else:
             pairs = (n - k) * (k * (k + 1) - u * (u + 1) + k + 1)
@@ -192,15 +192,15 @@ class RangeTable(Form):
 
     def _phantom_pairs(self, axis: int, span: int, leaves: int) -> float:
         """The pairs that leaves beyond the cells are part of: some share a block with cells, the others fill theirs."""
-        attribute, kind = self.attributes[axis], self.kinds[axis]
+        attribute, along = self.attributes[axis], self.along[axis]
         n = attribute.size
         beside = -n % span  # leaves in the block of the last cells
         block = np.arange(n - n % span, n)
-        if kind == "cells" or attribute.domain_size < n:
+        if along == "cells" or attribute.domain_size < n:
             both = 1.0 * (block == n - 1)  # sums that hold a cell and the last one
         else:
-            both = np.ones(len(block)) if kind == "prefix" else block + 1.0
-        last = n if kind == "ranges" and attribute.domain_size == n else 1
+            both = np.ones(len(block)) if along == "prefix" else block + 1.0
+        last = n if along == "ranges" and attribute.domain_size == n else 1
         return float(2 * beside * both.sum() + last * (beside**2 + (leaves - n - beside) * span))
 
     @property
@@ -291,24 +291,24 @@ class QueryTable(Form):
         return result
 
 
-def _intervals(attribute: Attribute, kind: Kind) -> tuple[Ints, Ints]:
+def _intervals(attribute: Attribute, along: Along) -> tuple[Ints, Ints]:
     n, extra = attribute.domain_size, np.arange(attribute.domain_size, attribute.size)
     cells = np.arange(n)
-    if kind == "cells":
+    if along == "cells":
         starts, last = cells, cells
-    elif kind == "prefix":
+    elif along == "prefix":
         starts, last = np.zeros(n, np.int64), cells
     else:
         starts, last = np.triu_indices(n)
     return np.concatenate((starts, extra)), np.concatenate((last, extra)) + 1
 
 
-def _interval_labels(attribute: Attribute, kind: Kind, starts: Ints, ends: Ints) -> Sequence[str]:
+def _interval_labels(attribute: Attribute, along: Along, starts: Ints, ends: Ints) -> Sequence[str]:
     labels = attribute.labels
-    if kind == "cells":
+    if along == "cells":
         return labels
     domain = attribute.domain_size
-    if kind == "prefix":
+    if along == "prefix":
         return tuple(f"up to {label}" for label in labels[:domain]) + labels[domain:]
     return tuple(
         labels[a] if a + 1 == b else f"{labels[a]} to {labels[b - 1]}"

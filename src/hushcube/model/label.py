@@ -20,19 +20,19 @@ _WORKLOAD_WORD: Final = re.compile(r"cube|queries|(prefix|ranges)\(.*\)|(<=|\d+\
 _RESERVED: Final = frozenset("*,:=@\"'\\\x7f") | {chr(code) for code in range(32)}
 
 
-def check_name(name: Any, kind: str) -> None:
+def check_name(name: Any, what: str) -> None:
     """Refuse what cannot name an attribute or a measure in workload words."""
     if not is_label(name) or name != name.strip() or len(name) > MAX_NAME:
-        raise SchemaError(f"{kind} name", f"{short(name)} is not a name", "use a non-empty text without outer blanks")
+        raise SchemaError(f"{what} name", f"{short(name)} is not a name", "use a non-empty text without outer blanks")
     bad = sorted(set(name) & _RESERVED)
     if bad:
         raise SchemaError(
-            f"{kind} {name!r}",
+            f"{what} {name!r}",
             f"its name holds {bad[0]!r}, which workload words use",
             "rename it, and give `column:`",
         )
     if _WORKLOAD_WORD.fullmatch(name):
-        raise SchemaError(f"{kind} {name!r}", "its name is a workload word", "rename it, and give `column:`")
+        raise SchemaError(f"{what} {name!r}", "its name is a workload word", "rename it, and give `column:`")
 
 
 def check_column(where: str, column: Any) -> None:
@@ -41,7 +41,7 @@ def check_column(where: str, column: Any) -> None:
         raise SchemaError(f"{where}, column", "must be a column name", "write the name of the data's column")
 
 
-def label_of(field: str, raw: Any, kind: type[BadInput] = SchemaError) -> str:
+def label_of(field: str, raw: Any, error: type[BadInput] = SchemaError) -> str:
     """Labels are texts; a number or a truth value, in YAML or in Python, stands for its usual text."""
     if isinstance(raw, bool):
         return str(raw).lower()
@@ -51,7 +51,7 @@ def label_of(field: str, raw: Any, kind: type[BadInput] = SchemaError) -> str:
         return str(int(raw))
     if isinstance(raw, float) and math.isfinite(raw):
         return number_text(raw)
-    raise kind(field, f"{short(raw)} is not a label", "use texts or numbers (null is declared by `missing:`)")
+    raise error(field, f"{short(raw)} is not a label", "use texts or numbers (null is declared by `missing:`)")
 
 
 def is_label(raw: Any) -> bool:

@@ -26,7 +26,7 @@ from typing import Final
 
 from hushcube.errors import WorkloadError, readable
 from hushcube.model.at_level import MARK
-from hushcube.model.form import Form, Kind, QueryTable, RangeTable
+from hushcube.model.form import Along, Form, QueryTable, RangeTable
 from hushcube.model.marginal import Marginal
 from hushcube.model.schema import Schema
 from hushcube.text import visible
@@ -163,12 +163,12 @@ def _form(word: str, schema: Schema, queries: QueryTable | None) -> Form | None:
         return None
     names = [part if match is None else match["name"].strip() for part, match in zip(parts, matches, strict=True)]
     marginal = schema.marginal(names)
-    kinds: dict[str, Kind] = {
+    along: dict[str, Along] = {
         name: "cells" if match is None else "prefix" if match["kind"] == "prefix" else "ranges"
         for name, match in zip(names, matches, strict=True)
     }
     attributes = tuple(schema.attributes[i] for i in marginal)
-    return RangeTable(marginal, attributes, tuple(kinds[a.name] for a in attributes))
+    return RangeTable(marginal, attributes, tuple(along[a.name] for a in attributes))
 
 
 def public_part(schema: Schema, words: str | Sequence[str], others: Collection[str] | None = ()) -> Schema:

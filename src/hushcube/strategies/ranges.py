@@ -60,7 +60,7 @@ def ranged(request: Request) -> frozenset[int]:
     found: set[int] = set()
     for form in request.workload.forms:
         if isinstance(form, RangeTable):
-            found |= {i for i, kind in zip(form.marginal, form.kinds, strict=True) if kind != "cells"}
+            found |= {i for i, kind in zip(form.marginal, form.along, strict=True) if kind != "cells"}
         else:
             found |= {i for i, a in zip(form.marginal, form.attributes, strict=True) if a.is_ordered}
     return frozenset(i for i in found if request.schema.sizes[i] > 1)

@@ -128,7 +128,7 @@ class SchemaCheck:
             {
                 "name": a.name,
                 "size": a.size,
-                "kind": a.kind,
+                "kind": a.declared_by,
                 "ordered": a.is_ordered,
                 "levels": {level.name: len(level.labels) for level in a.grouped},
                 "missing": a.missing,

@@ -13,7 +13,7 @@ from hushcube.designs.tree.errors import form_energies
 from hushcube.errors import BadInput, SchemaError, WorkloadError
 from hushcube.lattice.trees import Tree
 from hushcube.model.attribute import Attribute
-from hushcube.model.form import KINDS, QueryTable, RangeTable
+from hushcube.model.form import ALONG, QueryTable, RangeTable
 from hushcube.model.schema import Schema
 from hushcube.model.sparse_rows import SparseRows
 from hushcube.model.workload import Workload
@@ -38,7 +38,7 @@ def ordered_attributes(draw, number=0):
 @st.composite
 def range_tables(draw, most=3):
     attributes = tuple(draw(ordered_attributes(number)) for number in range(draw(st.integers(1, most))))
-    kinds = tuple(draw(st.sampled_from(KINDS)) for _ in attributes)
+    kinds = tuple(draw(st.sampled_from(ALONG)) for _ in attributes)
     return RangeTable(tuple(range(len(attributes))), attributes, kinds)
 
 
@@ -75,7 +75,7 @@ def test_squares_are_those_of_the_rows(form, seed):
 @given(range_tables(), st.integers(1, 4), st.integers(1, 3))
 def test_block_energies_are_those_of_the_rows_over_any_blocks(form, span, more):
     """Blocks of any span, up to some blocks beyond the cells; what is beyond belongs to the last cell."""
-    for axis, (attribute, kind) in enumerate(zip(form.attributes, form.kinds, strict=True)):
+    for axis, (attribute, kind) in enumerate(zip(form.attributes, form.along, strict=True)):
         leaves = span * (-(-attribute.size // span) + more - 1)
         q = np.pad(axis_rows(attribute, kind), [(0, 0), (0, leaves - attribute.size)], mode="edge")
         brute = (q.reshape(len(q), -1, span).sum(axis=2) ** 2).sum() / span
@@ -116,7 +116,7 @@ def test_a_category_that_is_a_value_is_no_category():
     assert RangeTable((0,), (age,), ("prefix",)).labels == (("up to 0", "up to 1", "up to 2"),)
 
 
-@given(ordered_attributes(), st.sampled_from(KINDS))
+@given(ordered_attributes(), st.sampled_from(ALONG))
 def test_intervals_are_those_of_the_rows(attribute, kind):
     form = RangeTable((0,), (attribute,), (kind,))
     starts, ends = form.intervals[0]

@@ -167,7 +167,7 @@ def _squares(rows: Rows, counts: Floats) -> Floats:
 def form_rows(form: Form) -> list[Rows] | None:
     """The sums along each axis of a form that is a product of such; None for others."""
     if isinstance(form, RangeTable):
-        return [None if kind == "cells" else ends for kind, ends in zip(form.kinds, form.intervals, strict=True)]
+        return [None if kind == "cells" else ends for kind, ends in zip(form.along, form.intervals, strict=True)]
     if isinstance(form, GroupTable):
         return list(form.members)
     return None

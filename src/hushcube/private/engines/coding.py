@@ -68,29 +68,34 @@ def code_type(size: int) -> type[np.unsignedinteger[Any]]:
     return np.uint16 if size + 1 <= 0xFFFF else np.uint32
 
 
-def coder(attribute: Attribute, column: str, kind: str) -> Coder:
-    """Code `column`, an SQL reference to a column of DuckDB's type `kind`, for an attribute."""
+def coder(attribute: Attribute, column: str, duckdb_type: str) -> Coder:
+    """Code `column`, an SQL reference to a column of DuckDB's type `duckdb_type`, for an attribute."""
     if isinstance(attribute, AtLevel):
-        below = coder(attribute.base, column, kind)
+        below = coder(attribute.base, column, duckdb_type)
         return Coder(below.sql, lambda array: regrouped(attribute, below.positions(array)))
     if attribute.before is not None:
         places = {label: i for i, label in enumerate(attribute.labels)}
-        sql = f"split_part({_text(column, kind)}, {literal(attribute.before)}, 1)"
+        sql = f"split_part({_text(column, duckdb_type)}, {literal(attribute.before)}, 1)"
         return Coder(sql, _find_texts(attribute, places))
     if attribute.dates is not None:
-        return Coder(_with_categories(attribute, column, _day(attribute, column, kind), kind), _into_days(attribute))
-    if attribute.kind == "values" and kind in INTEGERS - _SMALL:
-        return Coder(_text(column, kind), _find_texts(attribute, _integer_labels(attribute)))
-    if attribute.kind == "values" and kind not in NUMBERS:
+        return Coder(
+            _with_categories(attribute, column, _day(attribute, column, duckdb_type), duckdb_type),
+            _into_days(attribute),
+        )
+    if attribute.declared_by == "values" and duckdb_type in INTEGERS - _SMALL:
+        return Coder(_text(column, duckdb_type), _find_texts(attribute, _integer_labels(attribute)))
+    if attribute.declared_by == "values" and duckdb_type not in NUMBERS:
         places = {label: i for i, label in enumerate(attribute.labels)}
-        return Coder(_text(column, kind), _find_texts(attribute, places))
-    if attribute.kind == "values":
-        fetched = column if kind in _SMALL else _double(column, kind)
-        return Coder(fetched, _find_numbers(attribute, kind))
-    if attribute.kind == "bins":
-        return Coder(_with_categories(attribute, column, _double(column, kind), kind), _into_bins(attribute))
-    fetched = _integer(attribute, column, kind)
-    return Coder(_with_categories(attribute, column, fetched, kind), _within_range(attribute))
+        return Coder(_text(column, duckdb_type), _find_texts(attribute, places))
+    if attribute.declared_by == "values":
+        fetched = column if duckdb_type in _SMALL else _double(column, duckdb_type)
+        return Coder(fetched, _find_numbers(attribute, duckdb_type))
+    if attribute.declared_by == "bins":
+        return Coder(
+            _with_categories(attribute, column, _double(column, duckdb_type), duckdb_type), _into_bins(attribute)
+        )
+    fetched = _integer(attribute, column, duckdb_type)
+    return Coder(_with_categories(attribute, column, fetched, duckdb_type), _within_range(attribute))
 
 
 def refusals(attribute: Attribute) -> tuple[int, int]:
@@ -120,15 +125,15 @@ def _find_texts(attribute: Attribute, places: dict[str, int]) -> Callable[[pa.Ar
     return positions
 
 
-def _find_numbers(attribute: Attribute, kind: str) -> Callable[[pa.Array], Codes]:
+def _find_numbers(attribute: Attribute, duckdb_type: str) -> Callable[[pa.Array], Codes]:
     """In a column of numbers, a label that is a number stands for it: "1", "1.0" and "01" are all 1."""
     places = number_labels(attribute)
-    if kind in _SMALL:
+    if duckdb_type in _SMALL:
         places = {x: i for x, i in places.items() if x == x.to_integral_value() and abs(x) < 2**63}
         numbers: NDArray[Any] = np.array([int(x) for x in places], dtype=np.int64)
     else:
         # A label meets a 32-bit float as the nearest 32-bit float: 0.1 is found in a column of such floats.
-        precision = np.float32 if kind == "float" else np.float64
+        precision = np.float32 if duckdb_type == "float" else np.float64
         numbers = np.array([float(x) for x in places], dtype=precision).astype(np.float64)
     order = np.argsort(numbers)
     ordered, targets = numbers[order], np.array(list(places.values()), dtype=np.int64)[order]
@@ -218,54 +223,58 @@ def _numpy(array: pa.Array) -> NDArray[Any]:
     return numbers
 
 
-def _text(column: str, kind: str) -> str:
-    return column if kind == "varchar" else f"CAST({column} AS VARCHAR)"
+def _text(column: str, duckdb_type: str) -> str:
+    return column if duckdb_type == "varchar" else f"CAST({column} AS VARCHAR)"
 
 
-def _double(column: str, kind: str) -> str:
+def _double(column: str, duckdb_type: str) -> str:
     """A double; NULL where the value is, and infinity, outside any domain, where it is no number."""
-    if kind in NUMBERS:
-        return column if kind == "double" else f"CAST({column} AS DOUBLE)"
-    parsed = f"TRY_CAST({_text(column, kind) if kind != 'boolean' else column} AS DOUBLE)"
+    if duckdb_type in NUMBERS:
+        return column if duckdb_type == "double" else f"CAST({column} AS DOUBLE)"
+    parsed = f"TRY_CAST({_text(column, duckdb_type) if duckdb_type != 'boolean' else column} AS DOUBLE)"
     return f"CASE WHEN {column} IS NOT NULL THEN COALESCE({parsed}, CAST('inf' AS DOUBLE)) END"
 
 
-def _integer(attribute: Attribute, column: str, kind: str) -> str:
+def _integer(attribute: Attribute, column: str, duckdb_type: str) -> str:
     """A 64-bit integer or a double, whichever is exact for the attribute's range."""
-    if kind in _SMALL:
+    if duckdb_type in _SMALL:
         return column
     low, high = attribute.range if attribute.range is not None else (0, 0)
-    if kind not in INTEGERS and max(abs(low), abs(high)) < _EXACT:
-        return _double(column, kind)
-    wide = column if kind in INTEGERS else f"TRY_CAST({column if kind in NUMBERS else _text(column, kind)} AS HUGEINT)"
+    if duckdb_type not in INTEGERS and max(abs(low), abs(high)) < _EXACT:
+        return _double(column, duckdb_type)
+    wide = (
+        column
+        if duckdb_type in INTEGERS
+        else f"TRY_CAST({column if duckdb_type in NUMBERS else _text(column, duckdb_type)} AS HUGEINT)"
+    )
     clipped = f"CAST(greatest(least({wide}, {_OUTSIDE}), -{_OUTSIDE}) AS BIGINT)"
-    if kind in INTEGERS:  # least and greatest pass over nulls
+    if duckdb_type in INTEGERS:  # least and greatest pass over nulls
         return f"CASE WHEN {column} IS NOT NULL THEN {clipped} END"
-    double = _double(column, kind)
+    double = _double(column, duckdb_type)
     whole = f"CASE WHEN CAST({wide} AS DOUBLE) = {double} THEN {clipped} END"
     return f"CASE WHEN {column} IS NOT NULL AND NOT isnan({double}) THEN COALESCE({whole}, {_OUTSIDE}) END"
 
 
-def _day(attribute: Attribute, column: str, kind: str) -> str:
+def _day(attribute: Attribute, column: str, duckdb_type: str) -> str:
     """The days since 1970-01-01 of a date or a time (UTC); texts in ISO form, months too where they are enough."""
-    if kind in NUMBERS or kind == "boolean":
+    if duckdb_type in NUMBERS or duckdb_type == "boolean":
         return f"CASE WHEN {column} IS NOT NULL THEN {_OUTSIDE} END"
     moment = column
-    if kind not in ("date", *_TIMES):
-        text = _text(column, kind)
+    if duckdb_type not in ("date", *_TIMES):
+        text = _text(column, duckdb_type)
         months = "" if attribute.by == "day" else f", TRY_CAST({text} || '-01' AS TIMESTAMP)"
         moment = f"COALESCE(TRY_CAST({text} AS TIMESTAMP){months}, CAST('infinity' AS TIMESTAMP))"
     day = f"CAST(floor(epoch({moment}) / 86400) AS BIGINT)"
     return f"CASE WHEN {column} IS NULL THEN NULL WHEN isfinite({moment}) THEN {day} ELSE {_OUTSIDE} END"
 
 
-def _with_categories(attribute: Attribute, column: str, fetched: str, kind: str) -> str:
+def _with_categories(attribute: Attribute, column: str, fetched: str, duckdb_type: str) -> str:
     """A value that is the label of the category for missing values is missing."""
     label = attribute.missing
     if attribute.missing_position is None or label in attribute.domain:
         return fetched
-    if kind not in NUMBERS:
-        return f"CASE WHEN {_text(column, kind)} <> {literal(label)} THEN {fetched} END"
+    if duckdb_type not in NUMBERS:
+        return f"CASE WHEN {_text(column, duckdb_type)} <> {literal(label)} THEN {fetched} END"
     if (number := number_of(label)) is None:
         return fetched
     whole = number == number.to_integral_value() and abs(number) < 2**63

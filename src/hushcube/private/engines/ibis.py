@@ -28,7 +28,7 @@ from hushcube.private.engines.grouped.warehouse import (
     OUTSIDE,
     Binned,
     Column,
-    Kind,
+    ColumnType,
     Known,
     Opened,
     People,
@@ -46,22 +46,22 @@ class IbisRows(Opened):
         with _spoken("the table cannot be read"):
             schema = table.schema()
             self.names = tuple(schema.names)
-            self.kinds = tuple(map(_kind, schema.types))
+            self.column_types = tuple(map(_column_type, schema.types))
         self._table = table
 
     def grouped(self, columns: Sequence[Column], sums: Sequence[Summed] = ()) -> pa.Table:
         """Group by expressions of the columns."""
         with _spoken("the warehouse cannot group the table"):
             keys = {
-                f"k{i}": _key(column, self._table[column.name], self._kind(column.name))
+                f"k{i}": _key(column, self._table[column.name], self._column_type(column.name))
                 for i, column in enumerate(columns)
             }
             numbers, texts = {}, {}
             for i, summed in enumerate(sums):
                 value = self._table[summed.measure.source_column]
-                kind = self._kind(summed.measure.source_column)
-                numbers[f"x{i}"] = _number(value, kind)
-                if kind == "text":
+                column_type = self._column_type(summed.measure.source_column)
+                numbers[f"x{i}"] = _number(value, column_type)
+                if column_type == "text":
                     texts[f"t{i}"] = value
             prepared = self._table.select(**keys, **numbers, **texts) if keys or sums else self._table
             totals = {"n": prepared.count()}
@@ -84,11 +84,11 @@ class IbisRows(Opened):
         with _spoken("the warehouse cannot choose rows of people: it may lack SHA-256 or window functions"):
             return IbisRows(chosen(self._table, unit, columns, key))
 
-    def _kind(self, name: str) -> Kind:
-        return self.kinds[self.names.index(name)]
+    def _column_type(self, name: str) -> ColumnType:
+        return self.column_types[self.names.index(name)]
 
 
-def _kind(dtype: Any) -> Kind:
+def _column_type(dtype: Any) -> ColumnType:
     """64-bit unsigned integers do not fit the contract's integers; as numbers they do."""
     if dtype.is_integer():
         return "number" if dtype.is_unsigned_integer() and dtype.nbytes == 8 else "integer"
@@ -97,7 +97,7 @@ def _kind(dtype: Any) -> Kind:
     return "text" if dtype.is_string() else "other"
 
 
-def _key(column: Column, value: Any, kind: Kind) -> Any:
+def _key(column: Column, value: Any, column_type: ColumnType) -> Any:
     """What a column is grouped by, as its class says."""
     import ibis
 
@@ -106,7 +106,7 @@ def _key(column: Column, value: Any, kind: Kind) -> Any:
         return known.ifelse(value, column.outside)
     if not isinstance(column, Binned | Whole):
         return value
-    whole = isinstance(column, Whole) and kind == "integer"
+    whole = isinstance(column, Whole) and column_type == "integer"
     x = value.cast("int64" if whole else "float64")
     missing = value.isnull()
     if value.type().is_floating():
@@ -134,11 +134,11 @@ def _bin(x: Any, edges: Sequence[float], first: int, last: int) -> Any:
     return (x < edges[middle]).ifelse(_bin(x, edges, first, middle), _bin(x, edges, middle, last))
 
 
-def _number(value: Any, kind: Kind) -> Any:
+def _number(value: Any, column_type: ColumnType) -> Any:
     """A double, null where there is no number; texts are read elsewhere."""
     import ibis
 
-    if kind not in ("integer", "number"):
+    if column_type not in ("integer", "number"):
         return ibis.null("float64")
     x = value.cast("float64")
     return value.isnan().ifelse(ibis.null("float64"), x) if value.type().is_floating() else x

@@ -28,7 +28,7 @@ Columns = Mapping[int, Codes]
 BLOCK: Final = 1 << 18
 _EXACT: Final = 1 << 53
 """Integers up to this are exact as doubles."""
-_LADDER: Final = tuple((np.iinfo(kind).max, np.dtype(kind)) for kind in (np.uint8, np.uint16, np.uint32, np.int64))
+_LADDER: Final = tuple((np.iinfo(dtype).max, np.dtype(dtype)) for dtype in (np.uint8, np.uint16, np.uint32, np.int64))
 
 
 def count(
@@ -95,19 +95,19 @@ class _Indices:
             self._scaled.append({})
         return self._path[-1][2]
 
-    def _column(self, attribute: int, kind: np.dtype[Any]) -> Codes:
+    def _column(self, attribute: int, dtype: np.dtype[Any]) -> Codes:
         """A column in the type of the sum it goes into: adding mixed types takes thrice as long."""
-        key = attribute, kind.char
+        key = attribute, dtype.char
         if key not in self._typed:
-            self._typed[key] = self._columns[attribute].astype(kind, copy=False)
+            self._typed[key] = self._columns[attribute].astype(dtype, copy=False)
         return self._typed[key]
 
     def _scale(self, size: int, cells: int) -> Codes:
         """The last index times `size`, in a type that holds every cell of the longer table."""
         known = self._scaled[-1]
         if size not in known:
-            kind = next(dtype for top, dtype in _LADDER if cells <= top)
-            known[size] = np.multiply(self._path[-1][2], size, dtype=kind)
+            dtype = next(smallest for top, smallest in _LADDER if cells <= top)
+            known[size] = np.multiply(self._path[-1][2], size, dtype=dtype)
         return known[size]
 
 

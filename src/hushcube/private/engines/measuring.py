@@ -25,8 +25,8 @@ MOST: Final = 2**62
 def fetched(data: Opened, measure: Measure) -> str:
     """The SQL that fetches a measure as a double; NaN where it is missing or no number."""
     place = data.position(measure.source_column, f"measure {measure.name!r}")
-    column, kind = f"#{place + 1}", str(data.relation.types[place].id)
-    parsed = f"CAST({column} AS DOUBLE)" if kind in NUMBERS else f"TRY_CAST(CAST({column} AS VARCHAR) AS DOUBLE)"
+    column, duckdb_type = f"#{place + 1}", str(data.relation.types[place].id)
+    parsed = f"CAST({column} AS DOUBLE)" if duckdb_type in NUMBERS else f"TRY_CAST(CAST({column} AS VARCHAR) AS DOUBLE)"
     return f"COALESCE({parsed}, CAST('nan' AS DOUBLE))"
 
 

@@ -31,7 +31,7 @@ class Rows(Warehouse, Opened):
 
     def __init__(self, table):
         self.table, self.names = table, tuple(table.column_names)
-        self.kinds = tuple(map(kind, table.schema.types))
+        self.column_types = tuple(map(kind, table.schema.types))
         self.asked = []
         self.bounds = []
 

@@ -36,7 +36,7 @@ from hushcube.private.engines.grouped.warehouse import (
     OUTSIDE,
     Binned,
     Column,
-    Kind,
+    ColumnType,
     Known,
     Opened,
     Summed,
@@ -71,18 +71,18 @@ class Asked:
 def asked_for(attribute: Attribute, data: Opened) -> Asked:
     """What to group by: integers or known texts where the public domain says which, else the values themselves."""
     name = attribute.source_column
-    kind = data.kinds[position(data.names, name, f"attribute {base_of(attribute).name!r}")]
+    column_type = data.column_types[position(data.names, name, f"attribute {base_of(attribute).name!r}")]
     if isinstance(attribute, AtLevel):
-        return _level(attribute, kind) or _regrouped(attribute, asked_for(attribute.base, data))
+        return _level(attribute, column_type) or _regrouped(attribute, asked_for(attribute.base, data))
     if attribute.before is not None or attribute.dates is not None:
         return Asked(Column(name))
-    if attribute.kind == "values":
-        if kind == "text" and attribute.size <= _MOST_LABELS:
+    if attribute.declared_by == "values":
+        if column_type == "text" and attribute.size <= _MOST_LABELS:
             return Asked(Known(name, attribute.labels, _no_label(attribute)))
-        if kind in ("integer", "number") and attribute.size <= _MOST_LABELS:
-            return _numbers(attribute, kind)
+        if column_type in ("integer", "number") and attribute.size <= _MOST_LABELS:
+            return _numbers(attribute, column_type)
         return Asked(Column(name))
-    if kind not in ("integer", "number"):
+    if column_type not in ("integer", "number"):
         return Asked(Column(name))
     places = np.arange(attribute.domain_size)
     missing = _missing_number(attribute)
@@ -90,7 +90,7 @@ def asked_for(attribute: Attribute, data: Opened) -> Asked:
         edges = tuple(map(float, attribute.bins))
         return Asked(Binned(name, edges, None if missing is None else float(missing)), places)
     low, high = attribute.range if attribute.range is not None else (0, (attribute.codes or 0) - 1)
-    if kind == "integer":
+    if column_type == "integer":
         whole = missing is not None and missing == missing.to_integral_value() and abs(missing) < 2**63
         return Asked(Whole(name, low, high, int(missing) if missing is not None and whole else None), places)
     if max(abs(low), abs(high)) < _EXACT:
@@ -98,19 +98,19 @@ def asked_for(attribute: Attribute, data: Opened) -> Asked:
     return Asked(Column(name))
 
 
-def _level(attribute: AtLevel, kind: Kind) -> Asked | None:
+def _level(attribute: AtLevel, column_type: ColumnType) -> Asked | None:
     """Runs of numbers as bins, so that groups travel and not their members; None where groups are something else."""
     base = attribute.base
     places = base.grouped[attribute.depth - 1].places
     firsts = [i for i, place in enumerate(places) if i == 0 or place != places[i - 1]]
-    if kind not in ("integer", "number") or base.dates is not None or base.values is not None or len(firsts) < 2:
+    if column_type not in ("integer", "number") or base.dates is not None or base.values is not None or len(firsts) < 2:
         return None
     missing = _missing_number(base)
     if base.bins is not None:
         edges: list[float] = [*(base.bins[i] for i in firsts), base.bins[-1]]
     else:
         low, high = base.range if base.range is not None else (0, (base.codes or 0) - 1)
-        if kind != "integer" or max(abs(low), abs(high)) >= _EXACT or low + firsts[-1] == high:
+        if column_type != "integer" or max(abs(low), abs(high)) >= _EXACT or low + firsts[-1] == high:
             return None  # between two integers there may be other numbers; and the last bin needs two ends
         edges = [*(low + i for i in firsts), high]
     column = Binned(attribute.source_column, tuple(map(float, edges)), None if missing is None else float(missing))
@@ -124,10 +124,10 @@ def _regrouped(attribute: AtLevel, below: Asked) -> Asked:
     return Asked(below.column, regrouped(attribute, below.places.astype(np.uint32)).astype(np.int64))
 
 
-def _numbers(attribute: Attribute, kind: Kind) -> Asked:
+def _numbers(attribute: Attribute, column_type: ColumnType) -> Asked:
     """Labels that are numbers, as bins that hold one double each: [x, next double after x)."""
     places = number_labels(attribute)
-    if kind == "integer":
+    if column_type == "integer":
         places = {x: i for x, i in places.items() if x == x.to_integral_value()}
         exact = all(abs(x) < _EXACT for x in places)
     else:  # a 32-bit float meets a label as the nearest 32-bit float: which floats they are is not known here
@@ -161,7 +161,7 @@ def coded_groups(table: pa.Table, asked: Sequence[tuple[Attribute, Asked]]) -> t
     coders: dict[int, Coder] = {}
     if raw:
         with Frame(table, "arrow").open() as data:
-            types = [str(kind.id) for kind in data.relation.types]
+            types = [str(each.id) for each in data.relation.types]
             coders = {i: coder(asked[i][0], f"#{i + 1}", types[i]) for i in raw}
             # All columns go through DuckDB together, since it keeps no order of rows.
             fetched = [coders[i].sql if i in coders else f"#{i + 1}" for i in range(len(types))]

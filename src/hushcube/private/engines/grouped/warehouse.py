@@ -18,7 +18,7 @@ import pyarrow as pa
 from hushcube.model.measure import Measure
 from hushcube.model.privacy import Unit
 
-Kind = Literal["integer", "number", "text", "other"]
+ColumnType = Literal["integer", "number", "text", "other"]
 """What a warehouse says of a column: 64-bit or shorter integers; floats and decimals; texts, compared byte by
 byte, and whatever the adapter hands over as text; anything else (truth values, dates, ...)."""
 
@@ -110,7 +110,7 @@ class Opened(ABC):
 
     names: tuple[str, ...]
     """The exact names of the columns, in the order of the table."""
-    kinds: tuple[Kind, ...]
+    column_types: tuple[ColumnType, ...]
     """What each of them is."""
     steady: bool = False
     """Whether every answer is sure to see the same rows: else nobody can be trusted to have few rows next time."""

@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 
 from hushcube.model.arrays import Bools, Ints
-from hushcube.private.engines.grouped.warehouse import MISSING, OUTSIDE, Binned, Column, Kind, Known, Whole
+from hushcube.private.engines.grouped.warehouse import MISSING, OUTSIDE, Binned, Column, ColumnType, Known, Whole
 
 if TYPE_CHECKING:
     from psycopg import sql
@@ -83,7 +83,7 @@ _QUANTISED: Final = (
 )
 
 
-def kind_of(oid: int) -> Kind:
+def column_type_of(oid: int) -> ColumnType:
     """What a type is to an engine."""
     if oid in _INTEGERS:
         return "integer"
@@ -223,7 +223,7 @@ def values_of(place: int, name: str, oid: int) -> list[sql.Composed]:
     odd: sql.Composable | None = None
     if oid == BYTEA:
         odd = sql.SQL(_BYTES).format(name=column)
-    elif kind_of(oid) == "text":
+    elif column_type_of(oid) == "text":
         odd = sql.SQL(_ODD_TEXT).format(name=column)
         number = sql.SQL(_TEXT_NUMBER).format(name=column)
     elif oid != BOOL:
@@ -234,7 +234,7 @@ def values_of(place: int, name: str, oid: int) -> list[sql.Composed]:
 
 def has_texts(oid: int) -> bool:
     """Whether there may be texts that only DuckDB can tell to be numbers."""
-    return oid == BYTEA or kind_of(oid) == "text"
+    return oid == BYTEA or column_type_of(oid) == "text"
 
 
 def sum_of(place: int, summed: Summed, oid: int, bound: list[Any]) -> list[sql.Composed]:
@@ -256,10 +256,10 @@ def sum_of(place: int, summed: Summed, oid: int, bound: list[Any]) -> list[sql.C
     places = {what: sql.SQL(f"${len(bound) + i}") for i, what in enumerate(numbers, 1)}
     bound.extend(numbers.values())
     integer = sql.SQL(_QUANTISED).format(x=sql.Identifier(f"x{place}"), **places)
-    kind = sql.SQL("int4" if measure.largest < 2**31 - 1 else "int8")
+    integers = sql.SQL("int4" if measure.largest < 2**31 - 1 else "int8")
     counted = sql.SQL(f" FILTER (WHERE t{place} IS NULL)" if has_texts(oid) else "")
     absent = [sql.SQL(f"x{place} IS NULL"), *([sql.SQL(f"t{place} IS NULL")] if has_texts(oid) else [])]
     return [
-        sql.SQL("coalesce(sum(({})::{}){}, 0)::int8").format(integer, kind, counted),
+        sql.SQL("coalesce(sum(({})::{}){}, 0)::int8").format(integer, integers, counted),
         sql.SQL("count(*) FILTER (WHERE {})").format(sql.SQL(" AND ").join(absent)),
     ]

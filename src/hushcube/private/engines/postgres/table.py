@@ -31,9 +31,9 @@ from hushcube.private.engines.grouped.asking import read_texts
 from hushcube.private.engines.grouped.warehouse import Column, Opened, People, Summed
 from hushcube.private.engines.postgres.expressions import (
     Packed,
+    column_type_of,
     has_texts,
     is_builtin,
-    kind_of,
     packed,
     person_of,
     sum_of,
@@ -103,7 +103,7 @@ class PostgresRows(Opened):
         steady: bool = False,
     ) -> None:
         self.names = names
-        self.kinds = tuple(map(kind_of, types))
+        self.column_types = tuple(map(column_type_of, types))
         self.steady = steady
         self._connection = connection
         self._rows = rows

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from hushcube.model.measure import Measure
-from hushcube.private.engines.grouped.warehouse import MISSING, OUTSIDE, Binned, Column, Kind, Known, Whole
+from hushcube.private.engines.grouped.warehouse import MISSING, OUTSIDE, Binned, Column, ColumnType, Known, Whole
 from hushcube.private.engines.measuring import quantised
 
 _COMPARED_EDGES: Final = 64
@@ -24,13 +24,13 @@ _NUMBER: Final = rf"\+?-?(?:(?:{_DIGITS}\.?(?:{_DIGITS})?|\.{_DIGITS})(?:[eE][+-
 _BLANKS: Final = r"[ \t-\r]*"
 
 
-def key(F: Any, column: Column, value: Any, kind: Kind) -> Any:
+def key(F: Any, column: Column, value: Any, column_type: ColumnType) -> Any:
     """What a column is grouped by, as its class says."""
     if isinstance(column, Known):
         return F.when(value.isNull() | value.isin(*column.labels), value).otherwise(F.lit(column.outside))
     if not isinstance(column, Binned | Whole):
         return value
-    whole = isinstance(column, Whole) and kind == "integer"
+    whole = isinstance(column, Whole) and column_type == "integer"
     x = value.cast("long" if whole else "double")
     # Spark takes NaN for equal to itself and larger than all numbers; it goes first.
     missing = x.isNull() if whole else x.isNull() | F.isnan(x)
@@ -65,13 +65,13 @@ def _search(F: Any, x: Any, edges: Sequence[float]) -> Any:
     return F.aggregate(steps, F.lit(0), lambda at, n: F.when(F.get(known, at + n) <= x, at + n).otherwise(at))
 
 
-def double(F: Any, value: Any, kind: Kind, type_name: str) -> Any:
+def double(F: Any, value: Any, column_type: ColumnType, type_name: str) -> Any:
     """A measure's column as a double, as DuckDB reads it: null or NaN where it is no number."""
-    if kind in ("integer", "number"):
+    if column_type in ("integer", "number"):
         return value.cast("double")
-    if kind == "text" or type_name == "BinaryType":
+    if column_type == "text" or type_name == "BinaryType":
         # DuckDB writes bytes out before it reads a number, and blanks other than a space do not stay blanks.
-        around = _BLANKS if kind == "text" else " *"
+        around = _BLANKS if column_type == "text" else " *"
         found = F.regexp_extract(value.cast("string"), rf"\A{around}({_NUMBER}){around}\z", 1)
         return F.when(found != F.lit(""), F.regexp_replace(found, r"\A\+|_", "").try_cast("double"))
     return F.lit(None).cast("double")

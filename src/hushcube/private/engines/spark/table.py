@@ -29,12 +29,12 @@ import pyarrow as pa
 from hushcube.errors import DataError
 from hushcube.model.privacy import Unit
 from hushcube.private.engines.fit import position
-from hushcube.private.engines.grouped.warehouse import Column, Kind, Known, Opened, People, Summed
+from hushcube.private.engines.grouped.warehouse import Column, ColumnType, Known, Opened, People, Summed
 from hushcube.private.engines.source import Parquet, unreadable
 from hushcube.private.engines.spark.expressions import double, integer, key
 from hushcube.private.engines.spark.session import spoken
 
-_KINDS: Final[dict[str, Kind]] = {
+_COLUMN_TYPES: Final[dict[str, ColumnType]] = {
     **dict.fromkeys(("ByteType", "ShortType", "IntegerType", "LongType"), "integer"),
     **dict.fromkeys(("FloatType", "DoubleType", "DecimalType"), "number"),
     **dict.fromkeys(("StringType", "CharType", "VarcharType"), "text"),
@@ -58,7 +58,7 @@ class SparkRows(Opened):
             fields = frame.schema.fields
             self.names = tuple(field.name for field in fields)
             self._types = tuple(type(field.dataType).__name__ for field in fields)
-            self.kinds = tuple(_KINDS.get(name, "other") for name in self._types)
+            self.column_types = tuple(_COLUMN_TYPES.get(name, "other") for name in self._types)
             self._collations = [getattr(field.dataType, "collation", _BYTEWISE) for field in fields]
             self._frame = frame.toDF(*(f"c{i}" for i in range(len(fields))))
         self._heavy: dict[Unit, int] = {}
@@ -131,12 +131,12 @@ class SparkRows(Opened):
                 frame = frame.join(F.broadcast(labels), value == F.col(f"l{i}"), "left")
                 by = F.when(value.isNull() | F.col(f"l{i}").isNotNull(), value).otherwise(F.lit(column.outside))
             else:
-                by = key(F, column, value, self.kinds[place])
+                by = key(F, column, value, self.column_types[place])
             keys.append(by.alias(f"k{i}"))
         added, totals = [], [F.count(F.lit(1)).alias("n")]
         for i, each in enumerate(sums):
             place = self.names.index(each.measure.source_column)
-            x = double(F, self._value(F, place), self.kinds[place], self._types[place])
+            x = double(F, self._value(F, place), self.column_types[place], self._types[place])
             q, missing = integer(F, F.col(f"x{i}"), each.measure)
             added.append(x.alias(f"x{i}"))
             totals += [_total(F, q, f"s{i}"), _total(F, missing.cast("long"), f"m{i}")]
@@ -226,7 +226,7 @@ def chosen(
 
 def _smallest(F: Any, window: Any, frame: Any, types: Mapping[str, str], most: Any, key: bytes) -> Any:
     alike = window.partitionBy("p", *types).orderBy(F.lit(0))
-    written = [_written(F, F.col(name), kind) for name, kind in types.items()]
+    written = [_written(F, F.col(name), type_name) for name, type_name in types.items()]
     chance = F.sha2(F.concat(F.lit(key.hex()), *written, F.col("alike").cast("string")), 256)
     # Once all rows of a person are together, neither window sends them anywhere else.
     numbered = frame.repartition(F.col("p")).withColumn("alike", F.row_number().over(alike))
@@ -234,15 +234,15 @@ def _smallest(F: Any, window: Any, frame: Any, types: Mapping[str, str], most: A
     return ranked.filter(F.col("rank") <= most).select(*types)
 
 
-def _written(F: Any, value: Any, kind: str) -> Any:
+def _written(F: Any, value: Any, type_name: str) -> Any:
     """A value as text with its length before it, so that no two rows read alike; texts of times would, in autumn."""
-    if kind == "BinaryType":
+    if type_name == "BinaryType":
         text = F.hex(value)
-    elif kind == "TimestampType":
+    elif type_name == "TimestampType":
         text = F.unix_micros(value).cast("string")
-    elif kind in ("FloatType", "DoubleType"):  # 0.0 and -0.0 are alike
+    elif type_name in ("FloatType", "DoubleType"):  # 0.0 and -0.0 are alike
         text = F.when(value == F.lit(0.0), F.lit("0")).otherwise(value.cast("string"))
-    elif kind in _NESTED:
+    elif type_name in _NESTED:
         text = F.to_json(F.struct(value))
     else:
         text = value.cast("string")
