@@ -77,5 +77,5 @@ def test_ids_that_a_collation_calls_equal_are_one_person(tmp_path):
 
 def test_only_tables_are_recognised(make):
     assert recognise_ibis(TABLE) is None
-    with pytest.raises(DataError, match="no table"):
+    with pytest.raises(DataError, match="not a table"):
         recognise_ibis(make(TABLE).warehouse.table.age)
