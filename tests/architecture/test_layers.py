@@ -82,3 +82,17 @@ def test_contracts_name_only_what_exists():
     for module in named:
         place = ROOT / "src" / Path(*module.split("."))
         assert place.is_dir() or place.with_suffix(".py").is_file(), f"{module} does not exist"
+
+
+def test_documents_and_comments_name_only_files_that_exist():
+    """Paths such as `lattice/family.py`, or `[family.py]` beside a formula; the changelog names what was."""
+    documents = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "src").rglob("*.md")]
+    named = 0
+    for document in [*documents, *(ROOT / "src").rglob("*.py")]:
+        if document.name == "CHANGELOG.md":
+            continue
+        for path in re.findall(r"(?<![\w./-])(?:[a-z_]+/)+[a-z_]+\.py|(?<=\[)[a-z_]+\.py", document.read_text()):
+            named += 1
+            places = [ROOT / path, ROOT / "tests" / path, ROOT / "src" / "hushcube" / path, document.parent / path]
+            assert any(place.is_file() for place in places), f"{document.relative_to(ROOT)} names {path}"
+    assert named > 50
