@@ -119,12 +119,6 @@ def from_table(table: NDArray[np.integer]) -> Codes:
     return narrow(np.repeat(positions.astype(np.int64), table.reshape(-1)[filled], axis=0), table.shape)
 
 
-def independent(sizes: Sequence[int], ones: Sequence[Floats], total: int, rng: np.random.Generator) -> Codes:
-    """People whose one-way tables are the given ones, rounded; the attributes are independent of each other."""
-    columns = [_shared_out(np.asarray(one, np.float64), total) for one in ones]
-    return narrow(np.stack([rng.permutation(column) for column in columns], axis=1), sizes)
-
-
 def chained(
     sizes: Sequence[int],
     tables: Family,

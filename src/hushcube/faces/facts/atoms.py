@@ -76,14 +76,6 @@ class Atoms:
                 table = np.add.reduceat(np.take(table, order, axis), starts, axis)
         return table.reshape(-1)
 
-    def membership(self) -> tuple[Ints, Ints, Floats]:
-        """The facts as rows over the atoms, as triplets (number of the fact, atom, 1)."""
-        found = [self.boxes(m, known.cells, known.ids, -1) for m, known in self.facts.by_marginal.items()]
-        columns = [np.flatnonzero(numbers >= 0) for numbers in found]
-        rows = [numbers[at] for numbers, at in zip(found, columns, strict=True)]
-        none = np.zeros(0, np.int64)
-        return np.concatenate([none, *rows]), np.concatenate([none, *columns]), np.ones(sum(map(len, rows)))
-
     def empty(self, marginal: Marginal) -> Bools | None:
         """The cells of a marginal without an allowed atom, with axes to broadcast; None where there is none."""
         kept = tuple(i for i in self.axes if i in marginal)
