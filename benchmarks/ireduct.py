@@ -19,9 +19,9 @@ from itertools import combinations
 from pathlib import Path
 
 import numpy as np
+from tests.populations import CENSUS
 
 from benchmarks.scale import _peak_kilobytes
-from hushcube.samples import CENSUS
 
 PEOPLE = 10_000_000
 PLAIN_STEPS = 200
@@ -70,9 +70,10 @@ def main(cases=CASES, people=PEOPLE):
 
 def count(names, people, folder):
     """The exact tables of each workload in a file: the people themselves are counted once, and not what is timed."""
+    from tests.populations import census
+
     from hushcube.experiments.truth import exact_counts
     from hushcube.model.workload import Workload
-    from hushcube.samples import census
 
     data, files = census(people, seed=1), {}
     for number, name in enumerate(names):

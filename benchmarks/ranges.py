@@ -38,12 +38,13 @@ def main(cases=CASES, rows=ROWS):
 
 def ours(words, sizes, strategy, rows):
     """Seconds to plan (with the predicted total), to measure, and to recover every answer with its error."""
+    from tests.populations import generated
+
     from hushcube import Attribute, Schema, plan
     from hushcube.bundle.release import Release
     from hushcube.planning.plan import Plan
     from hushcube.private.engines import open_source
     from hushcube.private.measure import measure
-    from hushcube.samples import generated
 
     schema = Schema(tuple(Attribute(name=f"a{i}", range=(0, n - 1)) for i, n in enumerate(sizes)))
     data = generated(rows, sizes, seed=1)

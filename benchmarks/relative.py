@@ -23,13 +23,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.datasets import shared
+from tests.populations import CENSUS, census
 
 from benchmarks import relative_page
 from hushcube import Attribute, Schema
 from hushcube.experiments.classify import coded_rows, cross_validate
 from hushcube.experiments.experiment import evaluate
 from hushcube.experiments.truth import exact_counts
-from hushcube.samples import CENSUS, census
 from hushcube.strategies import ADAPTIVE
 
 PAPER = {"lambda_max": "10%", "lambda_step": "0.0001%", "caution": "0"}

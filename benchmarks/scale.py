@@ -43,13 +43,14 @@ def _child(which, d):
 
 
 def ours(d):
+    from tests.populations import generated
+
     from hushcube import Attribute, Schema, plan
     from hushcube.bundle.release import Release
     from hushcube.bundle.writing import write
     from hushcube.planning.plan import Plan
     from hushcube.private.engines import open_source
     from hushcube.private.measure import measure
-    from hushcube.samples import generated
 
     def decide(attributes):
         schema = Schema(tuple(Attribute(name=f"a{i}", codes=SIZE) for i in range(attributes)))
@@ -76,8 +77,9 @@ def ours(d):
 
 
 def plain(d):
+    from tests.populations import generated
+
     from benchmarks import baselines
-    from hushcube.samples import generated
 
     sizes = (SIZE,) * d
     codes = np.stack([column.to_numpy() for column in generated(ROWS, sizes, seed=1).columns], axis=1).astype(np.int64)

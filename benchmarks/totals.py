@@ -15,13 +15,13 @@ from itertools import combinations
 
 import numpy as np
 from scipy.optimize import minimize
+from tests.populations import ADULT8
 
 from hushcube.designs.request import Request
 from hushcube.model.attribute import Attribute
 from hushcube.model.privacy import Privacy
 from hushcube.model.schema import Schema
 from hushcube.model.workload import Workload
-from hushcube.samples import ADULT8
 from hushcube.strategies import REGISTRY
 from hushcube.strategies.search.local import affine_plane, known_designs
 from hushcube.strategies.search.supports import UNSEEN, SupportProblem, optimise_own_tables

@@ -3,8 +3,8 @@
     demo.svg          what `hushcube demo` prints, for people who have not run it
     strategies.svg    the chart of `hushcube plan --chart` for all 1- to 3-way tables of Adult-8
 
-The demo is a real release of the built-in Titanic data. Its noise is seeded, so that the picture can be drawn
-again; such a release is not private, and these people's data is public anyway. The chart needs no data.
+The demo is a real release of the built-in hospital. Its noise is seeded, so that the picture can be drawn again; such
+a release is not private, and these people are made up anyway. The chart needs no data.
 """
 
 from __future__ import annotations
@@ -15,12 +15,22 @@ from pathlib import Path
 
 from rich._export_format import CONSOLE_SVG_FORMAT
 
-from hushcube import compare, release
-from hushcube.cli.demo import truth
-from hushcube.cli.output import console, print_page
-from hushcube.planning.pages import ranking_page
-from hushcube.samples import ADULT8, TITANIC, titanic
+from hushcube import Attribute, Schema, compare
+from hushcube.cli.demo import show
+from hushcube.cli.output import console
 from hushcube.verbs.charting import render
+
+SIZES = {
+    "workclass": 9,
+    "education": 16,
+    "marital": 7,
+    "occupation": 15,
+    "relationship": 6,
+    "race": 5,
+    "sex": 2,
+    "salary": 2,
+}
+ADULT8 = Schema(tuple(Attribute(name=name, codes=size) for name, size in SIZES.items()), "adult8")
 
 HERE = Path(__file__).parent
 WITHOUT_FONTS = re.sub(r"@font-face \{\{.*?\}\}|<!--.*?-->", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
@@ -29,16 +39,9 @@ WITHOUT_FONTS = re.sub(r"@font-face \{\{.*?\}\}|<!--.*?-->", "", CONSOLE_SVG_FOR
 
 def draw() -> str:
     """The picture as SVG text."""
-    terminal = console(record=True, width=106, file=io.StringIO(), force_terminal=True, color_system="truecolor")
-    comparison = compare(TITANIC, "<=2-way", epsilon=1, neighbours="add-remove")
+    terminal = console(record=True, width=112, file=io.StringIO(), force_terminal=True, color_system="truecolor")
     terminal.print("$ hushcube demo", style="bold")
-    terminal.print("1. Plan: the error of every table, before any data is touched.\n")
-    print_page(ranking_page(comparison.parts["count"]), to=terminal)
-    published = release(comparison.chosen, titanic(), seed=1912)
-    terminal.print("\n2. Release: measured once, published in demo-release.")
-    terminal.print("3. Show: every cell with its error bar, every table adding up.\n")
-    table = published.table("class*survived")
-    print_page(table.page(truth=truth(table)), to=terminal)
+    show("hospital", None, seed=1912, to=terminal)
     svg: str = terminal.export_svg(title="hushcube", code_format=WITHOUT_FONTS, unique_id="hushcube")
     return "\n".join(line.rstrip() for line in svg.splitlines()) + "\n"
 

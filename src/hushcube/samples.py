@@ -1,25 +1,25 @@
-"""People built in for demonstrations and tests: small published tables, row by row, and large made-up ones.
+"""People built in for demonstrations: those of the Titanic, and a made-up hospital's.
 
-`census` draws each person from a chain of conditional distributions, none of which was estimated from a file:
+`hospital` draws each stay from a chain of conditional distributions, none of which was estimated from a file:
 
-    age, state;  gender | age;  marital | age;  education | age;  birthplace | state;  race | state;
-    in work | age;  occupation | education, gender, in work;  worker | occupation
+    region;  age | region;  sex;  diagnosis | age, sex;  season | diagnosis;  admission | diagnosis;
+    ward | diagnosis, age;  outcome | age, diagnosis;  nights | age, diagnosis, admission
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from hushcube.model.attribute import Attribute
+from hushcube.model.measure import Measure
 from hushcube.model.schema import Schema
 
 Floats = NDArray[np.float64]
-Codes = NDArray[Any]
+Codes = NDArray[np.int64]
 
 TITANIC: Final = Schema(
     (
@@ -40,220 +40,100 @@ _TITANIC_COUNTS: Final = (
     ((0, 0), (3, 20), (0, 0), (670, 192)),
 )
 
-BERKELEY: Final = Schema(
+HOSPITAL: Final = Schema(
     (
-        Attribute(name="department", values=tuple("ABCDEF")),
-        Attribute(name="gender", values=("female", "male")),
-        Attribute(name="admitted", values=("no", "yes")),
+        Attribute(name="region", values=("north", "east", "south", "west", "coast", "city")),
+        Attribute(name="age", values=(*(f"{start}-{start + 9}" for start in range(0, 70, 10)), "70+"), ordered=True),
+        Attribute(name="sex", values=("female", "male")),
+        Attribute(name="season", values=("winter", "spring", "summer", "autumn")),
+        Attribute(
+            name="diagnosis",
+            values=(
+                *("heart", "lungs", "digestion", "cancer", "injury"),
+                *("infection", "mind", "bones", "pregnancy", "other"),
+            ),
+        ),
+        Attribute(name="admission", values=("emergency", "planned", "transfer")),
+        Attribute(
+            name="ward",
+            values=("medicine", "surgery", "cardiology", "orthopaedics", "paediatrics", "maternity"),
+        ),
+        Attribute(name="outcome", values=("home", "care home", "transfer", "died")),
     ),
-    "berkeley",
+    "hospital",
+    measures=(Measure("nights", bounds=(0, 30), center="middle"),),
 )
-"""The 4,526 applicants to the six largest departments at Berkeley in 1973 (Bickel, Hammel, O'Connell 1975)."""
+"""The stays of a made-up hospital's patients, one each, and how many nights they lasted."""
 
-_BERKELEY_COUNTS: Final = (
-    # department: (female, male), each (rejected, admitted)
-    ((19, 89), (313, 512)),
-    ((8, 17), (207, 353)),
-    ((391, 202), (205, 120)),
-    ((244, 131), (279, 138)),
-    ((299, 94), (138, 53)),
-    ((317, 24), (351, 22)),
+_STAYS: Final = 100_000
+_DIAGNOSES: Final = (
+    # peak age, its spread, how common; emergency, planned, transfer; medicine, surgery, cardiology, orthopaedics;
+    # nights, danger, how much more in winter
+    ((75, 15, 9), (6, 3, 2), (4, 1, 9, 0), (6, 3, 0.1)),  # heart
+    ((70, 35, 8), (7, 2, 1), (9, 1, 0, 0), (7, 2, 0.6)),  # lungs
+    ((50, 30, 9), (5, 5, 1), (5, 6, 0, 0), (4, 1, 0)),  # digestion
+    ((68, 14, 8), (1, 8, 1), (4, 7, 0, 0), (7, 4, 0)),  # cancer
+    ((30, 40, 7), (9, 0.5, 1), (1, 4, 0, 8), (4, 1, -0.3)),  # injury
+    ((5, 40, 6), (8, 1, 1), (9, 1, 0, 0), (5, 2, 0.6)),  # infection
+    ((40, 18, 4), (5, 4, 2), (9, 0, 0, 0), (14, 0.3, 0)),  # mind
+    ((66, 16, 7), (1, 9, 0.5), (1, 1, 0, 9), (5, 0.5, 0)),  # bones
+    ((31, 6, 40), (5, 6, 0.5), (0, 0, 0, 0), (2, 0.01, 0)),  # pregnancy
+    ((45, 60, 9), (4, 5, 1), (6, 3, 1, 1), (2, 0.5, 0)),  # other
 )
-
-ADULT8: Final = Schema(
-    tuple(
-        Attribute(name=name, codes=size)
-        for name, size in {
-            "workclass": 9,
-            "education": 16,
-            "marital": 7,
-            "occupation": 15,
-            "relationship": 6,
-            "race": 5,
-            "sex": 2,
-            "salary": 2,
-        }.items()
-    ),
-    "adult8",
-)
-"""The eight categorical attributes of the Adult data by their sizes: plans need no more."""
-
-CENSUS: Final = Schema(
-    tuple(
-        Attribute(name=name, codes=size)
-        for name, size in {
-            "age": 92,
-            "gender": 2,
-            "marital": 4,
-            "state": 51,
-            "birthplace": 52,
-            "race": 14,
-            "education": 5,
-            "occupation": 477,
-            "worker": 4,
-        }.items()
-    ),
-    "census",
-)
-"""The attributes and sizes of a United States census [Xiao et al. 2011, Table 4]; `census` makes up its people."""
-
-_BLOCK: Final = 1_000_000
-"""Rows that are drawn at a time, so that memory is little more than the columns."""
-_POPULATION: Final = 2011
-"""The one made-up population: a caller's seed draws other people from it, never another population."""
+_PREGNANCY: Final = 8
 
 
 def titanic() -> Any:
     """The Titanic's people as an Arrow table, one row each."""
-    return _people(TITANIC, np.array(_TITANIC_COUNTS).reshape(4, 2, 2, 2))
+    return people_of(TITANIC, np.array(_TITANIC_COUNTS).reshape(4, 2, 2, 2))
 
 
-def berkeley() -> Any:
-    """Berkeley's applicants as an Arrow table, one row each."""
-    return _people(BERKELEY, np.array(_BERKELEY_COUNTS))
-
-
-def generated(rows: int, sizes: tuple[int, ...], seed: int) -> Any:
-    """Made-up people with skewed, correlated codes in the columns a0, a1, ...: for timing, not for facts."""
+def hospital(stays: int = _STAYS, seed: int = 1) -> Any:
+    """The hospital's stays as an Arrow table, one row each; the same people whenever they are asked for."""
     import pyarrow as pa
 
     random = np.random.default_rng(seed)
-    hidden = random.random(rows)
-    columns = {}
-    for i, n in enumerate(sizes):
-        mixed = np.where(random.random(rows) < 0.5, hidden, random.random(rows))
-        columns[f"a{i}"] = np.minimum((mixed**2 * n).astype(np.int64), n - 1).astype(np.min_scalar_type(n - 1))
-    return pa.table(columns)
+    ages, ways, wards, courses = (np.array(column, np.float64) for column in zip(*_DIAGNOSES, strict=True))
+    decade = np.arange(5.0, 85, 10)
+    region = _draw(np.tile([6, 7, 5, 8, 4, 14.0], (stays, 1)), random)
+    older = np.array([0, 0, 0, 0, 25, -10.0])  # years by which a region's patients are older
+    age = _draw(np.exp(-(((decade - 50 - older[region, None]) / 35) ** 2)), random)
+    sex = _draw(np.ones((stays, 2)), random)
+    common = ages[:, 2] * np.exp(-(((decade[age, None] - ages[:, 0]) / ages[:, 1]) ** 2))
+    common[(sex == 1) | (age < 1) | (age > 5), _PREGNANCY] = 0
+    diagnosis = _draw(common, random)
+    season = _draw(1 + courses[diagnosis, 2:] * np.array([1, 0, -1, 0]), random)
+    admission = _draw(ways[diagnosis], random)
+    places = np.hstack([wards[diagnosis], np.zeros((stays, 2))])
+    places[age < 2, 4] = 30  # most of the young are in the children's ward
+    places[diagnosis == _PREGNANCY] = np.eye(6)[5]
+    ward = _draw(places, random)
+    frailty = age / 7
+    endings = [np.full(stays, 20.0), 8 * frailty**4, np.full(stays, 0.8), frailty**3 * courses[diagnosis, 1]]
+    outcome = _draw(np.stack(endings, axis=1), random)
+    usual = courses[diagnosis, 0] * (0.6 + frailty) * np.array([1.1, 0.7, 1.5])[admission]
+    nights = np.minimum(random.gamma(1.5, usual / 1.5).astype(np.int64), 30)
+    codes = (region, age, sex, season, diagnosis, admission, ward, outcome)
+    return pa.table({**_labelled(HOSPITAL, codes), "nights": nights})
 
 
-def census(rows: int, seed: int) -> Any:
-    """Made-up people with the attributes of CENSUS as an Arrow table of codes: skewed and dependent, but no facts.
-
-    Every code has a probability above 1/20,000, so that all of them are there in a few hundred thousand rows.
-    """
-    import pyarrow as pa
-
-    population, random = _population(), np.random.default_rng(seed)
-    starts = range(0, max(rows, 1), _BLOCK)
-    return pa.concat_tables([pa.table(population.draw(min(_BLOCK, rows - start), random)) for start in starts])
+def _draw(weights: Floats, random: np.random.Generator) -> Codes:
+    """A code for each row, by the weights of its codes."""
+    steps = np.cumsum(weights, axis=1)
+    drawn = random.random((len(steps), 1)) * steps[:, -1:]
+    return np.asarray((drawn >= steps).sum(axis=1), dtype=np.int64)
 
 
-@dataclass(frozen=True, eq=False)
-class _Conditional:
-    """A distribution of codes for each group."""
-
-    steps: Floats
-    """Group g's cumulated probabilities plus g, one group after the other: increasing from 0 to the groups' number."""
-    codes: int
-
-    @classmethod
-    def of(cls, weights: ArrayLike) -> _Conditional:
-        """From the weights of the codes, a row for each group."""
-        rows = np.atleast_2d(np.asarray(weights, dtype=np.float64))
-        steps = np.cumsum(rows, axis=1)
-        steps /= steps[:, -1:]
-        return cls((steps + np.arange(len(rows))[:, None]).ravel(), rows.shape[1])
-
-    def draw(self, groups: Codes | int, size: int, random: np.random.Generator) -> Codes:
-        """A code for each row, given the rows' groups."""
-        # odd multiples of 2^-33 lie strictly between two integers, so that no draw leaves its group
-        inside = (random.integers(0, 2**32, size, dtype=np.uint32) + 0.5) / 2**32
-        found = np.searchsorted(self.steps, inside + groups)
-        return (found - np.multiply(groups, self.codes, dtype=np.int64)).astype(np.min_scalar_type(self.codes - 1))
-
-
-@dataclass(frozen=True, eq=False)
-class _Population:
-    """The conditional distributions behind `census`."""
-
-    age: _Conditional
-    gender: _Conditional
-    marital: _Conditional
-    state: _Conditional
-    birthplace: _Conditional
-    race: _Conditional
-    education: _Conditional
-    works: _Conditional
-    occupation: _Conditional
-    worker: _Conditional
-
-    def draw(self, size: int, random: np.random.Generator) -> dict[str, Codes]:
-        """The columns of some people."""
-        age, state = self.age.draw(0, size, random), self.state.draw(0, size, random)
-        gender, education = self.gender.draw(age, size, random), self.education.draw(age, size, random)
-        occupation = self.occupation.draw(2 * education + gender, size, random) + np.uint16(1)
-        occupation *= self.works.draw(age, size, random)
-        return {
-            "age": age,
-            "gender": gender,
-            "marital": self.marital.draw(age, size, random),
-            "state": state,
-            "birthplace": self.birthplace.draw(state, size, random),
-            "race": self.race.draw(state, size, random),
-            "education": education,
-            "occupation": occupation,
-            "worker": self.worker.draw(occupation, size, random),
-        }
-
-
-@cache
-def _population() -> _Population:
-    random = np.random.default_rng(_POPULATION)
-    age = np.arange(92.0)
-    state = random.permutation((np.arange(51) + 3.0) ** -1.3)  # the largest has 1/6 of the people, the smallest 1/250
-    state /= state.sum()
-    abroad = random.uniform(0.02, 0.25, (51, 1))
-    home = 0.58 * np.eye(51) + (0.42 - abroad) * state
-    races = np.arange(1.0, 15.0) ** -3 * np.exp(random.normal(0, 0.7, (51, 14)))
-    return _Population(
-        age=_Conditional.of(np.exp(-age / 250 - np.exp((age - 82) / 9))),  # slow growth, then Gompertz's mortality
-        gender=_Conditional.of(_either(0.49 + 0.2 * (age / 91) ** 4)),  # code 1 lives longer
-        marital=_Conditional.of(_marital(age)),
-        state=_Conditional.of(state),
-        birthplace=_Conditional.of(np.hstack([home, abroad])),  # the last code is abroad
-        race=_Conditional.of(races),
-        education=_Conditional.of(_education(age)),
-        works=_Conditional.of(_either(np.where(age < 16, 0.0, 0.88 / (1 + np.exp((age - 70) / 4))))),
-        occupation=_Conditional.of(_occupation(random)),
-        # no class of worker without an occupation; each occupation has its own mix of the others
-        worker=_Conditional.of(
-            np.vstack([np.eye(1, 4), np.pad(random.dirichlet((3, 0.6, 0.4), 476), ((0, 0), (1, 0)))])
-        ),
-    )
-
-
-def _either(probability: Floats) -> Floats:
-    """The weights of the codes 0 and 1, given the probability of 1."""
-    return np.stack([1 - probability, probability], axis=1)
-
-
-def _marital(age: Floats) -> Floats:
-    """Never married, married, divorced, widowed: by age; below 18 never."""
-    never = 0.06 + 0.94 * np.exp(-np.maximum(age - 18, 0) / 10)
-    widowed = 1 / (1 + np.exp((78 - age) / 7))
-    return np.stack([never, *((1 - never) * part for part in ((1 - widowed) * 0.82, (1 - widowed) * 0.18, widowed))], 1)
-
-
-def _education(age: Floats) -> Floats:
-    """Five levels: each from the age at which it can be reached, the higher ones rarer among the old."""
-    reached = age[:, None] >= np.array([0, 17, 19, 22, 25])
-    rarer = np.exp(-np.arange(5.0) * np.maximum(age[:, None] - 35, 0) / 90)
-    return np.where(reached, np.array([0.12, 0.30, 0.28, 0.19, 0.11]) * rarer, 0.0)
-
-
-def _occupation(random: np.random.Generator) -> Floats:
-    """Zipf's law, bent by the education and the gender that each occupation attracts; row 2 education + gender."""
-    common = random.permutation(1 / np.arange(1.0, 477.0))
-    level, lean = random.uniform(0, 4, 476), random.normal(0, 0.6, 476)
-    education, gender = np.arange(5.0)[:, None, None], np.array([-1.0, 1.0])[:, None]
-    return (common * np.exp(-((education - level) ** 2) / 2 + gender * lean)).reshape(10, 476)
-
-
-def _people(schema: Schema, counts: np.ndarray[Any, np.dtype[np.int64]]) -> Any:
+def people_of(schema: Schema, counts: NDArray[np.int64]) -> Any:
+    """The people behind a full table of counts, as an Arrow table of labels."""
     import pyarrow as pa
 
     cells = np.repeat(np.arange(counts.size), counts.ravel())
-    positions = np.unravel_index(cells, schema.sizes)
-    return pa.table(
-        {a.name: pa.array(np.array(a.labels)[p]) for a, p in zip(schema.attributes, positions, strict=True)}
-    )
+    return pa.table(_labelled(schema, np.unravel_index(cells, schema.sizes)))
+
+
+def _labelled(schema: Schema, codes: Sequence[Codes]) -> dict[str, Any]:
+    """A column of labels for each attribute."""
+    import pyarrow as pa
+
+    return {a.name: pa.array(np.array(a.labels)[c]) for a, c in zip(schema.attributes, codes, strict=True)}

@@ -345,14 +345,21 @@ def test_schema_draft_can_be_used_at_once(done, document, desk):
 # -------------------------------------------------------------------------------------------------------------- demo
 
 
-def test_demo(done, desk):
-    out, err = done("demo")
-    assert "class*survived" in out and "truth" in out and not err
+def test_demo_of_the_titanic(done, desk):
+    out, err = done("demo", "--sample", "titanic")
+    assert out.count("class*survived") == 2 and "face-valid" in out and "truth" in out and not err
     assert (desk / "demo-release" / "manifest.json").is_file()
-    done("demo")
+    done("demo", "--sample", "titanic")
     assert (desk / "demo-release-2").is_dir()
-    done("demo", "--out", "mine")
+    done("demo", "--sample", "titanic", "--out", "mine")
     done("show", "mine", "sex*survived", "--where", "sex=female")
+
+
+def test_demo_of_the_hospital(done, desk):
+    out, err = done("demo", "--out", "stays")
+    assert "ward*sex" in out and "face-valid" in out and "avg(nights)" in out and "truth" in out and not err
+    assert len(out.splitlines()) <= 90 and "stays" in out
+    done("show", "stays", "diagnosis*outcome", "--where", "diagnosis=heart")
 
 
 # ------------------------------------------------------------------------------------------------------- interruption

@@ -305,7 +305,7 @@ def test_the_picture_can_be_drawn():
     kept = (ROOT / "docs" / "pictures" / "demo.svg").read_text(encoding="utf-8")
     for text in (drawn, kept):
         assert text.startswith("<svg") and "@font-face" not in text and "<script" not in text
-        assert "survived" in text and "strategy" in text
+        assert "maternity" in text and "strategy" in text and "avg(nights)" in text
 
 
 def test_the_chart_of_strategies_can_be_drawn():

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from hushcube import samples
-from hushcube.samples import BERKELEY, CENSUS, TITANIC, berkeley, census, generated, titanic
+import populations
+from hushcube.samples import HOSPITAL, TITANIC, hospital, titanic
+from populations import BERKELEY, CENSUS, berkeley, census, generated
 
 
 def count(table, **labels):
@@ -32,12 +33,35 @@ def test_berkeley_has_the_published_margins():
     assert [count(people, department=d) for d in "ABCDEF"] == [933, 585, 918, 792, 584, 714]
 
 
-@pytest.mark.parametrize(("schema", "people"), [(TITANIC, titanic), (BERKELEY, berkeley)])
+@pytest.mark.parametrize(("schema", "people"), [(TITANIC, titanic), (BERKELEY, berkeley), (HOSPITAL, hospital)])
 def test_people_fit_their_schema(schema, people):
     table = people()
-    assert tuple(table.column_names) == schema.names
+    assert tuple(table.column_names) == (*schema.names, *(measure.name for measure in schema.measures))
     for attribute in schema.attributes:
         assert set(table.column(attribute.name).to_pylist()) == set(attribute.labels)
+
+
+def shares(table, first, second):
+    """The shares of the second attribute's labels for each label of the first."""
+    people = table.to_pandas()
+    return people.groupby(first)[second].value_counts(normalize=True).unstack(fill_value=0.0)
+
+
+def test_the_made_up_hospital_repeats_and_its_attributes_depend_on_each_other():
+    stays = hospital()
+    assert stays.num_rows == 100_000 and len(HOSPITAL) == 8
+    assert stays.equals(hospital()) and not stays.equals(hospital(seed=2))
+    assert count(stays, ward="maternity", sex="male") == 0 < count(stays, ward="maternity", sex="female")
+    assert shares(stays, "region", "age").loc["coast", "70+"] > 2 * shares(stays, "region", "age").loc["city", "70+"]
+    assert shares(stays, "diagnosis", "season").loc["lungs", "winter"] > 0.35
+    assert shares(stays, "diagnosis", "season").loc["lungs", "summer"] < 0.15
+    assert shares(stays, "diagnosis", "ward").loc["heart", "cardiology"] > 0.5
+    assert (
+        shares(stays, "age", "outcome").loc["70+", "died"] > 10 * shares(stays, "age", "outcome").loc["10-19", "died"]
+    )
+    nights = stays.to_pandas().groupby("diagnosis")["nights"].mean()
+    assert nights["mind"] > 4 * nights["pregnancy"]
+    assert (stays.column("nights").to_numpy().min(), stays.column("nights").to_numpy().max()) == (0, 30)
 
 
 def test_generated_people_repeat_and_stay_in_range():
@@ -86,7 +110,7 @@ def test_the_made_up_census_has_the_sizes_of_the_paper():
 
 
 def test_the_made_up_census_repeats_by_its_seed_in_several_blocks(monkeypatch):
-    monkeypatch.setattr(samples, "_BLOCK", 300)
+    monkeypatch.setattr(populations, "_BLOCK", 300)
     table = census(1000, seed=3)
     assert table.num_rows == 1000 and table.column("age").num_chunks == 4
     assert table.equals(census(1000, seed=3))
@@ -130,7 +154,7 @@ def deviations(conditional, groups, codes):
 
 def test_the_made_up_census_draws_from_its_conditionals(people):
     """Within 6 deviations, which chance exceeds about once in 10^7; the group of the next person is rejected."""
-    population, works = samples._population(), people["occupation"] > 0
+    population, works = populations._population(), people["occupation"] > 0
     cases = [
         (population.race, people["state"], people["race"]),
         (population.birthplace, people["state"], people["birthplace"]),

@@ -27,7 +27,7 @@ class Cluster(Strategy):
 
     name = "cluster"
     searches = True
-    measures = "one table for each cluster of the tables asked for"
+    measures = "one table for each cluster of tables"
 
     def accepts(self, request: Request) -> str | None:
         """Refuse very many tables of many attributes."""

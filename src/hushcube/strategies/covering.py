@@ -44,7 +44,7 @@ class Covering(Strategy):
 
     name = "covering"
     searches = True
-    measures = "a few larger tables that cover all, found by search"
+    measures = "a few larger tables, found by search"
 
     def accepts(self, request: Request) -> str | None:
         """Refuse Gaussian noise, for which `residual` is the optimum."""

@@ -25,7 +25,7 @@ class Fourier(Strategy):
     """The coefficients of the workload's downward closure."""
 
     name = "fourier"
-    measures = "Fourier coefficients of the attributes' bits"
+    measures = "Fourier coefficients of bits"
 
     def accepts(self, request: Request) -> str | None:
         """Refuse where bit-coding makes a table too large."""
