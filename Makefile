@@ -1,15 +1,22 @@
 # Two commands on a fresh machine: `make demo` and `make test`. Each sets up what it needs.
+# While working: `make quick` after every change, `make check` before a commit, `make test` before it is shared.
 PYTHON ?= python3
 BIN := .venv/bin
 WORKERS ?= $(shell nproc 2>/dev/null || echo 2)
 
-.PHONY: demo test check audit bench engines pictures tables faces relative options clean
+.PHONY: demo quick test check audit bench engines pictures tables faces relative options clean
 
 demo: .venv/ready
 	$(BIN)/hushcube demo
 
+# Units, laws, doctests, layers, and one case of each contract: no services, nothing slow; under 90 s on two cores.
+quick: .venv/dev
+	$(BIN)/python -m pytest -n $(WORKERS) -q -m "not slow and not service" --one-of-each \
+	  tests/unit tests/laws tests/contract tests/architecture src
+
+# Everything. Tests marked `slow` start first; idle workers take over work from busy ones.
 test: .venv/dev .venv/engines
-	$(BIN)/python -m pytest -n $(WORKERS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 check: .venv/dev
 	$(BIN)/ruff check .

@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -20,5 +22,6 @@ def test_ruff_format_is_clean():
     run("ruff", "format", "--check", ".")
 
 
+@pytest.mark.slow
 def test_mypy_is_clean():
     run("mypy")

@@ -46,6 +46,9 @@ from hushcube.private.engines.grouped import warehouse
 from hushcube.private.engines.postgres.engine import recognise_postgres
 from postgres_server import PASSWORD, Server
 
+pytestmark = pytest.mark.service
+
+
 TYPES = {
     pa.string(): "text",
     pa.large_string(): "text",

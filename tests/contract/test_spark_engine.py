@@ -27,6 +27,9 @@ from hushcube.private.engines import open_source
 from hushcube.private.engines.spark.engine import SparkFiles, SparkRows, recognise_spark
 from spark_java import QUICK, RUNNING, missing_java
 
+pytestmark = pytest.mark.service
+
+
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'hushcube[spark]'")
 
 

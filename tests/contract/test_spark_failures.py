@@ -18,6 +18,9 @@ import pytest
 from hushcube.cli import run
 from spark_java import PLAIN, QUICK, free_port, need_spark
 
+pytestmark = pytest.mark.service
+
+
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'hushcube[spark]'")
 TOKEN = "only-for-tests"
 COUNTED = "3 rows were read and counted (exact, for the owner of the data only)\n"

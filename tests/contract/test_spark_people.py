@@ -12,6 +12,8 @@ from hushcube.private.engines.grouped.warehouse import Column
 from hushcube.private.engines.spark.engine import recognise_spark
 from spark_java import RUNNING
 
+pytestmark = pytest.mark.service
+
 
 @pytest.fixture(scope="session")
 def spark():

@@ -4,10 +4,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 MARK = "<!-- figures: written by `make engines` -->"
 
 
+@pytest.mark.slow
+@pytest.mark.service
 def test_the_benchmark_of_engines_writes_its_section(tmp_path):
     page = tmp_path / "scale.md"
     page.write_text(f"# Large data\n\n{MARK}\n\nold figures\n")

@@ -28,15 +28,21 @@ from hushcube.lattice.variances import dimensions, kernel
 from hushcube.private.measure import measure
 from hushcube.private.noise import SeededEntropy
 
-cases = pytest.mark.parametrize(
-    ("sizes", "law", "neighbours", "strategy"),
-    [(s, law, n, r) for s in SMALL_DOMAINS for law in LAWS for n in NEIGHBOURS for r in applicable(law)],
-    ids=str,
+
+@pytest.fixture(
+    scope="module",
+    params=[(s, law, n, r) for s in SMALL_DOMAINS for law in LAWS for n in NEIGHBOURS for r in applicable(law)],
+    ids=lambda case: "-".join(map(str, case)),
 )
+def plans(request):
+    """Each plan with its dense judge and its name: made once for all tests of a case, which pytest runs together.
+
+    On the whole cube and, for two laws, on workloads with uneven weights that leave spaces unseen.
+    """
+    return list(judged(*request.param))
 
 
-def plans(sizes, law, neighbours, strategy):
-    """On the whole cube and, for two laws, on workloads with uneven weights that leave spaces unseen."""
+def judged(sizes, law, neighbours, strategy):
     words = ["cube"]
     if len(sizes) > 1 and law in ({"epsilon": 1}, {"rho": 20}):
         words += [f"{len(sizes) - 1}-way,a0*a1=7", "a0,a0*a1=0.25"]
@@ -53,19 +59,17 @@ def consistent_numbers(dense, rng):
     return numbers
 
 
-@cases
-def test_recovered_tables_are_those_of_the_dense_solution(sizes, law, neighbours, strategy):
+def test_recovered_tables_are_those_of_the_dense_solution(plans):
     rng = np.random.default_rng(1)
-    for plan, dense, message in plans(sizes, law, neighbours, strategy):
+    for plan, dense, message in plans:
         numbers = consistent_numbers(dense, rng)
         for A, table in all_tables(plan, plan.answers(dense.measurement(numbers))).items():
             expected = (dense.recovery(A) @ numbers).reshape(table.shape)
             np.testing.assert_allclose(table, expected, rtol=0, atol=1e-8, err_msg=f"{message} {A}")
 
 
-@cases
-def test_predicted_variances_are_those_of_the_dense_covariance(sizes, law, neighbours, strategy):
-    for plan, dense, message in plans(sizes, law, neighbours, strategy):
+def test_predicted_variances_are_those_of_the_dense_covariance(plans):
+    for plan, dense, message in plans:
         exact, continuous = (plan.errors.cell_variances(exact=exact) for exact in (True, False))
         for number, A in enumerate(plan.request.marginals):
             diagonal = np.diag(dense.covariance(A))
@@ -76,10 +80,9 @@ def test_predicted_variances_are_those_of_the_dense_covariance(sizes, law, neigh
             assert continuous[number] == pytest.approx(mean, rel=1e-9, abs=1e-12), f"{message} {A}"
 
 
-@cases
-def test_variance_of_a_weighted_sum_is_that_of_the_dense_covariance(sizes, law, neighbours, strategy):
+def test_variance_of_a_weighted_sum_is_that_of_the_dense_covariance(plans):
     rng = np.random.default_rng(2)
-    for plan, dense, message in plans(sizes, law, neighbours, strategy):
+    for plan, dense, message in plans:
         for A in plan.request.marginals:
             weights = np.asarray(rng.normal(size=plan.schema.shape(A)))
             expected = weights.ravel() @ dense.covariance(A) @ weights.ravel()

@@ -96,6 +96,7 @@ def sketch_of_nobody():
     return *carried_out(plan, MemoryEngine(np.zeros((0, 1), np.int64), 1), entropy=SeededEntropy(0)), 0
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(release=releases(), values=faces())
 @example(release=sketch_of_nobody(), values=[NORMED[0], *FITTED, BARAK[0], SHIFTED])

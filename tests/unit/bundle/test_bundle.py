@@ -56,6 +56,7 @@ def layout(request, monkeypatch):
     return request.param
 
 
+@pytest.mark.slow
 def test_what_is_read_is_what_was_written(tmp_path, layout):
     for number, p in enumerate(plans()):
         published = make_release(p)
@@ -71,6 +72,7 @@ def test_what_is_read_is_what_was_written(tmp_path, layout):
         assert [v.shape for v in before.values] == [v.shape for v in after.values]
 
 
+@pytest.mark.slow
 def test_standard_errors_on_disk_are_the_plans_predictions(tmp_path, layout):
     for number, p in enumerate(plans()):
         write(make_release(p), tmp_path / str(number))
@@ -340,6 +342,7 @@ def subsets(names):
     return [c for k in range(len(names) + 1) for c in combinations(names, k)]
 
 
+@pytest.mark.slow
 def test_rollups_of_every_published_table_agree_and_know_their_variance():
     for law in ({"epsilon": 1}, {"rho": 1}, {"rho": 30}):
         for p in every_plan(make_request(SIZES, "a0*a1,a1*a2", **law), recoveries=("gls", "none")):
@@ -361,6 +364,7 @@ def test_rollups_of_every_published_table_agree_and_know_their_variance():
                         assert rolled.std_errors[cell] ** 2 == pytest.approx(variance, rel=1e-9), label(p)
 
 
+@pytest.mark.slow
 def test_sums_of_cells_have_the_brute_force_variance():
     from helpers import Dense
 

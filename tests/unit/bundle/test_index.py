@@ -56,6 +56,7 @@ def folder(made, tmp_path):
     return shutil.copytree(made, tmp_path / "r")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", [{"epsilon": 1}, {"rho": "0.1"}, {"rho": 50}], ids=str)
 def test_what_is_found_is_what_the_release_gives(tmp_path, law):
     served = 0

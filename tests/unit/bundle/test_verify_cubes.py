@@ -40,6 +40,7 @@ def publish(folder, seed, epsilon="0.001"):
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", ["0.001", "1", "100"])
 def test_fresh_cubes_hold(tmp_path, epsilon):
     for seed in range(5):

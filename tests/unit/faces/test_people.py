@@ -132,6 +132,7 @@ def test_equal_seeds_match_equally():
     assert (one == two).all()
 
 
+@pytest.mark.slow
 def test_whole_numbers_cost_little_on_adult():
     """A sixth of Adult, one- and two-way tables with noise of 5 people a cell: the people are nearer to the truth."""
     import pyarrow.parquet as pq

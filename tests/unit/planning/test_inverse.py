@@ -35,6 +35,7 @@ def met_at(request, at, targets, strategy="auto"):
     return any(meets(plan, targets) for plan in plans)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("targets", TARGETS, ids="; ".join)
 @pytest.mark.parametrize("law", LAWS)
 def test_no_smaller_budget_meets_the_targets(law, targets):

@@ -34,6 +34,7 @@ GUARANTEES = [
 NEIGHBOURS = ["add-remove", "replace-one"]
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(
     sizes=st.lists(st.integers(1, 5), min_size=2, max_size=4).map(tuple),

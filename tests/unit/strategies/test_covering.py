@@ -103,6 +103,7 @@ def test_the_gradient_is_that_of_the_objective():
     assert np.abs(np.concatenate(seen)).max() < 1e-4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sizes", "words", "most"),
     [
@@ -119,6 +120,7 @@ def test_totals_that_the_default_effort_reaches(sizes, words, most):
     assert total(Request(Workload.parse(words, make_schema(sizes)), privacy)) <= most
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("d", "words"), [(30, "2-way"), (30, "<=3-way"), (100, "2-way"), (100, "<=3-way")])
 def test_many_attributes_are_served_and_never_worse_than_the_workload(d, words):
     request = make_request((10,) * d, words, epsilon=1)

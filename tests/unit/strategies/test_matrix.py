@@ -217,6 +217,7 @@ def test_weights_steer_the_budgets(recovery):
 # ---------------------------------------------------------------------------------------------------- whole releases
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", [{"epsilon": 1}, {"rho": 1}], ids=str)
 @pytest.mark.parametrize("neighbours", NEIGHBOURS)
 @pytest.mark.parametrize("recovery", RECOVERIES)
@@ -417,6 +418,7 @@ def test_a_plan_without_the_workloads_attributes_cannot_exist():
         MatrixDesign(asked, "matrix", "optimal", "gls", "direct", np.array([1.0]), own.marginal, own.rows, (0, 0))
 
 
+@pytest.mark.slow
 def test_a_larger_matrix_in_good_time():
     """256 cells and 511 nodes of a tree: dense algebra, budgets and the alternation."""
     tree = np.concatenate([np.kron(np.eye(2**k), np.ones((1, 2 ** (8 - k)))) for k in range(9)])

@@ -261,6 +261,7 @@ def test_plans_are_compared_by_the_objective(law):
 # ------------------------------------------------------------------------------------------------------------- forms
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", ["prefix(age)", "2-way,ranges(age)", "1-way,prefix(age)*sex=3"])
 def test_forms_count_by_their_worst_answer(words):
     schema = Schema(

@@ -227,6 +227,7 @@ def test_ranges_take_the_mean_over_signs():
     assert decided.errors.form_variances(workload.forms[1], exact=False).shape == (30, 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimate", ESTIMATES)
 @pytest.mark.parametrize("law", [{"epsilon": 1}, {"rho": 1}], ids=str)
 def test_simulated_noise(estimate, law):

@@ -111,6 +111,7 @@ def check(case, *, priority=revealed_priority):
     return levels
 
 
+@pytest.mark.slow
 @given(subjects(target=False))
 @settings(max_examples=40)
 def test_decisions_are_those_of_figure_4(case):

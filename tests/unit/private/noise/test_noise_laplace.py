@@ -160,6 +160,7 @@ def test_splitting_gives_the_same_law(monkeypatch):
         assert abs((draws <= k).mean() - (1 - p ** (k + 1) / (1 + p) if k >= 0 else p**-k / (1 + p))) < 0.024
 
 
+@pytest.mark.slow
 def test_a_draw_that_does_not_fit_is_refused():
     with pytest.raises(OverflowError, match="int64"):
         Law.of(Fraction(1, MAX_SCALE)).invert(LazyUniform(SeededEntropy(1), 1, 1 << 14))

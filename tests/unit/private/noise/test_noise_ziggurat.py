@@ -112,6 +112,7 @@ def test_cells_over_every_word(box, variance):
             assert count > length - 3
 
 
+@pytest.mark.slow
 def test_the_tail_is_drawn_with_its_weights(monkeypatch):
     """Kept tail draws follow the curve: the distribution function within 5 / sqrt(n), 10 standard errors."""
     variance = Fraction(400)
