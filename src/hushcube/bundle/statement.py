@@ -44,7 +44,7 @@ def privacy_statement(plan: Plan, *, private: bool, faces: Iterable[PublishedFac
 def _counts_met(design: Design) -> list[str]:
     """How the guarantee is met where counts are all there is."""
     return [
-        f"How it is met: strategy {code(design.strategy)} measured {prose(design.measures)} "
+        f"How it is met: strategy {code(design.strategy)} measured {prose(design.in_words)} "
         f"with exact discrete {design.law.name.title()} noise{_proof(design)}. "
         "Everything else in this folder is computed from those noisy numbers and costs nothing more. "
         "The full description is in `plan.json`.",
@@ -65,7 +65,7 @@ def _sums_met(plan: Plan) -> list[str]:
         "the whole. A sum is protected like a count of rows that may count as often as their value says.",
         "",
         *(
-            f"- {code(name)}: {design.privacy}; strategy {code(design.strategy)} measured {prose(design.measures)} "
+            f"- {code(name)}: {design.privacy}; strategy {code(design.strategy)} measured {prose(design.in_words)} "
             f"with exact discrete {design.law.name.title()} noise{_proof(design)}."
             for name, design in plan.designs.items()
         ),

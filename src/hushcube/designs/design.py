@@ -148,7 +148,7 @@ class Design(ABC):
 
     @property
     @abstractmethod
-    def measures(self) -> str:
+    def in_words(self) -> str:
         """What is measured, in words."""
 
     @property

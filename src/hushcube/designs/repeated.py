@@ -51,9 +51,9 @@ class RepeatedDesign(DerivedDesign, kind="repeated"):
         return np.where(alone, first, single * (1 - 2.0**-50))
 
     @property
-    def measures(self) -> str:
+    def in_words(self) -> str:
         """What is measured, in words."""
-        return f"{self.underlying.measures}, {len(self.budgets):,} independent samples in all"
+        return f"{self.underlying.in_words}, {len(self.budgets):,} independent samples in all"
 
     @property
     def shapes(self) -> list[tuple[int, ...]]:

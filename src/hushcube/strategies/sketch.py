@@ -26,10 +26,10 @@ from hushcube.designs.sketch.design import (
     MAX_NUMBERS,
     Estimate,
     SketchDesign,
-    Throws,
     row_cost,
     smoothing,
 )
+from hushcube.designs.sketch.throws import Throws
 from hushcube.errors import BadInput, readable
 from hushcube.model.marginal import Marginal
 from hushcube.options import choice, option, whole

@@ -105,7 +105,7 @@ def test_what_a_run_makes_are_plans_of_their_own():
             assert type(made) is kind and made.digest != asked.digest
             assert measurement.plan_digest == made.digest
             assert [v.shape for v in measurement.values] == made.shapes
-            assert (made.underlying if kind is RepeatedDesign else made).measures
+            assert (made.underlying if kind is RepeatedDesign else made).in_words
 
 
 def test_every_decision_is_in_the_digest():

@@ -12,8 +12,8 @@ from helpers import LAWS, NEIGHBOURS, MemoryEngine, all_tables, exact_table, mak
 from hushcube.costs import calibrate
 from hushcube.designs import SketchDesign
 from hushcube.designs.request import Request
-from hushcube.designs.sketch.design import ESTIMATES, Throws, row_cost
-from hushcube.designs.sketch.hashing import throw
+from hushcube.designs.sketch.design import ESTIMATES, row_cost
+from hushcube.designs.sketch.throws import Throws, throw
 from hushcube.errors import BadInput, BudgetExceeded, NotApplicable
 from hushcube.model.attribute import Attribute
 from hushcube.model.privacy import Privacy

@@ -79,9 +79,9 @@ class AdaptiveDesign(DerivedDesign, kind="adaptive"):
         return self.underlying.shapes
 
     @property
-    def measures(self) -> str:
+    def in_words(self) -> str:
         """What is measured, in words."""
-        return f"{self.underlying.measures}, first roughly and then more precisely where relative errors are large"
+        return f"{self.underlying.in_words}, first roughly and then more precisely where relative errors are large"
 
     def row_cost(self, budgets: Floats) -> Fraction:
         """What the start costs."""

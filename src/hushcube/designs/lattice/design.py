@@ -101,7 +101,7 @@ class LatticeDesign(Design, kind="lattice"):
         return [(len(batch.ids), *map(self.basis.rows, batch.shape)) for batch in self.measured.batches]
 
     @property
-    def measures(self) -> str:
+    def in_words(self) -> str:
         """What is measured, in words."""
         return f"{len(self.measured):,} set(s) of attributes ({self.basis.name} basis)"
 

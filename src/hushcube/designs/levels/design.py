@@ -91,7 +91,7 @@ class LevelDesign(Design, kind="levels"):
         return [(len(batch.ids), *batch.shape) for batch in self.measured.batches]
 
     @property
-    def measures(self) -> str:
+    def in_words(self) -> str:
         """What is measured, in words."""
         return f"{len(self.measured):,} table(s) at nested levels"
 

@@ -84,7 +84,7 @@ class MatrixDesign(Design, kind="matrix"):
         return [(len(self.rows),)]
 
     @property
-    def measures(self) -> str:
+    def in_words(self) -> str:
         """What is measured, in words."""
         return f"{len(self.rows):,} row(s) of a matrix over {self.schema.describe(self.marginal)}"
 

@@ -2,7 +2,7 @@
 
     z_rb = sum over cells c thrown into bucket b of sign_rc x_c + noise             [Yaroslavtsev et al. 2013, III-A]
 
-Cells are thrown anew in each repetition; the seed is in the plan.                           [designs/sketch/hashing.py]
+Cells are thrown anew in each repetition; the seed is in the plan.                           [designs/sketch/throws.py]
 A cell has one +-1 in each repetition, so repetitions are groups with C = 1 that share the budget equally:
 
     add-remove    t beta
@@ -31,9 +31,9 @@ from hushcube.designs.block import Block
 from hushcube.designs.design import Design, read_marginal
 from hushcube.designs.sketch.answers import Average, Median
 from hushcube.designs.sketch.errors import SketchErrors
-from hushcube.designs.sketch.hashing import throw
+from hushcube.designs.sketch.throws import ThrownCells, Throws
 from hushcube.errors import PlanError
-from hushcube.model.arrays import Floats, Ints
+from hushcube.model.arrays import Floats
 from hushcube.model.marginal import Marginal, position_rows
 from hushcube.model.measurement import Measurement
 from hushcube.model.privacy import Privacy
@@ -45,38 +45,6 @@ MAX_CELLS: Final = 2**24
 MAX_NUMBERS: Final = 2**26
 """Repetitions times buckets: what is measured."""
 _PAIRED_CELLS: Final = 1024
-
-
-@dataclass(frozen=True)
-class Throws:
-    """Where the cells fall in every repetition: a public choice."""
-
-    cells: int
-    repetitions: int
-    buckets: int
-    seed: int
-
-    def __iter__(self) -> Iterator[tuple[Ints, Ints]]:
-        """The bucket and the sign of each cell, for one repetition after the other."""
-        return map(self.repetition, range(self.repetitions))
-
-    def repetition(self, r: int) -> tuple[Ints, Ints]:
-        """The bucket and the sign of each cell in one repetition."""
-        return throw(self.seed, r, self.cells, self.buckets)
-
-
-@dataclass(frozen=True)
-class ThrownCells:
-    """Signed sums of a table's cells in the buckets of one repetition."""
-
-    throws: Throws
-    repetition: int
-
-    def apply(self, tables: Ints) -> Ints:
-        """One number for each bucket; floats add up fewer than 2^53 people without rounding."""
-        bucket, sign = self.throws.repetition(self.repetition)
-        sums = np.bincount(bucket, weights=sign * tables.reshape(-1), minlength=self.throws.buckets)
-        return sums.astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -128,7 +96,7 @@ class SketchDesign(Design, kind="sketch"):
         return [(self.groups, self.buckets)]
 
     @property
-    def measures(self) -> str:
+    def in_words(self) -> str:
         """What is measured, in words."""
         return f"{self.groups:,} repetition(s) of {self.buckets:,} buckets of {self.schema.describe(self.marginal)}"
 

@@ -132,7 +132,7 @@ class TreeDesign(Design, kind="tree"):
         ]
 
     @property
-    def measures(self) -> str:
+    def in_words(self) -> str:
         """What is measured, in words."""
         return f"{self.groups:,} set(s) of {'wavelets' if any(self.wavelet) else 'tree nodes'}"
 

@@ -9,6 +9,8 @@ The signs and buckets are public: they decide what is measured and protect nobod
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -35,3 +37,35 @@ def throw(seed: int, repetition: int, cells: int, buckets: int) -> tuple[Ints, I
     z ^= z >> np.uint64(31)
     bucket = ((z >> np.uint64(32)) * np.uint64(buckets)) >> np.uint64(32)
     return bucket.astype(np.int64), 1 - 2 * (z & np.uint64(1)).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Throws:
+    """Where the cells fall in every repetition: a public choice."""
+
+    cells: int
+    repetitions: int
+    buckets: int
+    seed: int
+
+    def __iter__(self) -> Iterator[tuple[Ints, Ints]]:
+        """The bucket and the sign of each cell, for one repetition after the other."""
+        return map(self.repetition, range(self.repetitions))
+
+    def repetition(self, r: int) -> tuple[Ints, Ints]:
+        """The bucket and the sign of each cell in one repetition."""
+        return throw(self.seed, r, self.cells, self.buckets)
+
+
+@dataclass(frozen=True)
+class ThrownCells:
+    """Signed sums of a table's cells in the buckets of one repetition."""
+
+    throws: Throws
+    repetition: int
+
+    def apply(self, tables: Ints) -> Ints:
+        """One number for each bucket; floats add up fewer than 2^53 people without rounding."""
+        bucket, sign = self.throws.repetition(self.repetition)
+        sums = np.bincount(bucket, weights=sign * tables.reshape(-1), minlength=self.throws.buckets)
+        return sums.astype(np.int64)
