@@ -1,16 +1,56 @@
 """ARCHITECTURE.md says what to touch to add something. Here it is done: toys are registered, and go all the way."""
 
 import math
+from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 
-from hushcube import Attribute, Schema
-from hushcube.api import plan, release
+from hushcube import Attribute, Schema, strategies
+from hushcube.api import compare, plan, release
+from hushcube.bundle.verify import verify
+from hushcube.lattice.basis import MARGINAL
+from hushcube.lattice.family import Family
 from hushcube.private import engines
 from hushcube.private.engines.contract import ExactCounts
+from hushcube.strategies.strategy import Strategy, decide
 
 SCHEMA = Schema((Attribute(name="sex", values=("F", "M")), Attribute(name="age", codes=3)))
 ROWS = [{"sex": "F", "age": 0}, {"sex": "M", "age": 2}, {"sex": "M", "age": 2}]
+PEOPLE = pa.table({"sex": ["F", "M", "M"] * 50, "age": [0, 2, 2] * 50})
+
+
+# -------------------------------------------------------------------------------------------------- a toy strategy
+
+
+class Doubled(Strategy):
+    """The tables asked for, and the full table; a toy, and rarely wise."""
+
+    name = "doubled"
+    measures = "each of the tables asked for, and the full table"
+
+    def accepts(self, request):
+        return "the domain is large" if math.prod(request.schema.sizes) > 1000 else None
+
+    def plan(self, request, budgets, recovery):
+        full = tuple(range(len(request.schema)))
+        tables = Family.of((*(m for m in request.marginals if m != full), full), request.schema.sizes)
+        return decide(
+            request, strategy=self.name, basis=MARGINAL, measured=tables, s=tables.cells, budgets=budgets,
+            recovery=recovery,
+        )  # fmt: skip
+
+
+def test_a_strategy(monkeypatch, tmp_path):
+    """A class that decides, and one line in the registry: it is compared, planned, released and verified."""
+    for registry in (strategies.REGISTRY, strategies.ALL):
+        monkeypatch.setitem(registry, Doubled.name, Doubled())
+    monkeypatch.chdir(tmp_path)
+    asked = {"epsilon": 5, "neighbours": "add-remove"}
+    compared = compare(SCHEMA, "1-way", strategy="all", **asked)
+    assert Doubled.name in {candidate.plan.strategy for candidate in compared.candidates}
+    release(plan(SCHEMA, "1-way", strategy="doubled", **asked), PEOPLE, out="published")
+    assert verify(Path("published")).holds
 
 
 # ---------------------------------------------------------------------------------------------------- a toy engine

@@ -15,7 +15,7 @@ from hushcube import errors
 from hushcube.cli.group import cli
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 PAGES.append(ROOT / "src/hushcube/private/README.md")
 SHIPPED = [*(ROOT / "examples").rglob("*"), *(ROOT / "docs" / "pictures").iterdir()]
 TEXTS = [*PAGES, *(p for p in SHIPPED if p.is_file() and p.suffix != ".pyc")]
@@ -91,6 +91,14 @@ def test_commands_work_in_zsh_too():
                 outside = re.sub(r"<<'END'.*?^END$", "", text, flags=re.MULTILINE | re.DOTALL)
                 outside = re.sub(r"'[^']*'|\"[^\"]*\"", "", outside)
                 assert not re.search(r"[*?\[]", outside), f"{named(page)}: {text}"
+
+
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed")
+def test_the_readme_runs_in_zsh(clone):
+    place, environment = clone
+    for kind, text in blocks(ROOT / "README.md"):
+        if kind == "sh":
+            run(["zsh", "-f", "-euo", "pipefail", "-c", text], place, environment, text)
 
 
 def test_the_readme_is_short():
