@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from hushcube.cli.command import in_digits
-from hushcube.faces.value import KINDS
+from hushcube.faces.value import faces
 from hushcube.options import Configured
 from hushcube.strategies import ADAPTIVE, REGISTRY
 
@@ -21,7 +21,7 @@ BLOCK = re.compile(
 OWNERS: dict[str, Iterable[Configured]] = {
     "strategies": REGISTRY.values(),
     "adaptive methods": ADAPTIVE.values(),
-    "faces": KINDS.values(),
+    "faces": faces().values(),
 }
 
 

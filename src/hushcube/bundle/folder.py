@@ -38,7 +38,7 @@ from hushcube.bundle.statement import is_stamped
 from hushcube.bundle.tables import read_numbers, written
 from hushcube.designs.design import Design
 from hushcube.errors import BadInput, BundleError
-from hushcube.faces.value import NAMES, UNBIASED
+from hushcube.faces.value import UNBIASED, published_promises
 from hushcube.model.form import Form
 from hushcube.model.marginal import Marginal
 from hushcube.model.measurement import Measurement
@@ -72,7 +72,7 @@ def _open(folder: Path, verify: bool) -> Release:
         if (
             private is not (not stamped)
             or not repeats(manifest, plan)
-            or not set(described) <= set(NAMES.values())
+            or not set(described) <= set(published_promises())
             or not all(map(is_face_folder, places.values()))
             or any(entries.keys() != asked for entries in faces.values())
             or sum(map(len, faces.values())) != len(listed)

@@ -9,17 +9,12 @@ from typing import Final
 from hushcube.bundle.published_face import PublishedFace
 from hushcube.bundle.stamp import NOT_PRIVATE
 from hushcube.designs.design import Design
+from hushcube.faces.value import published_promises
 from hushcube.model.privacy import Privacy, Unit
 from hushcube.model.schema import Schema
 from hushcube.planning.plan import Plan
 from hushcube.text import at_least, at_most, code, prose
 
-_PROMISES: Final = {
-    "consistent": "holds the nearest tables that add up; cells can be negative or fractional.",
-    "nonnegative": "holds tables that add up and have no negative cell; cells can be fractional.",
-    "face-valid": "holds whole numbers that add up, without negative cells: the counts of synthetic people "
-    "(`people.parquet`), who are made up and stand for nobody.",
-}
 _PUBLIC_MEASURES: Final = (
     "The attributes, their values, and the bounds and resolutions of the measures (`schema.yaml`) were declared as "
     "public; they are not protected. Values beyond the bounds were clipped before anything was summed."
@@ -135,7 +130,7 @@ def earlier_cube_statement(plan: Plan, *, private: bool) -> str:
 
 def _face(face: PublishedFace, plan: Plan, place: str) -> list[str]:
     """What a face promises, and which public facts went into it."""
-    lines = [f"The face `{face.name}` ({place}) {_PROMISES[face.name]}"]
+    lines = [f"The face `{face.name}` ({place}) {published_promises()[face.name].sentence}"]
     lines[0] += " It is computed from the same noisy numbers, and costs no privacy."
     if told := face.facts(plan.schema).describe():
         lines += [

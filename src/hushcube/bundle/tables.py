@@ -18,7 +18,7 @@ from hushcube.bundle.ratio import averages, sum_errors, sum_values
 from hushcube.bundle.reading import parquet, row_groups
 from hushcube.bundle.stamp import file_stamp
 from hushcube.designs.design import Design
-from hushcube.faces.value import NAMES, UNBIASED
+from hushcube.faces.value import UNBIASED, published_promises
 from hushcube.lattice.family import Family
 from hushcube.model.form import Form
 from hushcube.model.marginal import Marginal
@@ -166,7 +166,7 @@ def write_tables(
     place = f"{place}/tables" if place else "tables"
     (folder / place).mkdir(parents=True)
     done, total = 0.0, float(family.cells.sum())
-    whole = face == NAMES["integral"]
+    whole = face != UNBIASED and published_promises()[face].whole
     metadata = file_stamp(private=private)
     few = len(family) <= MOST_FILES
     quantities = written(plan) if face == UNBIASED else (COUNTED,)

@@ -96,10 +96,10 @@ def strategies() -> str:
 
 def faces() -> str:
     """What every face is, and its options."""
-    from hushcube.faces.value import KINDS
+    from hushcube.faces.value import faces
 
     page = _Page()
-    page.configured("Faces", KINDS.values())
+    page.configured("Faces", faces().values())
     page.say("Options follow a colon: --face nonnegative:norm=l1,method=local.")
     return page.text()
 

@@ -116,12 +116,12 @@ def as_typed(message: str, context: click.Context) -> str:
 
 def _chosen(context: click.Context) -> Iterator[tuple[str, tuple[str, Configured]]]:
     """The strategies and faces that were typed, with the options of the command that name them."""
-    from hushcube.faces.value import KINDS
+    from hushcube.faces.value import faces
     from hushcube.strategies import ALL
 
     for parameter, option in (("strategy", "--strategy"), ("methods", "--method"), ("face", "--face")):
         given = context.params.get(parameter)
         for word in given if isinstance(given, tuple) else [given] if given else []:
-            known: dict[str, Configured] = {**KINDS} if parameter == "face" else {**ALL}
+            known: dict[str, Configured] = {**faces()} if parameter == "face" else {**ALL}
             if (configured := known.get(word.partition(":")[0].strip())) is not None:
                 yield word, (option, configured)

@@ -8,7 +8,7 @@ integral      also whole numbers: counted from synthetic people
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final, cast
@@ -29,7 +29,7 @@ from hushcube.faces.programs import require_solver
 from hushcube.faces.query_rows import least_squares_table, nearest_rows
 from hushcube.faces.rounding import round_parts, round_table
 from hushcube.faces.target import Target, observe, observed_tables
-from hushcube.faces.value import FaceValue
+from hushcube.faces.value import PROMISES, FaceValue
 from hushcube.lattice.family import Family
 from hushcube.model.arrays import Floats
 from hushcube.model.facts import Fact, Facts
@@ -72,7 +72,7 @@ class Face:
 
 def check_face(design: Design, value: FaceValue, clock: Clock) -> None:
     """Refuse what no measurement of a plan could give, before anything is measured."""
-    if value.kind == "integral":
+    if value.promise.whole:
         _check_people(design, value)
     design = design.underlying
     if design.schema.is_nested:
@@ -125,7 +125,7 @@ def _check_people(design: Design, value: FaceValue) -> None:
 def make_face(design: Design, measurement: Measurement, value: FaceValue, clock: Clock) -> Face:
     """The face of a measurement that was asked for. Pure post-processing: it costs no budget."""
     check_face(design, value, clock)
-    return _Maker(*design.averaged(measurement), value, clock).face()
+    return MAKERS[value.kind](FaceMaker(*design.averaged(measurement), value, clock))
 
 
 def _objective(design: LatticeDesign, value: FaceValue) -> barak.Objective:
@@ -135,7 +135,7 @@ def _objective(design: LatticeDesign, value: FaceValue) -> barak.Objective:
     return value.minimise
 
 
-class _Maker:
+class FaceMaker:
     """What all faces of one measurement share."""
 
     def __init__(self, design: Design, measurement: Measurement, value: FaceValue, clock: Clock) -> None:
@@ -148,7 +148,7 @@ class _Maker:
             public.check(self.facts, clock)
 
     def face(self) -> Face:
-        """Choose the way and go it."""
+        """The face of one of the kinds that are here, by the method that was asked for."""
         value = self.value
         if value.method == "barak":
             return self._barak()
@@ -337,6 +337,10 @@ class _Maker:
             )
         added = barak.shift(design, self.value.probability)
         return Face(self.value, tables, {"found_by": "shift of the total", "phantom_people": added})
+
+
+MAKERS: Final[dict[str, Callable[[FaceMaker], Face]]] = dict.fromkeys(PROMISES, FaceMaker.face)
+"""How the tables of each kind of face are made. A new kind is added here, and to the promises of `value.py`."""
 
 
 def _certificate(gap: float, variance: float) -> dict[str, Any]:

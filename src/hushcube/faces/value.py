@@ -14,30 +14,63 @@ from hushcube.model.files import read_text
 from hushcube.model.schema import Schema
 from hushcube.options import Configured, Option, check_choice, choice, option, read_word, shortened, whole
 
-Kind = Literal["consistent", "nonnegative", "integral"]
 Norm = Literal["l2", "l1", "linf"]
 Method = Literal["auto", "full-table", "local", "barak", "shift"]
 Weights = Literal["equal", "deviation"]
 Program = Literal["max-coefficient", "total-coefficient", "max-marginal", "total-marginal"]
 
 UNBIASED: Final = "unbiased"
-NAMES: Final[dict[Kind, str]] = {"consistent": "consistent", "nonnegative": "nonnegative", "integral": "face-valid"}
-"""What a face is called in a release. Only the face `face-valid` promises whole numbers."""
 MOST_PEOPLE: Final = 10**8
 """Synthetic people of one face."""
 
 
-_SAYS: Final[dict[Kind, str]] = {
-    "consistent": "tables that add up, the nearest to the noisy ones in some norm",
-    "nonnegative": "also no negative cell",
-    "integral": "also whole numbers: the counts of synthetic people",
+@dataclass(frozen=True)
+class Promise:
+    """What the tables of one kind of face promise, and what the kind is called; how they are made is in `face.py`."""
+
+    name: str
+    """What such a face is called in a release."""
+    summary: str
+    """What is promised, for a list of faces."""
+    sentence: str
+    """What is promised, for PRIVACY.md: what the place of the face does."""
+    takes: tuple[str, ...] = ()
+    """The options of this kind."""
+    nonnegative: bool = False
+    whole: bool = False
+    """Whether cells are whole numbers, which are counted from synthetic people."""
+
+
+PROMISES: Final[dict[str, Promise]] = {
+    "consistent": Promise(
+        "consistent",
+        "tables that add up, the nearest to the noisy ones in some norm",
+        "holds the nearest tables that add up; cells can be negative or fractional.",
+        ("norm", "weights", "facts"),
+    ),
+    "nonnegative": Promise(
+        "nonnegative",
+        "also no negative cell",
+        "holds tables that add up and have no negative cell; cells can be fractional.",
+        ("norm", "method", "weights", "minimise", "probability", "facts"),
+        nonnegative=True,
+    ),
+    "integral": Promise(
+        "face-valid",
+        "also whole numbers: the counts of synthetic people",
+        "holds whole numbers that add up, without negative cells: the counts of synthetic people "
+        "(`people.parquet`), who are made up and stand for nobody.",
+        ("norm", "method", "weights", "minimise", "facts", "rows"),
+        nonnegative=True,
+        whole=True,
+    ),
 }
-_TAKEN: Final[dict[Kind, tuple[str, ...]]] = {
-    "consistent": ("norm", "weights", "facts"),
-    "nonnegative": ("norm", "method", "weights", "minimise", "probability", "facts"),
-    "integral": ("norm", "method", "weights", "minimise", "facts", "rows"),
-}
-"""The options that each kind has."""
+"""Every kind of face. A new one is added here, and to the makers of `face.py`."""
+
+
+def published_promises() -> dict[str, Promise]:
+    """The promises by what their faces are called in a release."""
+    return {promise.name: promise for promise in PROMISES.values()}
 
 
 def _probability(given: object, name: str) -> float:
@@ -74,7 +107,7 @@ class FaceValue(Configured):
     ('face-valid', 'nonnegative:norm=l1')
     """
 
-    kind: Kind = "integral"
+    kind: str = "integral"
     norm: Norm = choice("l2", "the distance from the noisy tables that is least", get_args(Norm))
     method: Method = choice(
         "auto",
@@ -95,10 +128,10 @@ class FaceValue(Configured):
     )
 
     def __post_init__(self) -> None:
-        check_choice(self.kind, "kind", get_args(Kind))
+        check_choice(self.kind, "kind", tuple(PROMISES))
         super().__post_init__()
-        for name in (field.name for field in self._given() if field.name not in _TAKEN[self.kind]):
-            able = [kind for kind in _TAKEN if name in _TAKEN[kind]]
+        for name in (field.name for field in self._given() if field.name not in self.promise.takes):
+            able = [kind for kind, promise in PROMISES.items() if name in promise.takes]
             raise BadInput(name, f"does not apply to `{self.kind}`", f"leave it out, or ask for {' or '.join(able)}")
         if self.rows is not None and self.facts:
             raise BadInput("rows", "does not go with public facts", "leave it out: the facts are about all people")
@@ -112,6 +145,11 @@ class FaceValue(Configured):
             raise BadInput("facts", f"{self.method} takes no public facts", "use the method full-table or local")
 
     @property
+    def promise(self) -> Promise:
+        """What its tables promise."""
+        return PROMISES[self.kind]
+
+    @property
     def head(self) -> str:
         """The kind of face."""
         return self.kind
@@ -119,16 +157,16 @@ class FaceValue(Configured):
     @property
     def summary(self) -> str:
         """What the tables promise."""
-        return _SAYS[self.kind]
+        return self.promise.summary
 
     def options(self) -> tuple[Option, ...]:
         """Those of its kind."""
-        return tuple(own for own in super().options() if own.name in _TAKEN[self.kind])
+        return tuple(own for own in super().options() if own.name in self.promise.takes)
 
     @property
     def name(self) -> str:
         """What the face is called in a release."""
-        return NAMES[self.kind]
+        return self.promise.name
 
     @property
     def public_facts(self) -> Facts | None:
@@ -155,16 +193,17 @@ def published_name(word: str) -> str:
     >>> published_name("integral"), published_name("unbiased")
     ('face-valid', 'unbiased')
     """
-    return {**NAMES}.get(word, word)  # type: ignore[call-overload,no-any-return] # words are any text
+    return PROMISES[word].name if word in PROMISES else word
 
 
-KINDS: Final[dict[str, FaceValue]] = {kind: FaceValue(kind) for kind in get_args(Kind)}
-"""Every kind of face, without options."""
+def faces() -> dict[str, FaceValue]:
+    """Every kind of face, without options."""
+    return {kind: FaceValue(kind) for kind in PROMISES}
 
 
 def read_face(given: str | FaceValue, schema: Schema) -> FaceValue:
     """The face that a word names, such as `nonnegative:norm=l1`, with the facts read that it names."""
-    value = given if isinstance(given, FaceValue) else read_word(given, KINDS, "face")
+    value = given if isinstance(given, FaceValue) else read_word(given, faces(), "face")
     if isinstance(value.facts, str):
         value = replace(value, facts=Facts.from_yaml(read_text(value.facts, FactsError, "facts"), schema))
     return value

@@ -189,7 +189,7 @@ def negative_cell(folder):
 def no_number(folder):
     name = find(folder, "consistent", "age", "survived")
     change(folder, name, "value", 0, float("nan"))
-    return name, "is nan, which is no number"
+    return name, "is nan, which is not a number"
 
 
 def fractional_cell(folder):

@@ -23,7 +23,7 @@ from hushcube.bundle.people import read_people
 from hushcube.bundle.tables import std_errors
 from hushcube.errors import BundleError
 from hushcube.faces.people import count
-from hushcube.faces.value import NAMES, UNBIASED
+from hushcube.faces.value import UNBIASED, published_promises
 from hushcube.model.facts import Facts
 from hushcube.model.form import QueryTable
 from hushcube.model.marginal import Marginal
@@ -33,8 +33,6 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Codes = NDArray[np.integer]
 
-_WHOLE: Final = NAMES["integral"]
-_NONNEGATIVE: Final = (NAMES["nonnegative"], _WHOLE)
 _RECOMPUTED: Final = 1e-9
 """Of the largest value: how far numbers may be from the same computation done again, on another machine perhaps."""
 
@@ -54,12 +52,14 @@ class FaceChecks:
         self._opened, self._face, self._progress = opened, face, progress
         self._plan, self._place = opened.plan, opened.places.get(face, "")
         self._recovered = recovered if face == UNBIASED else None
-        self._exact = face == _WHOLE
+        promised = published_promises().get(face)
+        self._exact = promised is not None and promised.whole
+        self._nonnegative = promised is not None and promised.nonnegative
         self._design = self._plan.count
         self._agrees = face != UNBIASED or self._design.is_consistent
         self._facts = opened.facts.get(face, Facts.none(self._plan.schema))
         self._tables = FaceTables(opened, face, self._labels)
-        promise = "is finite" + ", none is negative" * (face in _NONNEGATIVE) + ", all are whole" * self._exact
+        promise = "is finite" + ", none is negative" * self._nonnegative + ", all are whole" * self._exact
         self._cells = Findings(f"{face}: cells", f"every cell {promise}")
         self._sums = Findings(f"{face}: sums", "every roll-up of a table equals the cell of every other")
         self._forms = Findings(f"{face}: forms", "ranges and queries are sums of the cells")
@@ -96,7 +96,7 @@ class FaceChecks:
     def _check_block(self, block: Block) -> None:
         rows, shape, values = block.rows, block.shape, block.values
         wrong = ~np.isfinite(values)
-        if self._face in _NONNEGATIVE:
+        if self._nonnegative:
             wrong |= values < 0
         if self._exact:
             wrong |= values != np.rint(values)
@@ -129,7 +129,7 @@ class FaceChecks:
     def _promise(self) -> str:
         if self._exact:
             return "which is not a whole number of people"
-        return "which is negative or no number" if self._face in _NONNEGATIVE else "which is no number"
+        return "which is negative or not a number" if self._nonnegative else "which is not a number"
 
     # ------------------------------------------------------------------------------------------------ forms, facts
 

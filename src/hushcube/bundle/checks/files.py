@@ -30,7 +30,7 @@ from hushcube.bundle.published_face import PublishedFace
 from hushcube.bundle.reading import check_file, read_text
 from hushcube.bundle.statement import face_statement, privacy_statement
 from hushcube.errors import BadInput, BundleError
-from hushcube.faces.value import NAMES, UNBIASED
+from hushcube.faces.value import UNBIASED, published_promises
 from hushcube.model.facts import Facts
 from hushcube.model.marginal import Marginal
 from hushcube.model.schema import Schema
@@ -173,7 +173,7 @@ def _described(manifest: Entry, files: Findings) -> dict[str, Entry]:
     known = {
         name: told
         for name, told in described.items()
-        if name in NAMES.values()
+        if name in published_promises()
         and isinstance(told, dict)
         and is_face_folder(face_folders({"faces": {name: told}})[name])
     }
