@@ -472,7 +472,7 @@ def test_seeds_are_whole_numbers(refused, seed):
     ids=" ".join,
 )
 def test_a_plan_file_stands_alone(refused, options):
-    refused([*DONE, "--out", "new", *options], options[0], "stands beside a plan file")
+    refused([*DONE, "--out", "new", *options], options[0], "cannot be combined with a plan file")
 
 
 # -------------------------------------------------------------------------------------------------------- plan files

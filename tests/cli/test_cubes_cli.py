@@ -110,7 +110,7 @@ def test_bad_cubes_are_refused_and_nothing_is_written(stays, change, field):
 def test_a_plan_file_decides_alone(stays):
     stays("plan", "--schema", "stays.yaml", *ASKED, "--out", "cube.json")
     found = stays("release", "cube.json", "--measure", "avg(days)", "--data", "stays.csv", "--out", "cube")
-    assert found.code == 2 and "stands beside a plan file" in found.err
+    assert found.code == 2 and "cannot be combined with a plan file" in found.err
     path = stays.folder / "cube.json"
     raw = json.loads(path.read_text())
     raw["parts"]["days"], raw["parts"]["cost"] = raw["parts"]["cost"], raw["parts"]["days"]

@@ -335,14 +335,14 @@ def test_a_failed_replacement_leaves_the_release_as_it_was(desk, monkeypatch, ca
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--out", "x.txt"], "--out: 'x.txt' is no kind of file"),
+        (["--out", "x.txt"], "--out: 'x.txt' is not a kind of file"),
         (["--out", "people.csv"], "--out: the file exists already"),
         ([], "--out: is not given"),
-        (["--rows", "0", "--out", "x.csv"], "--rows: '0' is no number of people"),
-        (["--rows", "many", "--out", "x.csv"], "--rows: 'many' is no number of people"),
+        (["--rows", "0", "--out", "x.csv"], "--rows: '0' is not a number of people"),
+        (["--rows", "many", "--out", "x.csv"], "--rows: 'many' is not a number of people"),
         (
             ["--rows", "9" * 5000, "--out", "x.csv"],
-            "is no number of people. Fix: give a whole number up to 100,000,000",
+            "is not a number of people. Fix: give a whole number up to 100,000,000",
         ),
     ],
 )
@@ -374,5 +374,5 @@ def test_a_number_of_people_does_not_go_with_facts(desk, refused):
     Path("facts.yaml").write_text(FACTS)
     refused(
         ["synth", "published", "--rows", "9", "--face", "integral:facts=facts.yaml", "--out", "x.csv"],
-        "--rows: does not go with",
+        "--rows: cannot be combined with",
     )

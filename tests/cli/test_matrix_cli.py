@@ -195,7 +195,7 @@ def matrix(path, *rest):
         ("bad.mtx", "%%MatrixMarket matrix coordinate real general\n1 20 1\n1 1 nan\n", "NaN"),
         ("bad.mtx", "%%MatrixMarket matrix coordinate real general\n", "damaged"),
         ("bad.mtx", "%%MatrixMarket matrix coordinate real general\n1 x 1\n", "damaged"),
-        ("bad.txt", "1", "of no known kind"),
+        ("bad.txt", "1", "has an unknown type"),
     ],
 )
 def test_malformed_files(desk, refused, command, option, name, content, wanted):
@@ -303,7 +303,7 @@ def test_options_stand_beside_no_plan_file(desk, refused):
     write(desk, "q.csv", Q)
     release = ["release", "plan.json", "--data", "people.csv", "--out", "new"]
     for option in ("--queries", "--strategy"):
-        refused([*release, option, "sex*age:q.csv"], option, "stands beside a plan file")
+        refused([*release, option, "sex*age:q.csv"], option, "cannot be combined with a plan file")
 
 
 def test_changed_queries_in_a_plan_file_are_refused(desk, done, refused):

@@ -82,7 +82,7 @@ def test_targets_follow_the_named_strategy(document):
 @pytest.mark.parametrize(
     ("options", "wanted"),
     [
-        ([*BUDGET, *TARGET], ["--target: stands beside a budget that is given", "--epsilon find"]),
+        ([*BUDGET, *TARGET], ["--target: cannot be combined with a budget that is given", "--epsilon find"]),
         (["--neighbours", "add-remove", *TARGET], ["--target: needs one budget to find", "--rho find"]),
         ([*FIND, "--rho", "1", *TARGET], ["--target: needs one budget to find"]),
         ([*FIND, "--rho", "find", *TARGET], ["--target: needs one budget to find"]),

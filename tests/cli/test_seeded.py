@@ -96,7 +96,7 @@ def test_a_failed_verification_says_why(done):
     assert f"privacy: {STAMP}" in out.splitlines()
     assert out.splitlines()[-1] == "The release does not hold what it promises."
     out, _ = done("verify", "new", "--allow-seeded")
-    assert out.splitlines()[-1] == "All of it holds, but it is NOT PRIVATE."
+    assert out.splitlines()[-1] == "Everything holds, but it is NOT PRIVATE."
 
 
 def test_python_objects_say_so_too(desk, cube):

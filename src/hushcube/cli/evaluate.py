@@ -131,9 +131,13 @@ def _refuse(options: dict[str, Any], classify: str | None) -> None:
         return
     if options["workload"] or options["queries"] is not None:
         given = "workload" if options["workload"] else "queries"
-        raise BadInput(f"--{given}", "stands beside --classify, which asks for tables of its own", "leave it out")
+        raise BadInput(
+            f"--{given}", "cannot be combined with --classify, which asks for its own tables", "leave it out"
+        )
     if context.get_parameter_source("runs") is not ParameterSource.DEFAULT:
-        raise BadInput("--runs", "stands beside --classify, which draws noise for every fold", "give --folds instead")
+        raise BadInput(
+            "--runs", "cannot be combined with --classify, which draws noise for every fold", "give --folds instead"
+        )
 
 
 def _compared(

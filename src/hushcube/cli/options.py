@@ -125,7 +125,7 @@ def make_comparison(
 def asked_measures(options: dict[str, Any], measures: Sequence[str], shares: str | None) -> dict[str, Any]:
     """What is summed and averaged, as the functions of `hushcube.api` take it."""
     if options["queries"] is not None and (measures or shares is not None):
-        raise BadInput("--queries", "stands beside --measure", "ask for tables with --workload")
+        raise BadInput("--queries", "cannot be combined with --measure", "ask for tables with --workload")
     return {
         "measures": measures,
         "shares": None if shares is None else dict(_share(part) for part in shares.split(",")),

@@ -84,11 +84,13 @@ def command(
     context = click.get_current_context()
     given = [name for name in options if context.get_parameter_source(name) is not ParameterSource.DEFAULT]
     if plan_file is not None and given:
-        raise BadInput(f"--{given[0].replace('_', '-')}", "stands beside a plan file", "leave it out: the plan decides")
+        raise BadInput(
+            f"--{given[0].replace('_', '-')}", "cannot be combined with a plan file", "leave it out: the plan decides"
+        )
     check_output(Path(out))
     measured = asked_measures(options, measures, shares)
     if plan_file is not None and (measures or shares is not None):
-        raise BadInput("--measure", "stands beside a plan file", "leave it out: the plan decides")
+        raise BadInput("--measure", "cannot be combined with a plan file", "leave it out: the plan decides")
     text = None if plan_file is None else read_text(plan_file, PlanError, "plan")
     with progress_bar() as progress:
         plan = make_comparison(options, measured, progress).chosen if text is None else Plan.from_json(text)

@@ -37,7 +37,7 @@ def command(folder: str, rows: str, face: str | None, time_limit: float | None, 
         raise BadInput("--out", "is not given", "name a new file, for example `--out people.parquet`")
     target = new_file(out)
     if target.suffix not in SUFFIXES:
-        raise OutputError("--out", f"{out!r} is no kind of file that can be written", "end it in .parquet or .csv")
+        raise OutputError("--out", f"{out!r} is not a kind of file that can be written", "end it in .parquet or .csv")
     value = read_face(face or "integral", hc.open(folder).schema)
     if value.kind != "integral":
         raise BadInput("--face", f"{value.kind} has no people", "leave it out, or ask for integral")
@@ -47,7 +47,7 @@ def command(folder: str, rows: str, face: str | None, time_limit: float | None, 
         people = synthesize(folder, value, out=target, time_limit=limit, progress=progress)
 
     def text() -> None:
-        click.echo(f"wrote {len(people.codes):,} synthetic people to {out}; they are made up and stand for nobody")
+        click.echo(f"wrote {len(people.codes):,} synthetic people to {out}; they are made up: none is a real person")
         if (distance := people.report.get("rms_from_rounding")) is not None:
             click.echo(f"their tables are {number(distance)} people a cell from the wanted ones")
 

@@ -24,7 +24,9 @@ def check_find(options: dict[str, Any], targets: Sequence[str]) -> bool:
         example = 'say which error is wanted, for example `--target "age*sex: stderr<=20"`'
         raise BadInput(f"--{found[0]}", "`find` needs a target", example)
     if targets and (not found or len(given) > 1):
-        problem = "stands beside a budget that is given" if given and not found else "needs one budget to find"
+        problem = (
+            "cannot be combined with a budget that is given" if given and not found else "needs one budget to find"
+        )
         raise BadInput("--target", problem, "write `--epsilon find`, `--epsilon find --delta D` or `--rho find`")
     return bool(found)
 

@@ -168,7 +168,9 @@ class Rule:
         if people is not None and people > MOST_PEOPLE:
             raise BadInput("people", "is more than 2^34", "release parts of the data separately")
         if people is not None and self.people_epsilon is not None:
-            raise BadInput("people_epsilon", "stands beside a declared number of people", "give one of the two")
+            raise BadInput(
+                "people_epsilon", "cannot be combined with a declared number of people", "give one of the two"
+            )
         if self.shares and people is None and self.people_epsilon is None:
             raise BadInput(
                 self.shares[0],

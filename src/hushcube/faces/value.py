@@ -89,7 +89,9 @@ def _people(given: object, name: str) -> int:
     except BadInput:
         value = MOST_PEOPLE + 1
     if value > MOST_PEOPLE:
-        raise BadInput(name, f"{shortened(given)} is no number of people", f"give a whole number up to {MOST_PEOPLE:,}")
+        raise BadInput(
+            name, f"{shortened(given)} is not a number of people", f"give a whole number up to {MOST_PEOPLE:,}"
+        )
     return int(value)
 
 
@@ -134,7 +136,9 @@ class FaceValue(Configured):
             able = [kind for kind, promise in PROMISES.items() if name in promise.takes]
             raise BadInput(name, f"does not apply to `{self.kind}`", f"leave it out, or ask for {' or '.join(able)}")
         if self.rows is not None and self.facts:
-            raise BadInput("rows", "does not go with public facts", "leave it out: the facts are about all people")
+            raise BadInput(
+                "rows", "cannot be combined with public facts", "leave it out: the facts are about all people"
+            )
         if self.norm != "l2" and self.method not in ("auto", "local"):
             raise BadInput("norm", f"{self.norm} is found by its own linear program", "leave `method` out")
         if self.method == "shift" and self.kind == "integral":

@@ -33,7 +33,7 @@ def read_matrix(text: str, schema: Schema, field: str) -> QueryTable:
     readers = {".csv": _csv, ".json": _json, ".npy": _npy, ".npz": _npz, ".mtx": _mtx}
     reader = readers.get(Path(path).suffix.lower())
     if reader is None:
-        raise BadInput(field, f"the file {path!r} is of no known kind", f"give one of {', '.join(readers)}")
+        raise BadInput(field, f"the file {path!r} has an unknown type", f"give one of {', '.join(readers)}")
     try:
         content = Path(path).read_bytes()
     except (OSError, ValueError):

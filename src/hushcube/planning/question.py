@@ -76,7 +76,7 @@ class Question:
             needed = public_part(schema, workload, named if queries is None else None)
             return cls(needed, _workload(workload, needed, queries), privacy, objective, effort)
         if queries is not None:
-            raise BadInput("queries", "stands beside measures", "ask for tables with the workload")
+            raise BadInput("queries", "cannot be combined with measures", "ask for tables with the workload")
         needed = public_part(schema, workload)
         found = dict.fromkeys(Quantity.parse(word, needed) for text in words for word in text.split(","))
         asked = tuple(quantity for quantity in found if quantity.measure)

@@ -1,4 +1,4 @@
-"""The public parameters of adaptive methods: what is refused and how to mend it, JSON, grids of rates, the start."""
+"""The public parameters of adaptive methods: what is refused and how to fix it, JSON, grids of rates, the start."""
 
 import json
 import re

@@ -53,7 +53,7 @@ class Verdict:
         lines = [check.line for check in self.checks]
         lines += [f"{check.name}: {line}" for check in self.checks for line in (*check.problems, *check.remarks)]
         but = "" if self.private else ", but it is NOT PRIVATE"
-        lines.append(f"All of it holds{but}." if self.holds else "The release does not hold what it promises.")
+        lines.append(f"Everything holds{but}." if self.holds else "The release does not hold what it promises.")
         return Page(tuple(lines))
 
     def to_dict(self) -> dict[str, Any]:

@@ -12,7 +12,7 @@ On bits with equal budgets and continuous noise of scale s, u = s ln(|B|/delta) 
     2^|A| 4 |B| ln(|B|/delta) / epsilon + |B|/2          replace-one, s = 2|B|/epsilon; half the noise for add-remove.
 
 The printed theorems have 8 for 4 (the noise already keeps to s ln(|B|/delta)) and |B| for |B|/2 (a nearest whole number
-is never more than a half away). Theorem 8's sum of cells in the rounding is mended to the rank of the marginals:
+is never more than a half away). Theorem 8's sum of cells in the rounding is corrected to the rank of the marginals:
 columns of non-zero cells at a vertex are independent. |B| is the closure's; the introduction's |C| is too small.
 The noise is the plan's own: rates may differ, and P(|X| > t) is that of discrete Laplace noise, exactly,
 
