@@ -85,7 +85,7 @@ def test_contracts_name_only_what_exists():
 
 
 def test_documents_and_comments_name_only_files_that_exist():
-    """Paths such as `lattice/family.py`, or `[family.py]` beside a formula; the changelog names what was."""
+    """Paths such as `lattice/family.py`, or a file name in brackets beside a formula; the changelog names what was."""
     documents = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "src").rglob("*.md")]
     named = 0
     for document in [*documents, *(ROOT / "src").rglob("*.py")]:

@@ -224,7 +224,7 @@ class Table:
         return found | {name: each.ravel() for name, each in zip(names, numbers.values(), strict=True)}
 
     def _numbers(self, word: str) -> dict[str, Floats]:
-        """The columns of a quantity, under a word of its own where it stands beside another."""
+        """The columns of a quantity, under a word of its own where it cannot be combined with another."""
         after = f"{word}_" if word else ""
         errors = {} if self.is_average else {f"{after}std_error": self.std_errors}
         return {word or "value": self.values, **errors, f"{after}low": self.low, f"{after}high": self.high}
