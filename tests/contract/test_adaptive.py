@@ -27,7 +27,8 @@ from hushcube.private.adaptive.run import METHODS
 from hushcube.private.measure import draw
 from hushcube.private.noise import SeededEntropy
 from hushcube.progress import Clock
-from hushcube.strategies.adaptive import ADAPTIVE
+from hushcube.strategies import TwoPhase, read_strategy
+from hushcube.strategies.adaptive import ADAPTIVE, with_target
 
 SIZES = (2, 3, 4)
 MATRIX = np.array([[1] * 24, [1] * 12 + [0] * 12, [1, 0] * 12, [2, 1, 0, -1] * 6, [0] * 20 + [1] * 4])
@@ -153,8 +154,10 @@ def test_a_public_total_stays_exact(strategy, words):
 @pytest.mark.parametrize(("strategy", "neighbours"), list(product(METHODS, NEIGHBOURS)))
 def test_every_rule_gives_a_release(strategy, neighbours, rule):
     if strategy == "twophase" and "relative_error" in rule:  # it ends with its second phase, whatever was seen
-        with pytest.raises(BadInput, match="relative-error"):
-            asked(strategy, neighbours=neighbours, rule=rule)
+        with pytest.raises(BadInput, match="twophase has no option 'relative-error'"):
+            read_strategy("twophase:sanity-bound=5,relative-error=0.5,above=30")
+        with pytest.raises(BadInput, match="twophase does not stop when a target is met"):
+            with_target(TwoPhase(sanity_bound=5), {"relative_error": "0.5", "above": 30})
         return
     chosen = asked(strategy, neighbours=neighbours, rule=rule)
     made, measurement = carried_out(chosen, people())

@@ -242,7 +242,7 @@ def test_the_adult_table_is_what_the_command_prints():
                 schema, "2-way", epsilon=1, neighbours="add-remove", strategy=strategy, budgets=budgets,
                 recovery=recovery, **law,
             )  # fmt: skip
-            assert f"{found.chosen.errors.total_variance(exact=True):,.0f}" == number
+            assert f"{found.chosen.count.errors.total_variance(exact=True):,.0f}" == number
 
 
 def test_every_field_of_a_release_is_documented(tmp_path):
