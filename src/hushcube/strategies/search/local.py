@@ -47,6 +47,8 @@ _FEW_ATTRIBUTES: Final = 5
 _MOST_CANDIDATES: Final = 1024
 _MOST_COVERING: Final = 4096
 """Tables from which covers are chosen; beyond `_MOST_CANDIDATES` only a few covers."""
+_THRESHOLDS: Final = 24
+"""Magnifications for which covers are tried."""
 _PATIENCE: Final = 12
 """Rounds without progress after which a pool has settled."""
 _ISLAND_NUMBERS: Final = 20_000
@@ -80,6 +82,7 @@ def search(request: Request, *, effort: Effort, seed: int) -> Support:
     first = _best(_first(problem, request, level, random), level.islands * level.kept)
     islands = _islands(level, len(first[0].sets) * len(problem.k))
     settled = [_settle(problem, first[i::islands][: level.kept], level, random) for i in range(islands)]
+    settled.append(_settle(problem, _apart(problem, request, level, random), level, random))
     pool = _best([s for island in settled for s in island], 2 * level.kept)
     pool = _settle(problem, pool, replace(level, rounds=3 * level.rounds), random)
     return _best([*_in_batches(problem, [(s.sets, np.log(s.budgets)) for s in pool], steps=400), *pool, own], 1)[0]
@@ -123,23 +126,42 @@ def _first(problem: SupportProblem, request: Request, level: _Effort, random: np
     if np.prod(sizes) <= MAX_TABLE_CELLS:
         supports.append((full,))
     found: list[Support] = []
-    if 2**d <= _MOST_COVERING:
-        candidates = [c for k in range(1, d + 1) for c in combinations(range(d), k)]
-        covers = GreedyCovers(marginals, candidates, sizes)
-        few = 2**d > _MOST_CANDIDATES
-        for threshold in covers.thresholds(24).tolist():
-            supports += covers.covers(threshold, 2 if few else max(level.starts // 24, 1), random)
     if 2**d <= _MOST_CANDIDATES:
+        candidates, chosen = _covers(problem, marginals, max(level.starts // _THRESHOLDS, 1), random)
+        supports += chosen
         starts = np.log(random.random((level.starts, len(candidates))) + 1e-3)
         found += problem.optimise_shared(candidates, starts, steps=300)
-    supports += _from_specifications(max(map(len, marginals), default=0), d, sizes, level.starts, random)
+    supports += _from_block_designs(max(map(len, marginals), default=0), d, sizes, level.starts, random)
     affordable = 8 * _ROUND_NUMBERS // len(problem.k)
     within = [s for s, tables in zip(supports, accumulate(map(len, supports)), strict=True) if tables <= affordable]
-    tried = [(s, np.zeros(len(s))) for s in dict.fromkeys(within or supports[:1])]
-    return found + _in_stages(problem, tried, _FIRST_STAGES)
+    return found + _in_stages(problem, _evenly(within or supports[:1]), _FIRST_STAGES)
 
 
-def _from_specifications(
+def _evenly(supports: Sequence[tuple[Marginal, ...]]) -> list[tuple[tuple[Marginal, ...], np.ndarray]]:
+    """Distinct supports with equal budgets."""
+    return [(s, np.zeros(len(s))) for s in dict.fromkeys(supports)]
+
+
+def _apart(problem: SupportProblem, request: Request, level: _Effort, random: np.random.Generator) -> list[Support]:
+    """A few covers where there are too many tables for more: among designs they would crowd out what ends up better."""
+    if not _MOST_CANDIDATES < 2 ** len(problem.sizes) <= _MOST_COVERING:
+        return []
+    _, chosen = _covers(problem, [m for m in request.workload.marginals if m], 2, random)
+    return _best(_in_stages(problem, _evenly(chosen), _FIRST_STAGES), level.kept)
+
+
+def _covers(
+    problem: SupportProblem, marginals: Sequence[Marginal], repeats: int, random: np.random.Generator
+) -> tuple[list[Marginal], list[tuple[Marginal, ...]]]:
+    """All tables, and covers by them for every threshold."""
+    d = len(problem.sizes)
+    candidates = [c for k in range(1, d + 1) for c in combinations(range(d), k)]
+    covers = GreedyCovers(marginals, candidates, problem.sizes)
+    thresholds = covers.thresholds(_THRESHOLDS).tolist()
+    return candidates, [c for threshold in thresholds for c in covers.covers(threshold, repeats, random)]
+
+
+def _from_block_designs(
     strength: int, d: int, sizes: np.ndarray, repeats: int, random: np.random.Generator
 ) -> Iterator[tuple[Marginal, ...]]:
     """Designs with attributes given to points at random, as evenly as their number allows."""
