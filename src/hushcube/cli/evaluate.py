@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
-import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from click.core import ParameterSource
 
 from hushcube.cli.command import option, verb
 from hushcube.cli.options import HOW, SOURCES, as_json, asked, comparing, how, taking
-from hushcube.cli.output import console, note, number, print_json, progress_bar
+from hushcube.cli.output import note, print_json, print_page, progress_bar
 from hushcube.errors import BadInput
-from hushcube.progress import Progress
-from hushcube.text import visible
 
-if TYPE_CHECKING:
-    from hushcube.experiments.classify import Classified
-    from hushcube.experiments.experiment import Result
-
-METHODS = ("dwork", "twophase", "iresamp", "ireduct", "oracle")
+METHODS = ("dwork", "twophase", "iresamp", "ireduct", "oracle")  # of verbs/evaluating.py, heavy to import for --help
 ERRORS = "Errors"
-WARNING = "NOT PRIVATE: this compares with the exact counts; do not publish any of it."
 
 
 @verb("evaluate")
@@ -76,6 +66,8 @@ def command(
     hushcube evaluate --schema people.yaml --classify education --data people.csv \\
         --epsilon 0.1 --neighbours replace-one --sanity-bound 100 --method ireduct --method dwork
     """
+    from hushcube.verbs.evaluating import WARNING, evaluate
+
     if data is None and query is None:
         raise BadInput("--data", "is not given", "name the data, for example `--data people.parquet`")
     _refuse(options, classify)
@@ -92,19 +84,28 @@ def command(
         "seed": seed,
         **how(options),
     }
+    if options["schema"] is None:
+        raise BadInput("--schema", "is not given", "name a schema file; `hushcube schema draft` drafts one")
+    wanted = {"classify": classify, "folds": folds} if classify is not None else {"runs": runs}
+    told = {"schema": options["schema"], "workload": None, "queries": None} if classify else asked(options)
     with progress_bar() as progress:
-        results: Sequence[Result | Classified]
-        if classify is None:
-            results = _compared(options, data, query, shared, runs, progress)
-        else:
-            results = _classified(options, data, query, shared, classify, folds, progress)
+        found = evaluate(
+            told["schema"],
+            told["workload"],
+            data,
+            query=query,
+            queries=told["queries"],
+            progress=progress,
+            **wanted,
+            **shared,
+        )
     note(WARNING)
     if as_json:
-        wanted = {"workload": list(options["workload"])} if classify is None else {"classify": classify}
-        told = {"private": False, **wanted, "neighbours": options["neighbours"], "seed": seed}
-        print_json({**told, "results": [_plain(result) for result in results]})
+        about = {"workload": list(options["workload"])} if classify is None else {"classify": classify}
+        told = {"private": False, **about, "neighbours": options["neighbours"], "seed": seed}
+        print_json({**told, "results": found.to_list()})
     else:
-        show_results(results)
+        print_page(found.page())
 
 
 _REFUSED = {
@@ -138,89 +139,3 @@ def _refuse(options: dict[str, Any], classify: str | None) -> None:
         raise BadInput(
             "--runs", "cannot be combined with --classify, which draws noise for every fold", "give --folds instead"
         )
-
-
-def _compared(
-    options: dict[str, Any], data: str | None, query: str | None, shared: dict[str, Any], runs: int, progress: Progress
-) -> tuple[Result, ...]:
-    from hushcube.experiments.experiment import evaluate
-    from hushcube.private.engines import open_source
-
-    told = asked(options)
-    return evaluate(
-        told["schema"],
-        told["workload"],
-        open_source(data, query=query),
-        queries=told["queries"],
-        runs=runs,
-        progress=progress,
-        **shared,
-    )
-
-
-def _classified(
-    options: dict[str, Any],
-    data: str | None,
-    query: str | None,
-    shared: dict[str, Any],
-    classify: str,
-    folds: int,
-    progress: Progress,
-) -> tuple[Classified, ...]:
-    from hushcube.experiments.classify import coded_rows, cross_validate
-    from hushcube.model.schema import Schema
-
-    if options["schema"] is None:
-        raise BadInput("--schema", "is not given", "name a schema file; `hushcube schema draft` drafts one")
-    schema = Schema.read(options["schema"])
-    if classify not in schema.names:
-        known = ", ".join(schema.names[:20]) + (", ..." if len(schema) > 20 else "")
-        raise BadInput("--classify", f"{classify!r} is not in the schema", f"use one of: {known}")
-    return cross_validate(
-        schema,
-        lambda: coded_rows(schema, data, query=query, progress=progress),
-        classify,
-        folds=folds,
-        progress=progress,
-        **shared,
-    )
-
-
-def _plain(result: Result | Classified) -> dict[str, Any]:
-    """Fields for JSON, which has no infinite numbers."""
-    fields = dataclasses.asdict(result)
-    return {key: None if isinstance(v, float) and not math.isfinite(v) else v for key, v in fields.items()}
-
-
-def show_results(results: Sequence[Result | Classified]) -> None:
-    """One row for each method."""
-    from rich.table import Table
-
-    from hushcube.experiments.experiment import Result
-
-    first = results[-1]
-    told = f"epsilon = {number(first.epsilon)}, sanity bound {number(first.sanity_bound)}"
-    often = f"{first.runs:,} runs" if isinstance(first, Result) else f"{first.folds:,} folds"
-    console().print(f"relative errors against the exact counts: {told}, {often}")
-    grid = Table()
-    grid.add_column("method")
-    last = "worst cell" if isinstance(first, Result) else "accuracy"
-    for name in ("overall error", last, "spent", "seconds a run"):
-        grid.add_column(name, justify="right")
-    for result in results:
-        if isinstance(result, Result):
-            extra = number(result.worst_error)
-        else:
-            extra = _with_error(result.accuracy, result.accuracy_error)
-        grid.add_row(
-            visible(result.method),
-            _with_error(result.overall_error, result.standard_error),
-            extra,
-            number(result.spent) if math.isfinite(result.spent) else "everything",
-            number(round(result.seconds, 4)),
-        )
-    console().print(grid)
-
-
-def _with_error(mean: float, standard_error: float) -> str:
-    return number(mean) + (f" ± {number(standard_error)}" if math.isfinite(standard_error) else "")
