@@ -12,14 +12,13 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hushcube.model.arrays import Floats, Ints
 from hushcube.model.attribute import Attribute
 from hushcube.model.measure import Measure
 from hushcube.model.schema import Schema
 
-Floats = NDArray[np.float64]
-Codes = NDArray[np.int64]
+Codes = Ints
 
 TITANIC: Final = Schema(
     (
@@ -124,7 +123,7 @@ def _draw(weights: Floats, random: np.random.Generator) -> Codes:
     return np.asarray((drawn >= steps).sum(axis=1), dtype=np.int64)
 
 
-def people_of(schema: Schema, counts: NDArray[np.int64]) -> Any:
+def people_of(schema: Schema, counts: Ints) -> Any:
     """The people behind a full table of counts, as an Arrow table of labels."""
     import pyarrow as pa
 

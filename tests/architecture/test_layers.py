@@ -96,3 +96,10 @@ def test_documents_and_comments_name_only_files_that_exist():
             places = [ROOT / path, ROOT / "tests" / path, ROOT / "src" / "hushcube" / path, document.parent / path]
             assert any(place.is_file() for place in places), f"{document.relative_to(ROOT)} names {path}"
     assert named > 50
+
+
+@pytest.mark.parametrize("name", ["Floats", "Ints", "Bools", "Progress"])
+def test_a_shared_type_is_declared_once(name):
+    sources = (ROOT / "src").rglob("*.py")
+    declared = [path.name for path in sources if re.search(rf"^{name} = ", path.read_text(), re.MULTILINE)]
+    assert declared == ["progress.py" if name == "Progress" else "arrays.py"]

@@ -39,13 +39,12 @@ from hushcube.bundle.tables import read_numbers, written
 from hushcube.designs.design import Design
 from hushcube.errors import BadInput, BundleError
 from hushcube.faces.value import UNBIASED, published_promises
+from hushcube.model.arrays import Floats
 from hushcube.model.form import Form
 from hushcube.model.marginal import Marginal
 from hushcube.model.measurement import Measurement
 from hushcube.model.schema import COUNT
 from hushcube.planning.plan import Plan
-
-Floats = NDArray[np.float64]
 
 
 def open_bundle(folder: Path, *, verify: bool = True) -> Release:

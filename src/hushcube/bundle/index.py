@@ -29,10 +29,10 @@ from hushcube.bundle.statement import is_stamped
 from hushcube.bundle.tables import read_numbers
 from hushcube.errors import BadInput, BundleError
 from hushcube.faces.value import UNBIASED
+from hushcube.model.arrays import Floats
 from hushcube.model.schema import Schema
 
 Entry = dict[str, Any]
-Floats = NDArray[np.float64]
 Rows = NDArray[np.int32]
 _MOST: Final = 10**8
 """Tables of one pack that an index is read for."""

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from hushcube.bundle.tables import Values
 from hushcube.designs.answers import Answers, FormAnswers
+from hushcube.model.arrays import Floats
 from hushcube.model.facts import Facts
 from hushcube.model.form import Form
 from hushcube.model.marginal import position_rows
@@ -18,7 +19,6 @@ from hushcube.model.marginal import position_rows
 if TYPE_CHECKING:
     from hushcube.faces.face import Face
 
-Floats = NDArray[np.float64]
 Codes = NDArray[np.integer]
 
 

@@ -18,11 +18,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hushcube.model.arrays import Floats
 from hushcube.model.measure import Measure
-
-Floats = NDArray[np.float64]
 
 
 def ratio_interval(S: Floats, C: Floats, m_S: Floats, m_C: Floats) -> tuple[Floats, Floats, Floats]:

@@ -20,6 +20,7 @@ from hushcube.bundle.stamp import file_stamp
 from hushcube.designs.design import Design
 from hushcube.faces.value import UNBIASED, published_promises
 from hushcube.lattice.family import Family
+from hushcube.model.arrays import Floats
 from hushcube.model.form import Form
 from hushcube.model.marginal import Marginal
 from hushcube.model.quantity import COUNTED, Quantity
@@ -27,7 +28,6 @@ from hushcube.model.schema import COUNT, Schema
 from hushcube.planning.plan import Plan
 from hushcube.progress import Progress
 
-Floats = NDArray[np.float64]
 Entry = dict[str, Any]
 Columns = Mapping[Quantity, tuple[NDArray[Any], ...]]
 """The numbers of some cells, column by column."""

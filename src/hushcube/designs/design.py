@@ -36,7 +36,7 @@ from hushcube.designs.errors import Errors
 from hushcube.designs.request import Request
 from hushcube.errors import BudgetExceeded, BundleError, NotApplicable, PlanError
 from hushcube.lattice.family import Family
-from hushcube.model.arrays import Floats, frozen
+from hushcube.model.arrays import Floats, Ints, frozen
 from hushcube.model.marginal import Marginal
 from hushcube.model.measurement import Measurement
 from hushcube.model.noise import Law, law_of
@@ -139,9 +139,9 @@ class Design(ABC):
         return Family.of(needed, self.schema.sizes).levels
 
     @cached_property
-    def sets_of_arrays(self) -> list[NDArray[np.int64]]:
+    def sets_of_arrays(self) -> list[Ints]:
         """For each array of a Measurement the sets whose numbers it holds, line by line."""
-        found: list[list[NDArray[np.int64]]] = [[] for _ in self.shapes]
+        found: list[list[Ints]] = [[] for _ in self.shapes]
         for block in self.blocks():
             found[block.array].append(block.sets)
         return [np.concatenate(sets) for sets in found]

@@ -8,11 +8,11 @@ from functools import cached_property
 from typing import Final, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushcube.errors import TooLarge
 from hushcube.lattice.family import Family
 from hushcube.lattice.variances import dimensions
+from hushcube.model.arrays import Floats
 from hushcube.model.form import Form
 from hushcube.model.marginal import Marginal
 from hushcube.model.privacy import Privacy
@@ -73,14 +73,14 @@ class Request:
         return tuple(dict.fromkeys((*self.workload.marginals, *(form.marginal for form in self.workload.forms))))
 
     @cached_property
-    def weights(self) -> NDArray[np.float64]:
+    def weights(self) -> Floats:
         """The weights a_A, in the family's order; zero for marginals that only carry forms."""
         result = np.zeros(len(self.marginals))
         result[self.marginals.ids(self.workload.marginals)] = self.workload.weights
         return result
 
     @cached_property
-    def least_weights(self) -> NDArray[np.float64]:
+    def least_weights(self) -> Floats:
         """What a table weighs at least: a little where it carries forms, whose cells are recovered, needed or not."""
         result = np.zeros(len(self.marginals))
         for form, weight in self.weighted_forms:
@@ -94,7 +94,7 @@ class Request:
         return self.marginals.closure
 
     @cached_property
-    def energies(self) -> NDArray[np.float64]:
+    def energies(self) -> Floats:
         """For each marginal, what a unit of variance on its cells adds to the objective: a_A cells(A), and forms'."""
         result = self.weights * self.marginals.cells
         for form, weight in self.weighted_forms:
@@ -102,7 +102,7 @@ class Request:
         return np.maximum(result, self.least_weights * self.marginals.cells)
 
     @cached_property
-    def space_weights(self) -> NDArray[np.float64]:
+    def space_weights(self) -> Floats:
         """k_B = m_B sum_{A >= B} a_A / cells(A): the objective is sum_B k_B cells(B) v_B.    [lattice/variances.py]
 
         The rows q of a form on A count as the sum of ||P_B q||² where a table of cells counts as m_B.
@@ -125,7 +125,7 @@ class Request:
         return zip(self.workload.forms, self.workload.form_weights, strict=True)
 
 
-def projected(f: NDArray[np.float64], shape: tuple[int, ...]) -> NDArray[np.float64]:
+def projected(f: Floats, shape: tuple[int, ...]) -> Floats:
     """sum_B f_B ||P_B q||² as a combination of the squares M_S of q: axis by axis, ||centred||² = kept - summed / n."""
     for axis, n in enumerate(shape):
         constant, centred = np.moveaxis(f, axis, 0)
@@ -133,7 +133,7 @@ def projected(f: NDArray[np.float64], shape: tuple[int, ...]) -> NDArray[np.floa
     return f
 
 
-def one_hot(index: tuple[int, ...]) -> NDArray[np.float64]:
+def one_hot(index: tuple[int, ...]) -> Floats:
     """The array of shape (2, ..., 2) with a single 1."""
     result = np.zeros((2,) * len(index))
     result[index] = 1.0

@@ -28,13 +28,10 @@ from itertools import product
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushcube.lattice import hadamard, helmert
+from hushcube.model.arrays import Floats, Ints
 from hushcube.model.noise import GAUSSIAN, LAPLACE, Law
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,13 @@ from functools import cached_property
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushcube.lattice import helmert
 from hushcube.lattice.family import Family, Rows
+from hushcube.model.arrays import Floats, Ints
 
-Ids = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Numbers = NDArray[np.int64] | NDArray[np.float64]
+Ids = Ints
+Numbers = Ints | Floats
 
 
 @dataclass(frozen=True, eq=False)

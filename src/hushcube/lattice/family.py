@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushcube.model.arrays import frozen
+from hushcube.model.arrays import Bools, Floats, Ints, frozen
 from hushcube.model.marginal import Marginal
 
-Ids = NDArray[np.int64]
+Ids = Ints
 Rows = NDArray[np.int32]
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,7 @@ class Inclusion:
 
     big: Ids
     small: Ids
-    kept: NDArray[np.bool_]
+    kept: Bools
     """Shape (k,) where all pairs share one pattern, (pairs, k) otherwise."""
 
 

@@ -17,12 +17,11 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushcube.lattice.family import Family
+from hushcube.model.arrays import Floats
 from hushcube.model.marginal import Marginal
 
-Floats = NDArray[np.float64]
 _LEAF: Final = 64
 
 

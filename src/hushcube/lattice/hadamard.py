@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-Numbers = TypeVar("Numbers", NDArray[np.int64], NDArray[np.float64])
+from hushcube.model.arrays import Floats, Ints
+
+Numbers = TypeVar("Numbers", Ints, Floats)
 
 
 def padded(n: int) -> int:

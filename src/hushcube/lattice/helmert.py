@@ -15,12 +15,9 @@ from functools import lru_cache
 from typing import Any, Final, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hushcube.model.arrays import frozen
+from hushcube.model.arrays import Floats, Ints, frozen
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Numbers = TypeVar("Numbers", Ints, Floats)
 
 _Sums = Callable[[Any], Any]

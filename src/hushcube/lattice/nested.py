@@ -25,10 +25,8 @@ from functools import cached_property
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from hushcube.model.arrays import Floats, Ints
 
 _ZERO: Final = 1e-12
 """Couplings below this, relative to the diagonal, are rounding."""

@@ -24,12 +24,10 @@ from functools import cached_property
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushcube.lattice.nested import AxisSums, Chain, Piece
+from hushcube.model.arrays import Floats, Ints
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Levels = tuple[tuple[int, int], ...]
 """A table: (chain, level) of what is not summed out, by chains; levels from 1."""
 Key = tuple[tuple[int, int], ...]

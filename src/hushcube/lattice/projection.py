@@ -19,9 +19,9 @@ from hushcube.lattice.basis import MARGINAL
 from hushcube.lattice.coefficients import Coefficients
 from hushcube.lattice.family import Batch, Family
 from hushcube.lattice.variances import kernel
+from hushcube.model.arrays import Bools, Floats, Ints
 
-Floats = NDArray[np.float64]
-Ids = NDArray[np.int64]
+Ids = Ints
 
 
 def combine(tables: Family, values: Sequence[Floats], weights: Floats, spaces: Family) -> Coefficients:
@@ -135,7 +135,7 @@ def _index(batch: Batch, spaces: Family, starts: Ids, nowhere: int) -> Ids:
     return index
 
 
-def _fill(index: Ids, shape: tuple[int, ...], kept: NDArray[np.bool_], rows: Ids, starts: Ids) -> None:
+def _fill(index: Ids, shape: tuple[int, ...], kept: Bools, rows: Ids, starts: Ids) -> None:
     inside = tuple(n - 1 for n, keep in zip(shape, kept.tolist(), strict=True) if keep)
     numbers = np.arange(int(np.prod(inside, dtype=np.int64))).reshape(inside)
     block = (slice(None), *(slice(1, None) if keep else 0 for keep in kept.tolist()))

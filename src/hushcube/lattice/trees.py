@@ -24,9 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.lattice import helmert
+from hushcube.model.arrays import Floats, Ints
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 _CHUNK: Final = 2**18
 
 

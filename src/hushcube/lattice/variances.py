@@ -15,12 +15,10 @@ and every cell of marginal A has variance  sum_{C <= A} m_C cells(C) v_C / cells
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushcube.lattice.basis import Basis
 from hushcube.lattice.family import Family
-
-Floats = NDArray[np.float64]
+from hushcube.model.arrays import Floats
 
 
 def kernel(basis: Basis, measured: Family, weights: Floats, spaces: Family) -> Floats:

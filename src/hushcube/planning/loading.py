@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 import hushcube.designs  # noqa: F401 - the kinds of plans make themselves known
 from hushcube.designs.design import BUDGETS, FORMAT, RECOVERIES, Design, digest_of
 from hushcube.designs.request import Request
 from hushcube.errors import BadInput, PlanError
+from hushcube.model.arrays import Floats
 from hushcube.model.files import read_json
 from hushcube.model.privacy import Privacy
 from hushcube.model.queries import query_table
@@ -60,5 +60,5 @@ def design_of(raw: Any) -> Design:
     return plan
 
 
-def _budgets(raw: Sequence[Any]) -> NDArray[np.float64]:
+def _budgets(raw: Sequence[Any]) -> Floats:
     return np.array([np.inf if budget is None else budget for budget in raw], dtype=np.float64)

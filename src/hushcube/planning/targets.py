@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushcube.errors import BadInput
+from hushcube.model.arrays import Floats, Ints
 from hushcube.model.form import Form
 from hushcube.model.marginal import Marginal
 from hushcube.model.quantity import Quantity
@@ -32,7 +32,6 @@ from hushcube.planning.plan import Plan
 from hushcube.planning.question import Question
 from hushcube.planning.summary import table_errors, table_variances
 
-Floats = NDArray[np.float64]
 ErrorKind = Literal["stderr", "margin", "variance", "rmse"]
 ERRORS: Final[tuple[ErrorKind, ...]] = get_args(ErrorKind)
 _EXAMPLE: Final = "write for example `age*sex: stderr<=20`, `2-way: margin<=40` or `workload: rmse<=12`"
@@ -87,7 +86,7 @@ class Goal:
 
     target: Target
     quantity: Quantity
-    tables: NDArray[np.int64]
+    tables: Ints
 
     def reached(self, plan: Plan) -> float:
         """What a plan reaches with the noise that is drawn: the worst of the tables, or their root mean square."""
@@ -131,7 +130,7 @@ def _quantity(target: Target, question: Question) -> Quantity:
     return found
 
 
-def _tables(words: str, workload: Workload) -> NDArray[np.int64]:
+def _tables(words: str, workload: Workload) -> Ints:
     schema = workload.schema
     if words == "workload" and "workload" not in schema.names:
         return np.arange(len(workload))

@@ -19,7 +19,6 @@ from functools import cached_property, partial
 from typing import ClassVar, Final, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushcube.designs.adaptive.design import AdaptiveDesign
 from hushcube.designs.adaptive.groups import make_grids
@@ -31,6 +30,7 @@ from hushcube.designs.refinement import PICKS, Amount, Pick, Rule, positive, sha
 from hushcube.designs.repeated import RepeatedDesign
 from hushcube.designs.request import Request
 from hushcube.errors import BadInput
+from hushcube.model.arrays import Floats
 from hushcube.model.privacy import Number
 from hushcube.model.queries import integer_problem
 from hushcube.options import choice, option, whole
@@ -92,7 +92,7 @@ class Adaptive(Strategy):
         own = (measured.kind, measured.fields, rule)
         return AdaptiveDesign(request, self.name, budgets, recovery, "direct", rates, *own)
 
-    def start(self, measured: Measured, request: Request, rule: Rule, people: int | None = None) -> NDArray[np.float64]:
+    def start(self, measured: Measured, request: Request, rule: Rule, people: int | None = None) -> Floats:
         """The rates of the first answers; `people` is the noisy number, once it is known."""
         return start_rates(measured, request, rule, first_share=None, people=people)
 
@@ -145,7 +145,7 @@ class TwoPhase(_Adapting):
         Fraction(7, 100), "share of epsilon for the first phase", takes="SHARE", read=share
     )
 
-    def start(self, measured: Measured, request: Request, rule: Rule, people: int | None = None) -> NDArray[np.float64]:
+    def start(self, measured: Measured, request: Request, rule: Rule, people: int | None = None) -> Floats:
         """What the first phase may cost."""
         return start_rates(measured, request, rule, first_share=rule.first_share, people=people)
 

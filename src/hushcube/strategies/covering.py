@@ -16,12 +16,12 @@ from functools import lru_cache
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushcube.designs.design import Budgets, Design, Recovery
 from hushcube.designs.request import Effort, Request
 from hushcube.lattice.basis import MARGINAL
 from hushcube.lattice.family import Family
+from hushcube.model.arrays import Floats
 from hushcube.model.marginal import Marginal
 from hushcube.model.privacy import Privacy
 from hushcube.strategies.minimax import cell_weights
@@ -30,8 +30,6 @@ from hushcube.strategies.search.largest import promising
 from hushcube.strategies.search.local import search
 from hushcube.strategies.search.supports import Support
 from hushcube.strategies.strategy import Strategy, decide
-
-Floats = NDArray[np.float64]
 
 SEED: Final = 0
 """Public: the search needs variety, not secrecy."""

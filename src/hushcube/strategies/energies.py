@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushcube.designs.matrix.errors import agreement, agreement_masks
 from hushcube.designs.matrix.matching import positions
 from hushcube.designs.request import Request
+from hushcube.model.arrays import Floats
 from hushcube.model.form import Form, QueryTable, RangeTable
 from hushcube.model.marginal import Marginal
-
-Floats = NDArray[np.float64]
 
 
 def energies(request: Request, carrier: Marginal) -> Floats:

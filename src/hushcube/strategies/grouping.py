@@ -25,14 +25,11 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hushcube.model.arrays import Floats, Ints
 from hushcube.model.noise import GAUSSIAN, LAPLACE
 from hushcube.model.sparse_rows import SparseRows
 from hushcube.strategies.search.convex import dual_value, feasible
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 _MOST_WORK: Final = 2**30
 """Places looked at by the greedy search; matrices that would need more get a group for each row."""

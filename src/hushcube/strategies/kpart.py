@@ -21,7 +21,6 @@ from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushcube.costs import calibrate
 from hushcube.designs.design import Budgets, Recovery
@@ -29,7 +28,7 @@ from hushcube.designs.lattice.design import LatticeDesign
 from hushcube.designs.request import MAX_TABLE_CELLS, Request
 from hushcube.lattice.basis import MARGINAL
 from hushcube.lattice.family import Family
-from hushcube.model.arrays import Ints
+from hushcube.model.arrays import Floats, Ints
 from hushcube.model.marginal import Marginal
 from hushcube.model.noise import law_of
 from hushcube.model.privacy import Privacy
@@ -38,8 +37,6 @@ from hushcube.strategies.search.coverage import Coverage
 from hushcube.strategies.search.listed_tables import MOST_CUBOIDS
 from hushcube.strategies.search.selection import Selection, coverage_of
 from hushcube.strategies.strategy import decide
-
-Floats = NDArray[np.float64]
 
 _ROUNDS: Final = 100
 _MOST_READINGS: Final = 2**24

@@ -26,7 +26,6 @@ from itertools import combinations
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushcube.costs import calibrate
 from hushcube.designs.budgets import divide
@@ -37,13 +36,13 @@ from hushcube.designs.request import MAX_TABLE_CELLS, Request
 from hushcube.errors import NotApplicable
 from hushcube.lattice.basis import MARGINAL
 from hushcube.lattice.family import Family
+from hushcube.model.arrays import Floats
 from hushcube.model.marginal import Marginal
 from hushcube.model.noise import law_of
 from hushcube.strategies.objective import objective_value
 from hushcube.strategies.search.nested import Problem, merged, noisy, optimise, table_weights
 from hushcube.strategies.strategy import Strategy
 
-Floats = NDArray[np.float64]
 _WIDE: Final = ("joined", "all")
 """Sets with more tables than needed: left out where the best budgets would take too long to find."""
 _MOST_CLOSED: Final = 300

@@ -20,7 +20,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushcube.costs import calibrate
 from hushcube.costs.row_cost import constant_rows, row_cost
@@ -31,6 +30,7 @@ from hushcube.designs.matrix.matching import Matches, outside
 from hushcube.designs.matrix.row_space import row_space
 from hushcube.designs.request import Request
 from hushcube.errors import BadInput, NotApplicable
+from hushcube.model.arrays import Bools, Floats
 from hushcube.model.form import QueryTable
 from hushcube.model.marginal import Marginal
 from hushcube.model.matrix_files import read_matrix
@@ -43,10 +43,6 @@ from hushcube.strategies.energies import energies
 from hushcube.strategies.objective import objective_value
 from hushcube.strategies.row_budgets import Shares, optimal
 from hushcube.strategies.strategy import Strategy
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
-
 
 Rows = QueryTable | tuple[Sequence[str] | None, Any] | str
 """Rows over the cells of a table: its attributes (None: all) and the numbers, or the text that names a file of them."""

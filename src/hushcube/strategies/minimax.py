@@ -25,7 +25,6 @@ from dataclasses import replace
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushcube.costs import family_cost as cost
 from hushcube.designs.design import Recovery
@@ -34,12 +33,12 @@ from hushcube.lattice.basis import Basis
 from hushcube.lattice.family import Family, Inclusion
 from hushcube.lattice.hadamard import padded
 from hushcube.lattice.variances import dimensions, kernel
+from hushcube.model.arrays import Bools, Floats, Ints
 from hushcube.model.form import Form
 from hushcube.model.noise import law_of
 from hushcube.strategies.search.saddle import Problem, Solution, Sparse, solve
 
-Floats = NDArray[np.float64]
-Ids = NDArray[np.int64]
+Ids = Ints
 
 _ROUNDS: Final = 20
 """How often the worst answers of forms are added to the problem."""
@@ -133,7 +132,7 @@ def _least_squares(
     return Problem(P, replace(G, values=G.values / unit), columns, k, live)
 
 
-def _with_forms(request: Request, problem: Problem, live: NDArray[np.bool_], starts: Sequence[Floats]) -> Solution:
+def _with_forms(request: Request, problem: Problem, live: Bools, starts: Sequence[Floats]) -> Solution:
     """The worst answer of each form joins the problem until none stands out."""
     forms = list(zip(request.workload.forms, request.workload.form_weights, strict=True))
     found = _best(problem, starts) if problem.P.shape[0] else Solution(starts[0], 0.0, 0.0)

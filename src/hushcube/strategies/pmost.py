@@ -21,11 +21,11 @@ from functools import cache, lru_cache
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushcube.designs.design import Budgets, Design, Recovery
 from hushcube.designs.request import Request
 from hushcube.errors import BadInput
+from hushcube.model.arrays import Floats
 from hushcube.model.privacy import Privacy
 from hushcube.options import option, shortened
 from hushcube.strategies import kpart
@@ -100,7 +100,7 @@ class PMost(Strategy):
         kept = np.where(selection.magnification <= precise, float(threshold), np.inf)
         shares, _ = kpart.optimal_shares(cube, selection, noise, kept)
 
-        def details(variances: NDArray[np.float64]) -> dict[str, Any]:
+        def details(variances: Floats) -> dict[str, Any]:
             near = (variances <= float(threshold) * (1 + _ROUNDING)).tolist()
             within = dict(zip(request.marginals, near, strict=True))
             asked = zip(request.workload.marginals, request.workload.weights, strict=True)

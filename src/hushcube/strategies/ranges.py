@@ -19,7 +19,6 @@ from itertools import product
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushcube.costs import calibrate
 from hushcube.designs.budgets import fitted
@@ -28,6 +27,7 @@ from hushcube.designs.request import Request
 from hushcube.designs.tree.design import TreeDesign, leaves_fit, maximal, proof_variance, row_cost
 from hushcube.designs.tree.errors import form_energies, outer
 from hushcube.lattice.trees import Tree
+from hushcube.model.arrays import Bools, Floats, Ints
 from hushcube.model.form import RangeTable
 from hushcube.model.marginal import Marginal
 from hushcube.model.noise import GAUSSIAN, LAPLACE
@@ -35,8 +35,7 @@ from hushcube.strategies.objective import objective_value
 from hushcube.strategies.search.descent import minimise
 from hushcube.strategies.search.supports import UNSEEN
 
-Floats = NDArray[np.float64]
-Levels = NDArray[np.int64]
+Levels = Ints
 MOST_TABLES: Final = 1_000
 """The most marginals that may be asked for beside ranges."""
 _MOST_PAIRS: Final = 2**24
@@ -76,7 +75,7 @@ class TreeSets:
     spaces: Levels
     k: Floats
     """The objective's weight on each space: it is sum_l k_l / K_l at unit noise."""
-    finest: NDArray[np.bool_]
+    finest: Bools
     """The sets that hold the cells of a table."""
 
     @property

@@ -14,15 +14,13 @@ from functools import lru_cache
 from typing import Final, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hushcube.model.arrays import Floats, Ints
 from hushcube.model.privacy import Privacy
 from hushcube.model.sparse_rows import SparseRows
 from hushcube.strategies import grouping
 from hushcube.strategies.search import convex
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 How = Literal["uniform", "closed form", "convex program", "safe groups"]
 
 _MOST_ENTRIES: Final = 2**24

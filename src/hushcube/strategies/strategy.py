@@ -9,7 +9,6 @@ from itertools import product
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushcube.costs import calibrate
 from hushcube.designs.budgets import divide
@@ -18,6 +17,7 @@ from hushcube.designs.lattice.design import LatticeDesign, counted_tables
 from hushcube.designs.request import Request
 from hushcube.lattice.basis import Basis
 from hushcube.lattice.family import Family
+from hushcube.model.arrays import Floats
 from hushcube.model.schema import Schema
 from hushcube.options import Configured
 from hushcube.strategies.minimax import least_maximum
@@ -104,12 +104,12 @@ def decide(
     strategy: str,
     basis: Basis,
     measured: Family,
-    s: NDArray[np.float64],
+    s: Floats,
     budgets: Budgets,
     recovery: Recovery,
-    proportions: NDArray[np.float64] | None = None,
-    start: NDArray[np.float64] | None = None,
-    details: Mapping[str, Any] | Callable[[Family, NDArray[np.float64]], Mapping[str, Any]] | None = None,
+    proportions: Floats | None = None,
+    start: Floats | None = None,
+    details: Mapping[str, Any] | Callable[[Family, Floats], Mapping[str, Any]] | None = None,
 ) -> LatticeDesign:
     """Divide the guarantee among the measured sets, whose variances weigh s_B in the error, under the best proof.
 

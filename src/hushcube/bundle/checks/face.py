@@ -24,13 +24,12 @@ from hushcube.bundle.tables import std_errors
 from hushcube.errors import BundleError
 from hushcube.faces.people import count
 from hushcube.faces.value import UNBIASED, published_promises
+from hushcube.model.arrays import Bools, Floats, Ints
 from hushcube.model.facts import Facts
 from hushcube.model.form import QueryTable
 from hushcube.model.marginal import Marginal
 from hushcube.progress import Progress
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 Codes = NDArray[np.integer]
 
 _RECOMPUTED: Final = 1e-9
@@ -193,7 +192,7 @@ class FaceChecks:
                 self._known.add(f"{place}: {found[k]:.10g} people, against the public fact: {sentence}")
 
 
-def count_cells(codes: Codes, sizes: tuple[int, ...], marginal: Marginal, cells: NDArray[np.int64]) -> Floats:
+def count_cells(codes: Codes, sizes: tuple[int, ...], marginal: Marginal, cells: Ints) -> Floats:
     """The people in some cells of a marginal, which may be too large to be counted whole.
 
     >>> count_cells(np.array([[0, 1], [0, 1], [1, 0]]), (2, 2), (0, 1), np.array([[0, 1], [1, 1]])).tolist()

@@ -11,16 +11,14 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushcube.bundle.checks.sums import tolerance
 from hushcube.bundle.checks.tables import Block, FaceTables
 from hushcube.bundle.checks.verdict import Findings
+from hushcube.model.arrays import Floats
 from hushcube.model.groups import sum_groups
 from hushcube.model.marginal import Marginal
 from hushcube.model.schema import Schema
-
-Floats = NDArray[np.float64]
 
 
 def add_up_levels(tables: FaceTables, levels: Callable[[int], Iterator[Block]], findings: Findings) -> None:

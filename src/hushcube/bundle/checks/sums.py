@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from hushcube.bundle.checks.tables import CHUNK, Block, FaceTables
 from hushcube.bundle.checks.verdict import Findings
 from hushcube.lattice.family import Batch, Family
+from hushcube.model.arrays import Bools, Floats, Ints
 
-Floats = NDArray[np.float64]
-Ids = NDArray[np.int64]
+Ids = Ints
 Rows = NDArray[np.int32]
 
 
@@ -105,9 +105,7 @@ class _Level:
         for k in np.flatnonzero(wrong.reshape(len(rows), -1).any(axis=1)).tolist():
             self._tell(rows[k], int(ids[k]), int(origins[k]), int(known[at[k]]), sums[k], expected[k], wrong[k])
 
-    def _tell(
-        self, row: Rows, own: int, origin: int, other: int, sums: Floats, expected: Floats, wrong: NDArray[np.bool_]
-    ) -> None:
+    def _tell(self, row: Rows, own: int, origin: int, other: int, sums: Floats, expected: Floats, wrong: Bools) -> None:
         tables, marginal = self._tables, tuple(row.tolist())
         first = tuple(np.argwhere(wrong)[0].tolist())
         cell = tables.cell(marginal, first)

@@ -28,13 +28,12 @@ from hushcube.designs.design import Design
 from hushcube.errors import BundleError
 from hushcube.faces.value import UNBIASED
 from hushcube.lattice.family import Family
+from hushcube.model.arrays import Floats, Ints
 from hushcube.model.form import Form
 from hushcube.model.marginal import Marginal, position_rows
 from hushcube.model.quantity import COUNTED, Quantity
 from hushcube.model.schema import COUNT
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Rows = NDArray[np.int32]
 
 CHUNK: Final = 2**19

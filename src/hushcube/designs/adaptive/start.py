@@ -14,7 +14,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushcube.costs import calibrate, row_cost
 from hushcube.costs import family_cost as cost
@@ -28,7 +27,7 @@ from hushcube.designs.request import Request
 from hushcube.errors import BadInput
 from hushcube.lattice.basis import MARGINAL
 from hushcube.lattice.family import Family
-from hushcube.model.arrays import Floats
+from hushcube.model.arrays import Bools, Floats
 from hushcube.model.form import QueryTable
 from hushcube.model.noise import LAPLACE
 
@@ -88,7 +87,7 @@ class Measured:
         )
 
     @property
-    def free(self) -> NDArray[np.bool_]:
+    def free(self) -> Bools:
         """What the method may refine."""
         return np.isnan(self.fixed)
 

@@ -10,7 +10,6 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushcube.designs.errors import Errors
 from hushcube.designs.lattice import margins
@@ -20,7 +19,7 @@ from hushcube.lattice.family import Family
 from hushcube.lattice.hadamard import padded
 from hushcube.lattice.variances import cell_variances as lattice_cell_variances
 from hushcube.lattice.variances import residual_variances as lattice_residual_variances
-from hushcube.model.arrays import Floats
+from hushcube.model.arrays import Floats, Ints
 from hushcube.model.form import Form, QueryTable, RangeTable
 from hushcube.model.groups import GroupTable
 from hushcube.model.marginal import Marginal, subsets
@@ -90,14 +89,14 @@ class LatticeErrors(Errors):
             return marginals.sum_over_subsets(design.measured, variances) / codes(marginals) ** 2
         return lattice_cell_variances(marginals, design.request.spaces, self.space_variances(exact=exact))
 
-    def sources(self) -> tuple[NDArray[np.int64], Floats]:
+    def sources(self) -> tuple[Ints, Floats]:
         """Without recovery: the measured set that answers each marginal, and how many of its cells make up one answer.
 
         A measured marginal answers itself; another takes the source with the least variance after summing.
         """
         return self.once("sources", self._find_sources)
 
-    def _find_sources(self) -> tuple[NDArray[np.int64], Floats]:
+    def _find_sources(self) -> tuple[Ints, Floats]:
         design = self.design
         marginals, measured = design.request.marginals, design.measured
         best = np.full(len(marginals), -1, np.int64)

@@ -20,7 +20,6 @@ from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushcube.costs import calibrate
 from hushcube.costs.family_cost import ROUND_UP, exact_sum
@@ -37,7 +36,7 @@ from hushcube.model.measurement import Measurement
 from hushcube.model.privacy import Neighbours, Privacy
 from hushcube.model.schema import Schema
 
-Levels = NDArray[np.int64]
+Levels = Ints
 _MOST_PARTINGS: Final = 2**24
 """Partings times sets that are tried; beyond, the sum of each set's largest change bounds the cost."""
 
