@@ -85,7 +85,7 @@ def count(names, people, folder):
 
 
 def ours(words, file, people, epsilon, levels, plain):
-    from hushcube.api import plan
+    from hushcube import plan
     from hushcube.experiments.truth import HeldTables
     from hushcube.private.measure import draw
     from hushcube.private.noise import SeededEntropy

@@ -10,8 +10,7 @@ import pytest
 
 import hushcube
 import hushcube as hc
-from hushcube import Attribute, Schema
-from hushcube.api import compare, plan, release
+from hushcube import Attribute, Schema, compare, plan, release
 from hushcube.designs import LatticeDesign
 from hushcube.errors import (
     BadInput,

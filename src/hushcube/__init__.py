@@ -20,8 +20,6 @@ if TYPE_CHECKING:  # `typing` would be most of what the import of this module co
 
     from hushcube import errors as errors
     from hushcube import samples as samples
-    from hushcube.api import SyntheticPeople, compare, find_budget, plan, recover, release, synthesize, what_if
-    from hushcube.api import open as open  # noqa: A004 - what a reader does with a folder
     from hushcube.bundle.checks.verdict import Verdict
     from hushcube.bundle.published_table import Table
     from hushcube.bundle.release import Estimate, Release
@@ -65,6 +63,9 @@ if TYPE_CHECKING:  # `typing` would be most of what the import of this module co
     from hushcube.strategies.sketch import Sketch
     from hushcube.verbs.charting import chart
     from hushcube.verbs.evaluating import Evaluation, evaluate
+    from hushcube.verbs.planning import compare, find_budget, plan, what_if
+    from hushcube.verbs.releasing import SyntheticPeople, recover, release, synthesize
+    from hushcube.verbs.releasing import open as open  # noqa: A004 - what a reader does with a folder
     from hushcube.verbs.schemas import SchemaCheck, SchemaDraft, check_schema, draft_schema
 
 __version__ = "0.1.0"
@@ -134,7 +135,6 @@ __all__ = [
 ]
 
 _HOMES = {
-    "api": "SyntheticPeople compare find_budget open plan recover release synthesize what_if",
     "bundle.checks.verdict": "Verdict",
     "bundle.published_table": "Table",
     "bundle.release": "Estimate Release",
@@ -161,6 +161,8 @@ _HOMES = {
     "strategies.sketch": "Sketch",
     "verbs.charting": "chart",
     "verbs.evaluating": "Evaluation evaluate",
+    "verbs.planning": "compare find_budget plan what_if",
+    "verbs.releasing": "SyntheticPeople open recover release synthesize",
     "verbs.schemas": "SchemaCheck SchemaDraft check_schema draft_schema",
 }
 """Where the names at the door are from."""

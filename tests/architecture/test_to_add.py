@@ -8,8 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from hushcube import Attribute, Schema, strategies
-from hushcube.api import compare, plan, recover, release
+from hushcube import Attribute, Schema, compare, plan, recover, release, strategies
 from hushcube.bundle.verify import verify
 from hushcube.cli import run
 from hushcube.errors import BadInput

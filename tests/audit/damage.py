@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from hushcube.api import plan, recover, release
+from hushcube import plan, recover, release
 from hushcube.bundle.verify import verify
 from hushcube.errors import BundleError
 from hushcube.model.attribute import Attribute

@@ -16,8 +16,7 @@ import pyarrow as pa
 
 from audit.tags import Tags
 from helpers import NEIGHBOURS, MemoryEngine, make_schema
-from hushcube import Attribute, Schema
-from hushcube.api import plan
+from hushcube import Attribute, Schema, plan
 from hushcube.designs.design import BUDGETS
 from hushcube.designs.request import Request
 from hushcube.errors import BadInput

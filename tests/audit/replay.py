@@ -27,7 +27,7 @@ from audit.progress import tell
 from audit.tags import Violation
 from audit.tape import record
 from cli.desk import listing
-from hushcube.api import release
+from hushcube import release
 from hushcube.cli import run
 from hushcube.planning.plan import Plan
 from hushcube.private import blocks

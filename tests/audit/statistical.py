@@ -22,8 +22,7 @@ from scipy.optimize import brentq
 from scipy.stats import beta
 
 from audit.progress import tell
-from hushcube import Attribute, Schema
-from hushcube.api import plan, release
+from hushcube import Attribute, Schema, plan, release
 from hushcube.model.measure import Measure
 from hushcube.private import blocks
 from hushcube.private.adaptive.paths import NoisePaths

@@ -425,12 +425,10 @@ def test_a_full_disk_is_a_failure_that_leaves_nothing(desk, monkeypatch, capsys)
 
 
 def test_an_unexpected_error_shows_no_data(desk, monkeypatch, capsys):
-    import hushcube.api as api
-
     def broken(*_, **__):
         raise ValueError("qz7731")
 
-    monkeypatch.setattr(api, "check_output", broken)
+    monkeypatch.setattr("hushcube.verbs.releasing.check_output", broken)
     monkeypatch.delenv("HUSHCUBE_DEBUG", raising=False)
     assert run(["release", "plan.json", "--data", "people.csv", "--out", "new"]) == 1
     told = capsys.readouterr().err

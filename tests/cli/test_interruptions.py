@@ -57,7 +57,7 @@ def test_an_error_that_an_interruption_caused_is_an_interruption(desk, listening
 
 
 def test_a_request_after_publishing_changes_nothing(desk, listening, at, capsys):
-    at("hushcube.api.open_bundle", lambda: signal.raise_signal(signal.SIGINT))
+    at("hushcube.verbs.releasing.open_bundle", lambda: signal.raise_signal(signal.SIGINT))
     assert run(RELEASE) == 0
     assert "published 11 tables" in capsys.readouterr().out
     assert run(["verify", "new"]) == 130  # it would be stopped now, had it been started by the same process

@@ -8,8 +8,7 @@ import duckdb
 import pytest
 import yaml
 
-from hushcube import Attribute, Schema
-from hushcube.api import plan
+from hushcube import Attribute, Schema, plan
 from hushcube.cli import run
 from hushcube.errors import SchemaError
 

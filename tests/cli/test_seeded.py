@@ -10,7 +10,7 @@ import hushcube as hc
 from cli.test_cubes_cli import ASKED as CUBE
 from cli.test_cubes_cli import SCHEMA as STAYS
 from datasets import EARLIER
-from hushcube.api import synthesize
+from hushcube import synthesize
 from hushcube.bundle.manifest import seal
 from hushcube.bundle.reading import checksum
 from hushcube.bundle.verify import verify

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import hushcube as hc
 from helpers import NEIGHBOURS, Counts, adaptive, all_tables, exact_table, make_schema, random_codes
 from helpers import released as release_of
-from hushcube.api import find_budget, plan
+from hushcube import find_budget, plan
 from hushcube.bundle.verify import verify
 from hushcube.bundle.writing import write
 from hushcube.costs import calibrate

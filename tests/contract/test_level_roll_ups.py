@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import hushcube as hc
 from helpers import released
-from hushcube import api
 from hushcube.bundle.checks.level_sums import add_up_levels
 from hushcube.bundle.checks.tables import Block, FaceTables
 from hushcube.bundle.checks.verdict import Findings
@@ -62,14 +62,14 @@ def test_levels_are_counted_as_sums_of_their_values():
     for name in ("division", "region"):
         level = at_level(STATE, name)
         expected = np.bincount(level.places, weights=base).tolist()
-        plan = api.plan(Schema((STATE,)), f"state@{name}", epsilon=1, neighbours="add-remove")
+        plan = hc.plan(Schema((STATE,)), f"state@{name}", epsilon=1, neighbours="add-remove")
         counted = open_source(table).count(plan.schema, plan.count.counted).tables(np.array([[0]], np.int32))[0]
         assert counted.tolist() == expected
 
 
 def test_refusals_name_the_declared_attribute():
     strict = Attribute(name="a", range=(0, 3), levels=({"name": "half", "starts": [0, 2]},))
-    plan = api.plan(Schema((strict,)), "a@half", epsilon=1, neighbours="add-remove")
+    plan = hc.plan(Schema((strict,)), "a@half", epsilon=1, neighbours="add-remove")
     for column, what in ((pa.array([0, None]), "missing values"), (pa.array([0, 7]), "outside the declared domain")):
         with pytest.raises(DataError, match=rf"attribute 'a', column 'a'.*{what}"):
             open_source(pa.table({"a": column})).count(plan.schema, plan.count.counted)
@@ -122,7 +122,7 @@ def test_months_quarters_and_years():
     column = pa.array([date(2023, 3, 31), date(2023, 4, 1), date(2024, 12, 31), date(2024, 2, 29)])
     schema = Schema((year,))
     for step, expected in (("year", [2, 2]), ("quarter", [1, 1, 0, 0, 1, 0, 0, 1])):
-        plan = api.plan(schema, f"a@{step}", epsilon=1, neighbours="add-remove")
+        plan = hc.plan(schema, f"a@{step}", epsilon=1, neighbours="add-remove")
         table = open_source(pa.table({"a": column})).count(plan.schema, plan.count.counted)
         assert table.tables(np.array([[0]], np.int32))[0].tolist() == expected
     by_year = Attribute(name="a", dates=("2023-01-01", "2024-12-31"), by="year")
@@ -130,10 +130,10 @@ def test_months_quarters_and_years():
 
 
 def published(strategy, words="state*age*sex", recovery="gls", **privacy):
-    plan = api.plan(
+    plan = hc.plan(
         SCHEMA, words, strategy=strategy, recovery=recovery, neighbours="add-remove", **(privacy or {"rho": "0.5"})
     )
-    return api.release(plan, people(), seed=3)
+    return hc.release(plan, people(), seed=3)
 
 
 def schema_order(name):
@@ -176,8 +176,8 @@ def test_roll_ups_are_sums_with_exact_errors(strategy, knobs):
 
 @pytest.mark.parametrize("strategy", ["wavelet", "hierarchy"])
 def test_roll_ups_of_tree_plans(strategy):
-    plan = api.plan(SCHEMA, "prefix(age)*sex", strategy=strategy, epsilon=1, neighbours="add-remove")
-    release = api.release(plan, people(), seed=3)
+    plan = hc.plan(SCHEMA, "prefix(age)*sex", strategy=strategy, epsilon=1, neighbours="add-remove")
+    release = hc.release(plan, people(), seed=3)
     table = release.table("age@band*sex")
     for band, sex in np.ndindex(3, 2):
         weights = np.zeros((10, 2))
@@ -189,8 +189,8 @@ def test_roll_ups_of_tree_plans(strategy):
 @pytest.mark.parametrize("recovery", ["gls", "none"])
 def test_roll_ups_of_matrix_plans(recovery):
     matrix = Matrix(rows=query_table(SCHEMA, ["age"], np.eye(10, dtype=int)))
-    plan = api.plan(SCHEMA, "age", strategy=matrix, recovery=recovery, epsilon=1, neighbours="add-remove")
-    table = api.release(plan, people(), seed=3).table("age@band")
+    plan = hc.plan(SCHEMA, "age", strategy=matrix, recovery=recovery, epsilon=1, neighbours="add-remove")
+    table = hc.release(plan, people(), seed=3).table("age@band")
     single = plan.count.errors.cell_variance_table((1,))
     assert table.std_errors**2 == pytest.approx(
         np.bincount(at_level(AGE, "band").places, weights=np.broadcast_to(single, 10))
@@ -236,8 +236,8 @@ def test_slices_of_roll_ups():
 
 
 def nested_release(folder):
-    plan = api.plan(SCHEMA, "state*sex,state@region*age,state@division", epsilon=1, neighbours="add-remove")
-    return api.release(plan, people(), out=folder, seed=3)
+    plan = hc.plan(SCHEMA, "state*sex,state@region*age,state@division", epsilon=1, neighbours="add-remove")
+    return hc.release(plan, people(), out=folder, seed=3)
 
 
 def test_tables_of_several_levels_agree_on_disk_and_verify_sees_it_if_not(tmp_path):
@@ -280,15 +280,15 @@ class _Named:
 
 
 def test_faces_of_several_levels_are_refused_before_anything_is_measured(tmp_path):
-    plan = api.plan(SCHEMA, "state*sex,state@region", epsilon=1, neighbours="add-remove")
+    plan = hc.plan(SCHEMA, "state*sex,state@region", epsilon=1, neighbours="add-remove")
     with pytest.raises(BadInput, match="several levels"):
-        api.release(plan, people(), out=tmp_path / "out", face=FaceValue())
+        hc.release(plan, people(), out=tmp_path / "out", face=FaceValue())
     assert not (tmp_path / "out").exists()
 
 
 def test_faces_roll_up_along_levels():
-    plan = api.plan(SCHEMA, "state*sex", epsilon="0.05", neighbours="add-remove")
-    release = api.release(plan, people(300), seed=3, face=FaceValue())
+    plan = hc.plan(SCHEMA, "state*sex", epsilon="0.05", neighbours="add-remove")
+    release = hc.release(plan, people(300), seed=3, face=FaceValue())
     (name,) = release.faces
     cells = release.table("state*sex", face=name).values
     region = release.table("state@region*sex", face=name).values

@@ -229,8 +229,7 @@ def test_every_option_of_strategies_and_faces_has_a_table():
 
 
 def test_the_adult_table_is_what_the_command_prints():
-    from hushcube import Schema
-    from hushcube.api import compare
+    from hushcube import Schema, compare
 
     text = (ROOT / "docs" / "strategies.md").read_text(encoding="utf-8")
     schema = Schema.from_yaml(re.search(r"<<'END'\n(.*?)^END$", text, flags=re.MULTILINE | re.DOTALL).group(1))
@@ -248,7 +247,7 @@ def test_the_adult_table_is_what_the_command_prints():
 def test_every_field_of_a_release_is_documented(tmp_path):
     import json
 
-    from hushcube.api import plan, release
+    from hushcube import plan, release
     from hushcube.samples import TITANIC, titanic
 
     release(plan(TITANIC, "1-way", epsilon=1, neighbours="add-remove"), titanic(), out=tmp_path / "out", seed=1)

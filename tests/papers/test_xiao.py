@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from helpers import NEIGHBOURS, Counts, adaptive, make_schema, random_codes
-from hushcube.api import plan
+from hushcube import plan
 from hushcube.designs import RepeatedDesign
 from hushcube.designs.adaptive.grid import Grid, mean_size
 from hushcube.errors import BadInput

@@ -9,8 +9,7 @@ import pyarrow as pa
 import pytest
 
 from helpers import adaptive
-from hushcube import Attribute, Schema
-from hushcube.api import plan, release
+from hushcube import Attribute, Schema, plan, release
 from hushcube.designs.design import digest_of
 from hushcube.errors import BadInput, BudgetExceeded, PlanError
 from hushcube.lattice.family import Family

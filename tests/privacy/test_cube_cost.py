@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from helpers import NEIGHBOURS, Silence
-from hushcube import Attribute, Schema
-from hushcube.api import plan
+from hushcube import Attribute, Schema, plan
 from hushcube.model.measure import Measure
 from hushcube.planning.plan import COUNT
 from hushcube.private.engines import ExactCounts

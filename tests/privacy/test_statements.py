@@ -8,8 +8,7 @@ import pyarrow as pa
 import pytest
 
 from helpers import adaptive
-from hushcube import Attribute, Schema
-from hushcube.api import plan, recover, release
+from hushcube import Attribute, Schema, plan, recover, release
 from hushcube.bundle.manifest import read_manifest, seal
 from hushcube.bundle.reading import checksum
 from hushcube.bundle.statement import privacy_statement

@@ -10,8 +10,7 @@ import pyarrow.parquet
 import pytest
 
 from engine_cases import one_person_of
-from hushcube import Attribute, Schema
-from hushcube.api import plan, release
+from hushcube import Attribute, Schema, plan, release
 from hushcube.errors import DataError
 from hushcube.model.privacy import Unit
 from hushcube.private.engines import bounding, open_source

@@ -10,8 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from datasets import ROOT, shared
-from hushcube import Schema
-from hushcube.api import plan
+from hushcube import Schema, plan
 from hushcube.bundle.release import Release
 from hushcube.model.at_level import at_level, coarsening
 from hushcube.planning.plan import COUNT

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from helpers import Counts, adaptive, make_schema
-from hushcube.api import plan
+from hushcube import plan
 from hushcube.private.measure import draw
 from hushcube.private.noise import SeededEntropy
 

@@ -3,7 +3,7 @@
 import pytest
 
 from datasets import adult8_schema, coded, nltcs_schema, shared
-from hushcube.api import plan, release
+from hushcube import plan, release
 from hushcube.faces.face import make_face
 from hushcube.faces.people import PeopleTables
 from hushcube.faces.value import FaceValue

@@ -13,8 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from datasets import ROOT, shared
-from hushcube import Schema
-from hushcube.api import plan
+from hushcube import Schema, plan
 from hushcube.bundle.release import Release
 from hushcube.planning.plan import COUNT
 from hushcube.private.engines import open_source

@@ -44,10 +44,11 @@ def command(out: str | None, sample: str) -> None:
 
 def show(sample: str, folder: Path | None, *, seed: int | None = None, to: Any = None) -> None:
     """Go the whole way, publishing in a folder if there is one, and print what is seen on it `to` a console."""
-    from hushcube.api import compare, recover, release
     from hushcube.cli.output import console, print_page
     from hushcube.planning.pages import ranking_page
     from hushcube.samples import HOSPITAL, TITANIC, hospital, titanic
+    from hushcube.verbs.planning import compare
+    from hushcube.verbs.releasing import recover, release
 
     is_hospital = sample == "hospital"
     schema, people = (HOSPITAL, hospital()) if is_hospital else (TITANIC, titanic())

@@ -116,14 +116,14 @@ def make_comparison(
     options: dict[str, Any], measured: dict[str, Any], progress: Progress | None = None, *, settle: bool = True
 ) -> Comparison:
     """Plan as the shared options, and those of measures, say."""
-    from hushcube.api import compare
+    from hushcube.verbs.planning import compare
 
     amounts = {name: options[name] for name in ("epsilon", "rho", "delta")}
     return compare(**asked(options), **measured, **amounts, progress=progress, settle=settle)
 
 
 def asked_measures(options: dict[str, Any], measures: Sequence[str], shares: str | None) -> dict[str, Any]:
-    """What is summed and averaged, as the functions of `hushcube.api` take it."""
+    """What is summed and averaged, as the verbs take it."""
     if options["queries"] is not None and (measures or shares is not None):
         raise BadInput("--queries", "cannot be combined with --measure", "ask for tables with --workload")
     return {
@@ -140,7 +140,7 @@ def _share(text: str) -> tuple[str, str]:
 
 
 def asked(options: dict[str, Any]) -> dict[str, Any]:
-    """What the shared options say besides the budget, as the functions of `hushcube.api` take it."""
+    """What the shared options say besides the budget, as the verbs take it."""
     from hushcube.model.matrix_files import read_matrix
     from hushcube.model.schema import Schema
 

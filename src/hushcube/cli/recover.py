@@ -29,10 +29,10 @@ def command(folder: str, face: str | None, time_limit: float | None, out: str | 
     hushcube recover published --face consistent:norm=l1 --out published-l1
     """
     import hushcube as hc
-    from hushcube.api import recover
     from hushcube.bundle.change import check_change
     from hushcube.durable import check_output
     from hushcube.faces.value import read_face
+    from hushcube.verbs.releasing import recover
 
     limit = check_limit(time_limit)
     if out is not None:

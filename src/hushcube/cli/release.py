@@ -69,10 +69,10 @@ def command(
     hushcube release --schema people.yaml --workload 2-way --epsilon 1 --neighbours add-remove \\
         --data people.csv --out published --face integral
     """
-    from hushcube.api import release, spent
     from hushcube.durable import check_output
     from hushcube.model.files import read_text
     from hushcube.planning.plan import Plan
+    from hushcube.verbs.releasing import release, spent
 
     if data is None and query is None:
         raise BadInput("--data", "is not given", "name the data, for example `--data people.parquet`")

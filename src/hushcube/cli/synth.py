@@ -28,9 +28,9 @@ def command(folder: str, rows: str, face: str | None, time_limit: float | None, 
     hushcube synth published --rows 1000 --out people.csv
     """
     import hushcube as hc
-    from hushcube.api import synthesize
     from hushcube.bundle.people import SUFFIXES
     from hushcube.faces.value import read_face
+    from hushcube.verbs.releasing import synthesize
 
     limit = check_limit(time_limit)
     if out is None:

@@ -33,10 +33,10 @@ def check_find(options: dict[str, Any], targets: Sequence[str]) -> bool:
 
 def find_plan(options: dict[str, Any], measured: dict[str, Any], targets: Sequence[str], progress: Progress) -> Found:
     """The smallest budget found that meets the targets, and its plan."""
-    from hushcube import api
+    from hushcube.verbs.planning import find_budget
 
     guarantee: Any = "rho" if options["rho"] == FIND else "epsilon"
-    return api.find_budget(
+    return find_budget(
         **asked(options), **measured, targets=targets, guarantee=guarantee, delta=options["delta"], progress=progress
     )
 

@@ -59,7 +59,7 @@ def exact_counts(
     plans: Sequence[Design] = (),
     progress: Progress | None = None,
 ) -> ExactCounts:
-    """The exact tables of a workload, and those that plans measure besides; `data` as in `hushcube.api.release`.
+    """The exact tables of a workload, and those that plans measure besides; `data` as in `release`.
 
     They serve every method that measures the workload's own tables; other strategies need their plans given.
     """

@@ -23,7 +23,7 @@ from helpers import (
     random_codes,
     released,
 )
-from hushcube.api import plan, release
+from hushcube import plan, release
 from hushcube.bundle import tables
 from hushcube.bundle.folder import open_bundle
 from hushcube.bundle.index import table_entries

@@ -16,8 +16,7 @@ import pytest
 import hushcube as hc
 from datasets import EARLIER
 from helpers import MemoryEngine, make_plan, make_request, random_codes, released
-from hushcube import durable
-from hushcube.api import plan, release
+from hushcube import durable, plan, release
 from hushcube.bundle import change, lock, writing
 from hushcube.bundle import folder as bundle
 from hushcube.bundle.change import add_face

@@ -13,7 +13,7 @@ import pytest
 
 import hushcube as hc
 from helpers import MemoryEngine, label, random_codes, released
-from hushcube.api import plan, release
+from hushcube import plan, release
 from hushcube.bundle import tables
 from hushcube.bundle.folder import open_bundle
 from hushcube.bundle.manifest import manifest_text

@@ -10,7 +10,7 @@ import pytest
 
 import hushcube as hc
 from datasets import EARLIER
-from hushcube.api import plan, recover, release, synthesize
+from hushcube import plan, recover, release, synthesize
 from hushcube.bundle import reading
 from hushcube.bundle.manifest import manifest_text
 from hushcube.bundle.verify import verify

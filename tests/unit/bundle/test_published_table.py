@@ -5,7 +5,7 @@ import builtins
 import numpy as np
 import pytest
 
-from hushcube import api
+import hushcube as hc
 from hushcube.bundle.published_table import Table
 from hushcube.errors import MissingDependency, QueryError, SchemaError
 from hushcube.model.attribute import Attribute
@@ -18,9 +18,9 @@ SCHEMA = Schema([Attribute("sex", values=["F", "M"]), Attribute("p", values=[1, 
 def release():
     import pyarrow as pa
 
-    plan = api.plan(SCHEMA, "<=2-way,prefix(age)*sex", rho=2, neighbours="add-remove", strategy="residual")
+    plan = hc.plan(SCHEMA, "<=2-way,prefix(age)*sex", rho=2, neighbours="add-remove", strategy="residual")
     rows = pa.table({"sex": ["F", "M"] * 30, "p": [1, 2, 3] * 20, "age": [0, 1, 2, 3, 4, 4] * 10})
-    return api.release(plan, rows, seed=3)
+    return hc.release(plan, rows, seed=3)
 
 
 def test_lists_and_whole_numbers_declare_what_tuples_and_texts_do():

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from hushcube import Attribute, Schema
-from hushcube.api import plan
+from hushcube import Attribute, Schema, plan
 from hushcube.bundle.ratio import ratio_interval
 from hushcube.bundle.release import Release
 from hushcube.model.measure import Measure

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from helpers import MemoryEngine, every_plan, label, make_plan, make_request, random_codes, released
-from hushcube.api import plan, release
+from hushcube import plan, release
 from hushcube.bundle import tables
 from hushcube.bundle.change import add_face
 from hushcube.bundle.checks.face import count_cells

@@ -10,7 +10,7 @@ import pytest
 
 import hushcube as hc
 from datasets import EARLIER
-from hushcube.api import plan, release
+from hushcube import plan, release
 from hushcube.bundle.manifest import seal
 from hushcube.bundle.reading import checksum
 from hushcube.bundle.tables import safe_names

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers import NEIGHBOURS, Counts, exact_table, make_schema, random_codes
-from hushcube.api import plan
+from hushcube import plan
 from hushcube.designs import AdaptiveDesign, LatticeDesign, MatrixDesign, RepeatedDesign
 from hushcube.designs.design import BUDGETS, RECOVERIES
 from hushcube.designs.refinement import Rule

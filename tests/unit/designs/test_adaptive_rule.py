@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from helpers import NEIGHBOURS, adaptive, make_schema
-from hushcube.api import plan, release
+from hushcube import plan, release
 from hushcube.costs import calibrate
 from hushcube.designs import AdaptiveDesign
 from hushcube.designs.adaptive.grid import MOST_LEVELS, Grid, mean_size

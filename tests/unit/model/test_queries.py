@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers import make_schema, random_codes
-from hushcube.api import compare, find_budget, plan, release, what_if
+from hushcube import compare, find_budget, plan, release, what_if
 from hushcube.errors import BadInput, WorkloadError
 from hushcube.model.queries import integer_problem, query_table
 from hushcube.model.sparse_rows import SparseRows

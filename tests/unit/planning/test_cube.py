@@ -8,8 +8,7 @@ import pytest
 
 import hushcube as hc
 from datasets import EARLIER
-from hushcube import Attribute, Schema
-from hushcube.api import compare, plan, release
+from hushcube import Attribute, Schema, compare, plan, release
 from hushcube.errors import BadInput, BudgetExceeded, DataError, PlanError
 from hushcube.model.measure import Measure
 from hushcube.model.privacy import Unit

@@ -6,8 +6,7 @@ import pytest
 
 import hushcube as hc
 from helpers import make_request, make_schema, question
-from hushcube import Attribute, Schema
-from hushcube.api import compare, what_if
+from hushcube import Attribute, Schema, compare, what_if
 from hushcube.errors import BadInput, PrivacyError
 from hushcube.planning.inverse import find_budget, number, step
 from hushcube.planning.question import compare as compare_plans

@@ -6,7 +6,7 @@ from itertools import combinations
 import numpy as np
 
 from helpers import Counts, adaptive, make_schema, random_codes
-from hushcube.api import plan
+from hushcube import plan
 from hushcube.designs import MatrixDesign
 from hushcube.private.adaptive.paths import Path
 from hushcube.private.adaptive.run import prepared

@@ -14,8 +14,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from hushcube import Attribute, Schema
-from hushcube.api import plan, release
+from hushcube import Attribute, Schema, plan, release
 from hushcube.cli import run
 from hushcube.errors import DataError, SchemaError
 from hushcube.model.measure import Measure

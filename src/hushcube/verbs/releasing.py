@@ -1,0 +1,177 @@
+"""The verbs around a release: measure once and publish, open it, add faces, synthesize people."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushcube import interrupts
+from hushcube.bundle.change import add_face, check_change
+from hushcube.bundle.folder import open_bundle
+from hushcube.bundle.manifest import steadily
+from hushcube.bundle.published_face import PublishedFace
+from hushcube.bundle.release import Release
+from hushcube.durable import check_file, check_output, new_file
+from hushcube.errors import BadInput, after
+from hushcube.faces.value import FaceValue, read_face
+from hushcube.planning.plan import Plan
+from hushcube.progress import Clock, Progress, silent
+from hushcube.strategies import check_strategy
+
+if TYPE_CHECKING:
+    from hushcube.private.engines import BadRows
+
+_WHOLE: Final = FaceValue()
+
+
+def release(
+    plan: Plan | str | Path,
+    data: object,
+    *,
+    out: str | Path | None = None,
+    query: str | None = None,
+    engine: str | None = None,
+    bad_rows: BadRows = "refuse",
+    seed: int | None = None,
+    face: FaceValue | str | None = None,
+    time_limit: float | None = None,
+    progress: Progress | None = None,
+    tell_owner: Callable[[str], None] | None = None,
+) -> Release:
+    """Measure a plan on data, once, and publish: in memory, or as a new folder `out`.
+
+    `data` is a path (CSV, Parquet, DuckDB), a table of Postgres (`postgresql://HOST/DATABASE#TABLE`) or Spark, or a
+    pandas, polars or Arrow frame; `engine="spark"` reads Parquet files with Spark. With a `seed` the noise can be
+    repeated by anyone who knows it: the release is stamped NOT PRIVATE. A `face` adds tables at face value; whatever
+    can be refused is refused before anything is measured, and a folder is published before the face is made.
+    Rows that cannot be read or do not fit the schema refuse the release, unless `bad_rows="missing"` counts them as
+    missing. `tell_owner` is called with remarks that are for the owner of the data only: how many rows there were.
+    """
+    from hushcube.faces.face import check_face
+    from hushcube.private.engines import open_source
+    from hushcube.private.measure import carry_out
+    from hushcube.private.noise import SeededEntropy
+
+    _check_seed(seed)
+    plan = plan if isinstance(plan, Plan) else Plan.read(plan)
+    for design in plan.designs.values():
+        check_strategy(design)
+    folder = None if out is None else Path(out)
+    if folder is not None:
+        check_output(folder)
+    if face is not None:
+        face = read_face(face, plan.count.schema)
+        check_face(plan.count, face, Clock(time_limit))
+    source = open_source(data, query=query, engine=engine, bad_rows=bad_rows)
+    entropy = None if seed is None else SeededEntropy(seed)
+    done, measured = carry_out(plan, source, entropy=entropy, progress=progress, tell_owner=tell_owner)
+    published = Release.of(done, measured)
+    if folder is None:
+        return published if face is None else recover(published, face, time_limit=time_limit, progress=progress)
+    published.save(folder, progress=progress)
+    if face is None:
+        with after(spent(folder)):
+            return open(folder, verify=False)
+    add = f"add the face with `hushcube recover {folder} --face {face}`"
+    with after(f"{spent(folder, 'unbiased release')}; {add}"):
+        interrupts.resume()
+        return recover(folder, face, time_limit=time_limit, progress=progress)
+
+
+def recover(
+    release: Release | str | Path,
+    face: FaceValue | str = _WHOLE,
+    *,
+    out: str | Path | None = None,
+    time_limit: float | None = None,
+    progress: Progress | None = None,
+) -> Release:
+    """A release with one more face of its counts, from its stored measurements; costs no budget.
+
+    A folder gets the face in its place, or stays as it is beside the new one, `out`; a release in memory stays there.
+    """
+    from hushcube.faces.face import make_face
+
+    clock = Clock(time_limit, progress or silent)
+    if isinstance(release, Release):
+        made = make_face(
+            release.plan.count, release.source.measurement(), read_face(face, release.plan.count.schema), clock
+        )
+        return release.with_face(PublishedFace.of(made))
+    folder, new = Path(release), None if out is None else Path(out)
+    check_change(folder, in_place=new is None)
+    opened = open_bundle(folder)
+    made = make_face(opened.plan.count, opened.source.measurement(), read_face(face, opened.plan.count.schema), clock)
+    add_face(folder, PublishedFace.of(made), out=new, progress=progress)
+    with after(f"the face {made.name} is published in {new or folder}"):
+        return open(new or folder, verify=False)
+
+
+@dataclass(frozen=True, eq=False)
+class SyntheticPeople:
+    """Made-up people: `codes` are positions (people, attributes) in the schema's labels."""
+
+    codes: NDArray[np.integer]
+    report: dict[str, Any]
+    private: bool
+    """False where the noise of their release came from a seed."""
+
+
+def synthesize(
+    release: Release | str | Path,
+    face: FaceValue | str = _WHOLE,
+    *,
+    out: str | Path | None = None,
+    time_limit: float | None = None,
+    progress: Progress | None = None,
+) -> SyntheticPeople:
+    """People whose tables match a release; those of its face-valid face, where they are asked for as they are."""
+    from hushcube.bundle.people import write_people
+    from hushcube.faces.face import make_face
+
+    if out is not None:
+        check_file(Path(out))
+
+    def read() -> tuple[Release, NDArray[np.integer] | None]:
+        opened = release if isinstance(release, Release) else open_bundle(Path(release))
+        published = opened.faces.get(_WHOLE.name) if face in (_WHOLE, str(_WHOLE)) else None
+        return opened, None if published is None or published.read_people is None else published.read_people()
+
+    opened, codes = read() if isinstance(release, Release) else steadily(Path(release), read)
+    report: dict[str, Any] = {"found_by": "the face-valid face"}
+    clock = Clock(time_limit, progress or silent)
+    if codes is None:
+        made = make_face(
+            opened.plan.count, opened.source.measurement(), read_face(face, opened.plan.count.schema), clock
+        )
+        if made.people is None:
+            raise BadInput("face", "has no people", "ask for the kind integral")
+        codes, report = made.people, made.report
+    people = SyntheticPeople(codes, report, opened.private)
+    if out is not None:
+        clock.check("writing synthetic people")
+        with new_file(Path(out)) as file:
+            write_people(people.codes, opened.schema, file, private=opened.private)
+    return people
+
+
+def spent(folder: str | Path, what: str = "release") -> str:
+    """What is true once a release is published, whatever happens then."""
+    return f"the {what} is published in {folder} and its budget is spent: do not release the data again"
+
+
+def _check_seed(seed: int | None) -> None:
+    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or seed < 0):
+        raise BadInput(
+            "seed", "is not a whole number of at least 0", "give such a number, or none: seeds are for tests"
+        )
+
+
+def open(folder: str | Path, *, verify: bool = True) -> Release:  # noqa: A001 - what a reader does with a folder
+    """Open a published folder; every checksum is verified unless told otherwise."""
+    return open_bundle(Path(folder).absolute(), verify=verify)  # wherever one goes then
