@@ -136,7 +136,7 @@ def test_least_squares_on_rows_that_depend_on_each_other(law, neighbours, recove
             np.diag(Q @ cov @ Q.T), rel=1e-7, abs=1e-9
         )
     numbers = np.arange(len(decided.rows)) * 7 - 3
-    from hushcube.bundle.release import RecoveredTables
+    from hushcube.bundle.part import RecoveredTables
     from hushcube.model.measurement import Measurement
 
     source = RecoveredTables(decided, Measurement(decided.digest, (numbers,), private=False))
