@@ -24,7 +24,7 @@ QUERIES = [[1, 1, 1, 0, 0, 0], [1, 1, 0, 0, 0, 0], [0, 1, 1, 1, 0, 0], [2, 0, 0,
 RULES = [
     ("1-way,a0*a1", None, {"sanity_bound": 3, "lambda_factor": "0.9"}),
     ("0-way,2-way", None, {"sanity_bound": 1, "pick": "worst", "caution": "0.5"}),
-    ("queries", QUERIES, {"relative_error": "0.3", "above": 20}),
+    ("queries", QUERIES, {"sanity_bound": 20, "relative_error": "0.3", "above": 20}),
     ("1-way", None, {"sanity_bound": "5%", "lambda_factor": "0.9", "people_epsilon": "0.1"}),
 ]
 

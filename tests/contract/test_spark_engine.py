@@ -273,7 +273,7 @@ def test_addresses(tmp_path):
 
 @pytest.mark.parametrize("scheme", ["spark", "sc"])
 def test_what_is_no_address_is_refused(scheme):
-    with pytest.raises(DataError, match="no address"):
+    with pytest.raises(DataError, match="is not an address"):
         recognise_spark(f"{scheme}://127.0.0.1:x#t").count(HOSTILE, marginals(1, (1,)))
 
 

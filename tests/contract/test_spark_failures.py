@@ -108,7 +108,7 @@ def test_no_java(desk, monkeypatch):
     out, err = finished(process)
     assert (process.returncode, out) == (2, "")
     assert err == (
-        "hushcube: data: Java cannot be started for Spark. "
+        "hushcube: --data: Java cannot be started for Spark. "
         "Fix: install Java 17 or later, or set JAVA_HOME; or use sc://.\n"
     )
 
