@@ -17,7 +17,7 @@ RELEASE = ["release", "plan.json", "--data", "people.csv", "--out", "new"]
 PUBLISHED = (
     "hushcube: the unbiased release is published in new and its budget is spent: do not release the data again; "
 )
-ADD = "add the face with `hushcube recover new` and the options of the face"
+ADD = "add the face with `hushcube recover new --face integral`"
 
 
 @pytest.fixture
@@ -117,7 +117,7 @@ def test_a_failure_names_the_resource_or_the_path(desk, failing, told, problem, 
         (OSError(errno.ENOSPC, "qz7731"), 1, "the temporary folder '"),
         (MemoryError("qz7731"), 1, "memory is not enough"),
         (OSError(errno.EACCES, "qz7731", "people.csv"), 2, "'people.csv': cannot be used (permission denied)"),
-        (OSError(errno.EIO, "qz7731", "people.csv"), 2, "data: the CSV file cannot be read"),
+        (OSError(errno.EIO, "qz7731", "people.csv"), 2, "--data: the CSV file cannot be read"),
     ],
 )
 @pytest.mark.parametrize("at", ["delimited.Delimited.show", "duckdb.batches"])
