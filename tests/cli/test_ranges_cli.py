@@ -105,7 +105,8 @@ def test_released_ranges_are_listed_and_shown(published, done, document):
     assert [t["cells"] for t in listed] == [3, 20, 3, 20, 4]
     out, _ = done("show", "new")
     assert "5 tables" in out and "sex*prefix(age)" in out and "ranges(income)" in out
-    shown = document("show", "new", "prefix(age)*sex")
+    assert document("show", "new", "prefix(age)*sex")["attributes"] == ["prefix(age)", "sex"]  # as asked
+    shown = document("show", "new", "sex*prefix(age)")
     assert shown["attributes"] == ["sex", "prefix(age)"] and len(shown["cells"]) == 20
     assert [c["prefix(age)"] for c in shown["cells"][:10]] == [f"up to {age}" for age in range(10)]
     cells = document("show", "new", "sex*age")["cells"]

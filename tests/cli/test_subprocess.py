@@ -25,7 +25,7 @@ def test_exit_codes(desk, program):
     assert (good.returncode, good.stderr) == (0, "")
     bad = execute("plan", *ASKED, "--epsilon", "0", "--neighbours", "add-remove", program=program)
     assert (bad.returncode, bad.stdout) == (2, "")
-    assert bad.stderr == "hushcube: epsilon: must be above zero. Fix: give a positive epsilon, for example 1.\n"
+    assert bad.stderr == "hushcube: --epsilon: must be above zero. Fix: give a positive epsilon, for example 1.\n"
     assert execute("publish", program=program).returncode == 2
     assert execute("--version", program=program).stdout == "hushcube, version 0.1.0\n"
 
