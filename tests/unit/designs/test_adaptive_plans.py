@@ -200,7 +200,7 @@ def test_a_file_that_measures_something_else_gets_no_answer_without_its_noise(ne
     shares = {"sanity_bound": "1%", "people_epsilon": "0.1"} if neighbours == "add-remove" else {}
     ireduct = IReduct(**{"sanity_bound": 10, **shares})
     way = {"epsilon": 1, "neighbours": neighbours, "strategy": ireduct, "recovery": "none"}
-    raw = plan(make_schema(SIZES), "1-way", **way).count.to_dict().count
+    raw = plan(make_schema(SIZES), "1-way", **way).count.to_dict()
     assert raw["under"]["measured"] == [[[]], [[0], [1], [2]]]
     raw["under"]["measured"] = [[], [[0], [1], [2]], [[0, 1]]]
     raw["budget"] = [0.01] * 4
