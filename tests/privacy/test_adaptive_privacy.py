@@ -72,9 +72,9 @@ CONFIGURATIONS = [
     ("1-way,a0*a1", None, {"sanity_bound": 3, "lambda_factor": "0.9"}),
     ("1-way", None, {"sanity_bound": 3, "pick": "worst", "lambda_max": 40, "lambda_step": "0.5"}),
     ("1-way,a0*a1", None, {"sanity_bound": 1, "caution": "0.5"}),
-    ("a0,a0*a1", None, {"relative_error": "0.2", "above": 10}),
+    ("a0,a0*a1", None, {"sanity_bound": 10, "relative_error": "0.2", "above": 10}),
     ("queries", QUERIES, {"sanity_bound": 3, "lambda_factor": "0.9"}),
-    ("queries", QUERIES, {"relative_error": "0.3", "above": 20, "pick": "worst"}),
+    ("queries", QUERIES, {"sanity_bound": 20, "relative_error": "0.3", "above": 20, "pick": "worst"}),
 ]
 
 
