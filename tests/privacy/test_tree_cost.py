@@ -20,6 +20,7 @@ from hushcube.errors import BadInput, BudgetExceeded, PlanError
 from hushcube.lattice.trees import Tree
 from hushcube.planning.loading import read_design
 from hushcube.private.measure import measure
+from hushcube.strategies import Hierarchy
 from ranged import every_variant, ordered_schema, ranged_request
 
 PRIVACY = [{"epsilon": 1}, {"rho": "1/2"}, {"rho": 20}]
@@ -39,8 +40,8 @@ def drawn():
 
 def make_plans(sizes, privacy, neighbours):
     words, fan_out = REQUESTS[sizes]
-    request = ranged_request(ordered_schema(sizes), words, fan_out=fan_out, neighbours=neighbours, **privacy)
-    return list(every_variant(request, ["wavelet", "hierarchy"], recoveries=["gls"]))
+    request = ranged_request(ordered_schema(sizes), words, neighbours=neighbours, **privacy)
+    return list(every_variant(request, ["wavelet", Hierarchy(fan_out=fan_out)], recoveries=["gls"]))
 
 
 def worst_loss(plan, drawn):
