@@ -15,7 +15,7 @@ SCHEMA = "attributes:\n- {name: sex, values: [F, M]}\n- {name: age, size: 3}\n"
 DATA = "sex,age\n" + "F,0\nM,1\nM,2\n" * 20
 ASKED = ["--schema", "HOME/people.yaml", "--workload", "1-way", "--epsilon", "1", "--neighbours", "add-remove"]
 RELEASE = ["release", *ASKED, "--strategy", "workload", "--data", "HOME/people.csv", "--out"]
-FACE = ["recover", "DESK/published", "--face", "integral"]
+FACE = ["recover", "DESK/published", "--face"]
 FACES = {"consistent": "consistent", "nonnegative": "nonnegative", "integral": "face-valid"}
 """What is asked for, and what the face is called."""
 

@@ -28,7 +28,7 @@ class Engine:
     def __init__(self, schema, codes):
         self._counts = Counts(schema, codes)
 
-    def count(self, schema, wanted, *, progress=None):
+    def count(self, schema, wanted, *, measures=(), progress=None):
         return self._counts
 
 

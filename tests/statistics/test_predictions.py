@@ -34,7 +34,7 @@ class CountOnce:
     def __init__(self, schema, codes):
         self._counts, self._kept, self.rows = Counts(schema, codes), {}, len(codes)
 
-    def count(self, schema, wanted, *, progress=None):
+    def count(self, schema, wanted, *, measures=(), progress=None):
         return self
 
     def tables(self, marginals):
