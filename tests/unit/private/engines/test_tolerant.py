@@ -202,7 +202,7 @@ def test_without_a_place_for_missing_values_nothing_is_read(schema, words):
         def __arrow_c_stream__(self, requested_schema=None):
             return pa.table({"a": ["x"]}).__arrow_c_stream__()  # without the columns: reading on would say so
 
-    with pytest.raises(SchemaError, match=f"{words}: says nothing of missing values"):
+    with pytest.raises(SchemaError, match=f"{words}: declares no missing value"):
         counted(Unread(), schema)
 
 
@@ -225,7 +225,7 @@ def test_levels_measures_units_and_the_total(tmp_path):
     total = engine.count(Schema(SCHEMA.attributes, unit=unit), [np.zeros((1, 0), np.int32)])
     assert (total.rows, total.bad) == (4, 1)
     strict = Measure(name="m", bounds=(0, 9))
-    with pytest.raises(SchemaError, match="measure 'm': says nothing of missing values"):
+    with pytest.raises(SchemaError, match="measure 'm': declares no missing value"):
         engine.count(workload.schema, [place], measures=[strict])
 
 
