@@ -177,6 +177,8 @@ def read_measurement(folder: Path, name: str, design: Design, *, private: bool) 
         if ends[-1] != file.metadata.num_rows:
             raise damaged(name, "does not have the right number of rows")
         column = file.read(columns=["value"]).column("value")
+        if len(column) != ends[-1]:  # its pages may hold other numbers of rows than its footer says
+            raise damaged(name, "does not have the right number of rows")
         if column.type != "int64" or column.null_count:
             raise damaged(name, "its numbers are not all integers")
         flat = column.to_numpy()

@@ -1,5 +1,6 @@
 """Bundles made to harm: pipes, devices, links and endless files in the place of each file are named and not read."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -185,3 +186,17 @@ def test_rows_are_counted_before_they_are_decoded(bundle, monkeypatch):
             use()
     assert not verify(folder).holds
     assert not decoded
+
+
+def test_any_byte_of_the_measurements_may_be_another_one(tmp_path):
+    """The header of a page can say other numbers of rows than the footer of the file: that is damage, too."""
+    schema = Schema((Attribute(name="sex", values=("F", "M")), Attribute(name="age", codes=3)))
+    asked = plan(schema, "<=2-way", epsilon=1, neighbours="add-remove", strategy="workload")
+    release(asked, pa.table({"sex": ["F", "M", "M"] * 9, "age": [0, 1, 2] * 9}), out=tmp_path / "bundle")
+    file = tmp_path / "bundle" / "measurements" / "count.parquet"
+    opened, whole = hc.open(tmp_path / "bundle"), file.read_bytes()
+    for at in range(len(whole)):
+        for other in (0, 47):
+            file.write_bytes(whole[:at] + bytes([other]) + whole[at + 1 :])
+            with contextlib.suppress(BundleError):
+                opened.source.measurement()
