@@ -5,7 +5,7 @@ The matrices are built from the definitions (Kronecker products of the rows of a
 
 import math
 from fractions import Fraction
-from functools import cache, reduce
+from functools import cache, lru_cache, reduce
 from itertools import combinations, product
 
 import numpy as np
@@ -72,10 +72,16 @@ def adaptive(name, **options):
 
 
 def every_plan(request, strategies=tuple(name for name in REGISTRY if name != "sketch"), recoveries=RECOVERIES):
-    """All variants of the strategies that accept the request."""
+    """All variants of the strategies that accept the request; tests that ask for the same ones share them."""
     for name, budgets, recovery in product(strategies, BUDGETS, recoveries):
         if REGISTRY[name].accepts(request) is None:
-            yield make_plan(request, name, budgets, recovery)
+            yield _shared_plan(request, request.objective, request.effort, name, budgets, recovery)
+
+
+@lru_cache(maxsize=1024)
+def _shared_plan(request, objective, effort, name, budgets, recovery):
+    """Requests are equal whatever their objective and effort are, so that both are part of the key."""
+    return make_plan(request, name, budgets, recovery)
 
 
 def hand_plan(request, basis, measured, budgets, *, recovery="gls", proof="direct"):

@@ -345,6 +345,7 @@ def test_schema_draft_can_be_used_at_once(done, document, desk):
 # -------------------------------------------------------------------------------------------------------------- demo
 
 
+@pytest.mark.slow
 def test_demo_of_the_titanic(done, desk):
     out, err = done("demo", "--sample", "titanic")
     assert out.count("class*survived") == 2 and "face-valid" in out and "truth" in out and not err
@@ -355,6 +356,7 @@ def test_demo_of_the_titanic(done, desk):
     done("show", "mine", "sex*survived", "--where", "sex=female")
 
 
+@pytest.mark.slow
 def test_demo_of_the_hospital(done, desk):
     out, err = done("demo", "--out", "stays")
     assert "ward*sex" in out and "face-valid" in out and "avg(nights)" in out and "truth" in out and not err

@@ -261,6 +261,7 @@ def test_columns_that_differ_by_case_are_told_apart_or_refused(make):
         assert "upper and lower case differ" in str(error)
 
 
+@pytest.mark.slow
 @given(
     data=st.lists(
         st.tuples(

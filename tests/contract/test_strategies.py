@@ -183,6 +183,7 @@ def test_auto_is_at_least_as_good_as_each(words, law, neighbours):
     assert everything.chosen.strategy != "sketch"
 
 
+@pytest.mark.slow
 def test_what_does_not_apply_is_skipped_by_auto_and_refused_by_name():
     request = make_request((2,) * 40, "2-way", epsilon=1)
     comparison = compare(request, budgets="uniform")

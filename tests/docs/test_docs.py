@@ -51,6 +51,7 @@ def clone(tmp_path):
     return place, {**os.environ, "PATH": path}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "page", [p for p in PAGES if any(kind in ("sh", "python") for kind, _ in blocks(p))], ids=named
 )
@@ -114,6 +115,7 @@ def test_yaml_blocks_are_schemas(page):
             assert len(Schema.from_yaml(text)) >= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["titanic.py", "hospital.py"])
 def test_examples_run(name, clone):
     place, environment = clone
@@ -305,6 +307,7 @@ def test_nothing_is_bound_to_a_machine_or_a_host(page):
     assert len(text) > 100
 
 
+@pytest.mark.slow
 def test_the_picture_can_be_drawn():
     import runpy
 
@@ -315,6 +318,7 @@ def test_the_picture_can_be_drawn():
         assert "maternity" in text and "strategy" in text and "avg(nights)" in text
 
 
+@pytest.mark.slow
 def test_the_chart_of_strategies_can_be_drawn():
     import runpy
 

@@ -98,6 +98,7 @@ def test_zcdp_conversion_keeps_its_delta_in_exact_arithmetic(epsilon, delta):
     assert exact >= Decimal(delta) * Decimal("0.999"), "no more is given away than rounding needs"
 
 
+@pytest.mark.slow
 @given(st.floats(-20, 6), st.floats(-20, 5))
 @example(3.375, 0.0)  # the best order is nearly 1
 def test_zcdp_delta_is_never_understated(log_rho, log_epsilon):

@@ -86,6 +86,7 @@ def claimed(plan):
     return plan.row_cost(plan.budgets)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("neighbours", NEIGHBOURS)
 @pytest.mark.parametrize("privacy", PRIVACY, ids=str)
 @pytest.mark.parametrize("sizes", DOMAINS, ids=str)

@@ -71,6 +71,7 @@ def releases(number):
     return found
 
 
+@pytest.mark.slow
 def test_a_few_households_are_cut():
     """Of the largest households 8 people count; 0.2% of all people are left out."""
     counts = counted()[COUNT]

@@ -123,6 +123,7 @@ def within(ratio, band):
     return band[0] <= ratio <= band[1]
 
 
+@pytest.mark.slow
 @both
 def test_reported_variances_are_those_of_the_errors(strategy, recovery):
     runs = simulated(strategy)[recovery]

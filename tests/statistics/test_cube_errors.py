@@ -26,6 +26,7 @@ def people():
     return {"ward": ward, "sex": rng.integers(0, 2, n), "days": days, "cost": np.clip(80 * days, 0, 1000)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("privacy", [{"epsilon": 2}, {"rho": "1/2"}], ids=str)
 @pytest.mark.parametrize("strategy", ["workload", "identity"])
 def test_errors_are_as_stated_and_intervals_cover(privacy, strategy):

@@ -22,6 +22,7 @@ def squared(answers, truth, family):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "make_schema", "words", "epsilon", "most"),
     [
@@ -44,6 +45,7 @@ def test_no_negative_cell_means_less_error(name, make_schema, words, epsilon, mo
         assert squared(face.tables, truth, family) < most * before
 
 
+@pytest.mark.slow
 def test_whole_numbers_cost_little():
     """The people's tables are about as near to the truth as the non-negative ones they follow."""
     schema = adult8_schema()

@@ -114,6 +114,7 @@ def covers(goal, values, low, high, shrunk=1.0):
     return (values - shrunk * (values - low) <= goal + hair) & (goal - hair <= values + shrunk * (high - values))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(len(LAWS)), ids=lambda number: str(LAWS[number]))
 def test_intervals_cover_as_often_as_they_say(number):
     """Coverage of each kind of number on each table between 93% and 97.5%; arms 30% too short are found.

@@ -71,6 +71,7 @@ def test_a_matrix_errs_as_predicted(law, recovery):
     assert total.mean() / len(runs) == pytest.approx(1, abs=0.25)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", LAWS, ids=str)
 @pytest.mark.parametrize("estimate", ["average", "median"])
 def test_a_sketch_errs_by_its_noise_and_by_collisions_within_the_bound(law, estimate):

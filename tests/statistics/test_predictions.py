@@ -205,6 +205,7 @@ def check_adding_up(run, p, plan):
         assert run.gap[p] > 0.5, "without recovery tables contradict each other: the check can fail"
 
 
+@pytest.mark.slow
 @cases
 def test_simulated_releases_are_as_predicted(data, law, neighbours, strategy, replicates):
     """One test a case: the four checks share the simulation, which is what takes the time."""

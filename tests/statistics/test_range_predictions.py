@@ -79,6 +79,7 @@ def plausible(observed, factor=1.0, level=LEVEL, cautious=True):
     return low <= mean / factor <= high
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_simulated_ranges_are_as_predicted(strategy, adult):
     """One test a strategy: the checks share the simulation, which is what takes the time."""

@@ -96,6 +96,7 @@ def uses(folder, kind):
     yield lambda: synthesize(folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["counts", "cube", "earlier cube"])
 @pytest.mark.parametrize("harm", HOSTILE, ids=lambda x: x.__name__)
 def test_only_regular_files_inside_the_folder_are_opened(bundle, kind, harm):
