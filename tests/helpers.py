@@ -308,8 +308,11 @@ class Dense:
         return R / codes
 
     def covariance(self, A, *, exact=True):
-        R = self.recovery(A, exact=exact)
-        return (R * self.noise_variances(exact=exact)) @ R.T
+        key = f"_covariance_{A}_{exact}"
+        if key not in self.__dict__:
+            R = self.recovery(A, exact=exact)
+            self.__dict__[key] = (R * self.noise_variances(exact=exact)) @ R.T
+        return self.__dict__[key]
 
     def measurement(self, numbers):
         """A Measurement that holds the given integers."""

@@ -30,6 +30,7 @@ def test_what_steers_or_hides_is_written_out(c):
     assert json_text([f"a{c}b"]).isprintable()
 
 
+@pytest.mark.slow
 @given(st.text())
 def test_what_is_shown_stays_on_its_line(text):
     for shown in (visible(text), code(text), prose(text)):

@@ -129,6 +129,7 @@ def test_a_good_release_holds(good):
     assert labels.checked == len(manifest_of(good)["tables"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("most", "law"), [(1000, {"rho": 20}), (3, {"epsilon": 1, "neighbours": "replace-one"})])
 def test_every_kind_of_plan_holds(most, law, tmp_path, monkeypatch):
     monkeypatch.setattr(tables, "MOST_FILES", most)  # one file each, or packs

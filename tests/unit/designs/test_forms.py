@@ -46,6 +46,7 @@ def covariances(plan, *, exact):
     return cells, answers
 
 
+@pytest.mark.slow
 @cases
 def test_predictions_are_those_of_the_dense_covariance(domain, law, neighbours):
     request = make(domain, neighbours=neighbours, **law)

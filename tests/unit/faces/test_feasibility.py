@@ -275,6 +275,7 @@ def test_schemas_of_many_attributes_have_atoms_too():
     assert (found.sum(), found.reshape(2, 3)[:, 2].sum()) == (5, 3)
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(some_facts(), st.none() | st.integers(0, 30), st.integers(0, 2**32 - 1), st.sampled_from([0.5, 5.0]))
 def test_whole_totals_are_the_nearest(facts, total, seed, scale):
@@ -347,6 +348,7 @@ def test_a_far_total_is_shared_out(total):
     assert found[0] == found[4] == 0
 
 
+@pytest.mark.slow
 @given(some_facts(true=True), st.integers(0, 2**32 - 1), st.sampled_from([0.0, 0.5]))
 def test_raking_satisfies_all_facts_and_is_the_nearest_in_relative_entropy(facts, seed, empty):
     rng = np.random.default_rng(seed)

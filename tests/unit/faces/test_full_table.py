@@ -105,6 +105,7 @@ def test_the_bound_is_tight_at_the_exact_solution(case):
         assert solver.lower(r, solver.full.adjoint(solver.a * r).ravel()) == pytest.approx(exact(C, z), abs=1e-7)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=80)
 @given(st.sampled_from(CASES), st.integers(0, 100_000))
 def test_the_projection_is_never_farther_from_the_truth_than_the_unbiased_tables(case, seed):

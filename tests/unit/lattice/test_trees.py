@@ -82,6 +82,7 @@ def test_weights_of_leaves_are_the_adjoint_of_giving_phantoms_away(tree):
     np.testing.assert_array_equal(tree.spread(np.eye(tree.size), 1), folded(tree))
 
 
+@pytest.mark.slow
 @given(some_trees())
 def test_energies_are_those_of_dense_projections(tree):
     starts, ends = intervals(tree.size)

@@ -223,6 +223,7 @@ def test_what_is_wrong_is_named_with_its_fix(text):
     assert fix in caught.value.fix
 
 
+@pytest.mark.slow
 def test_no_more_than_a_hundred_thousand_cells():
     almost = [{"big": range_labels(200), "7": range_labels(500)}]
     assert len(Facts.of(SCHEMA, zeros=almost).facts) == 100_000

@@ -199,6 +199,7 @@ def test_targets_are_a_list(targets):
 # ------------------------------------------------------------------------------------------------------------- Python
 
 
+@pytest.mark.slow
 def test_find_budget_in_python():
     schema = make_schema(SIZES)
     told = {"targets": ["2-way: stderr<=9"], "neighbours": "add-remove", **LOW}

@@ -208,6 +208,7 @@ def test_covering_is_better_than_the_tables_and_than_the_support_of_the_total():
 # ------------------------------------------------------------------------------------------------------------- plans
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("neighbours", NEIGHBOURS)
 @pytest.mark.parametrize("law", LAWS, ids=str)
 @pytest.mark.parametrize("words", ["<=2-way", "a0*a1,a1*a3=1000,a3", "0-way"])
@@ -246,6 +247,7 @@ def test_the_total_is_planned_as_before():
     assert plan.budgets == pytest.approx(shape / shape.sum(), rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", LAWS, ids=str)
 def test_plans_are_compared_by_the_objective(law):
     request = make_request((2, 9, 4), "<=2-way,a1=5", **law)

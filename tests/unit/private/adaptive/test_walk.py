@@ -118,6 +118,7 @@ def test_decisions_are_those_of_figure_4(case):
     check(case)
 
 
+@pytest.mark.slow
 @given(subjects(target=True))
 @settings(max_examples=40)
 def test_decisions_are_those_of_figure_4_until_the_target_is_met(case):

@@ -134,6 +134,7 @@ rows = st.tuples(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cells", [100, 1 << 20])
 @given(data=st.lists(rows, max_size=25))
 @settings(max_examples=6, deadline=None)

@@ -93,6 +93,7 @@ def parsed(rows):
     return found, bad
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [7, 2**24])
 def test_any_bytes_at_all_are_one_row(monkeypatch, size):
     """Random lines of marks that could mean something, read in blocks of a few bytes and at once."""

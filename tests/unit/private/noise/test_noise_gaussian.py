@@ -178,6 +178,7 @@ def test_small_variances_beside_a_threshold(variance, k, shift):
         assert largest_below(LazyUniform(SilentEntropy(), digits, BITS), tail(variance), int(drawn)) == drawn
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variance", ["0.1", "1", "6", "30"])
 def test_small_variances_over_every_word(variance):
     """All uniforms of 7 digits: the exact path tells exactly those inside one cell."""
