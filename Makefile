@@ -3,6 +3,10 @@
 PYTHON ?= python3
 BIN := .venv/bin
 WORKERS ?= $(shell nproc 2>/dev/null || echo 2)
+# Compiled code is kept, here and not beside the sources, whatever the environment says: without it every program that a
+# test starts compiles hushcube again, which takes three times as long as its work.
+export PYTHONDONTWRITEBYTECODE :=
+export PYTHONPYCACHEPREFIX := $(CURDIR)/.venv/pycache
 
 .PHONY: demo quick test check audit bench engines pictures tables faces relative options clean
 

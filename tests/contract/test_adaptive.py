@@ -245,6 +245,7 @@ rules = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(configurations, rules, st.integers(0, 2**30), st.integers(0, 300))
 def test_no_run_spends_more_than_epsilon(configuration, rule, seed, rows):

@@ -275,6 +275,7 @@ def test_optimal_gaussian_budgets_are_stationary(neighbours):
             assert other.errors.total_variance(exact=False) >= best * (1 - 1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("neighbours", NEIGHBOURS)
 def test_the_objective_max_makes_the_largest_error_smaller(neighbours):
     for law in ({"epsilon": 1}, {"rho": "1/2"}):
@@ -321,6 +322,7 @@ def test_noisy_tables_of_all_levels_agree(law, neighbours):
             assert tables[()] == pytest.approx(300, abs=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", [{"epsilon": 1}, {"rho": "1/2"}], ids=str)
 def test_errors_are_as_predicted(law):
     """300 releases: standardised squared errors average 1 within 5 standard deviations (false alarms below 1e-5).

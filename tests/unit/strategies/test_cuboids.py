@@ -59,6 +59,7 @@ def plain_gains(coverage, sizes, limit, numbers, weights, threshold):
 # -------------------------------------------------------------------------------------------------------- coverage
 
 
+@pytest.mark.slow
 @given(cases(), st.data())
 @pytest.mark.parametrize("kind", [AllTables, ListedTables])
 def test_gains_are_what_the_definition_says(kind, case, data):

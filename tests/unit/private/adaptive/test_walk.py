@@ -152,6 +152,7 @@ def races(draw):
     return keys, costs, draw(st.integers(0, 40))
 
 
+@pytest.mark.slow
 @given(races())
 @settings(max_examples=400)
 def test_the_walk_takes_the_largest_priority_first(race):
