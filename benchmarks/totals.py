@@ -23,7 +23,7 @@ from hushcube.model.privacy import Privacy
 from hushcube.model.schema import Schema
 from hushcube.model.workload import Workload
 from hushcube.strategies import REGISTRY
-from hushcube.strategies.search.block_designs import affine_plane, known_designs
+from hushcube.strategies.search.local import affine_plane, known_designs
 from hushcube.strategies.search.supports import UNSEEN, SupportProblem, optimise_own_tables
 
 TOLERANCE = 1e-3

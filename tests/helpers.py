@@ -17,8 +17,7 @@ from hushcube.designs.design import BUDGETS, RECOVERIES
 from hushcube.designs.request import Request
 from hushcube.lattice.family import Family
 from hushcube.model.attribute import Attribute
-from hushcube.model.measurement import Measurement
-from hushcube.model.noise import gaussian_variance, laplace_variance
+from hushcube.model.noise import Measurement, gaussian_variance, laplace_variance
 from hushcube.model.privacy import Privacy
 from hushcube.model.schema import COUNT, Schema
 from hushcube.model.workload import Workload

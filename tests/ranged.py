@@ -16,7 +16,7 @@ from hushcube.designs.request import Request
 from hushcube.errors import NotApplicable
 from hushcube.model.attribute import Attribute
 from hushcube.model.form import QueryTable
-from hushcube.model.measurement import Measurement
+from hushcube.model.noise import Measurement
 from hushcube.model.privacy import Privacy
 from hushcube.model.schema import Schema
 from hushcube.model.sparse_rows import SparseRows

@@ -12,8 +12,8 @@ from hushcube.designs.block import Block
 from hushcube.designs.design import Design
 from hushcube.designs.errors import Errors
 from hushcube.errors import BudgetExceeded, BundleError
-from hushcube.model.marginal import position_rows
-from hushcube.model.measurement import Measurement
+from hushcube.model.arrays import position_rows
+from hushcube.model.noise import Measurement
 from hushcube.private.measure import draw, measure
 from hushcube.private.noise import SeededEntropy
 

@@ -16,8 +16,7 @@ from hushcube.errors import NotApplicable
 from hushcube.lattice.basis import MARGINAL
 from hushcube.lattice.family import Family
 from hushcube.model.groups import GroupTable
-from hushcube.model.measurement import Measurement
-from hushcube.model.noise import gaussian_variance, laplace_variance
+from hushcube.model.noise import Measurement, gaussian_variance, laplace_variance
 from hushcube.model.schema import Schema
 from hushcube.planning.loading import read_design
 from hushcube.planning.planner import compare

@@ -9,10 +9,10 @@ import pytest
 
 import hushcube as hc
 from helpers import released
-from hushcube.bundle.checks.level_sums import add_up_levels
+from hushcube.bundle.checks.sums import add_up_levels
 from hushcube.bundle.checks.tables import Block, FaceTables
 from hushcube.bundle.checks.verdict import Findings
-from hushcube.bundle.roll_up import attributes_of, rolled_up
+from hushcube.bundle.part import attributes_of, rolled_up
 from hushcube.bundle.verify import verify
 from hushcube.errors import BadInput, DataError, QueryError
 from hushcube.faces.value import FaceValue

@@ -16,7 +16,7 @@ from hushcube.planning.summary import table_errors
 from hushcube.private.measure import measure
 from hushcube.private.noise import SeededEntropy
 from hushcube.strategies import REGISTRY, Hierarchy
-from hushcube.strategies.objective import objective_value
+from hushcube.strategies.strategy import objective_value
 from ranged import every_variant, form_rows, ordered_schema, random_queries, ranged_request, strategies
 
 SCHEMA = ordered_schema((6, 2, 3), missing=(0,))

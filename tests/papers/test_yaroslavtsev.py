@@ -10,8 +10,7 @@ from hushcube.costs import calibrate
 from hushcube.lattice import hadamard
 from hushcube.lattice.basis import FOURIER, MARGINAL
 from hushcube.lattice.family import Family
-from hushcube.model.measurement import Measurement
-from hushcube.model.noise import GAUSSIAN, LAPLACE
+from hushcube.model.noise import GAUSSIAN, LAPLACE, Measurement
 
 INTRO = "a0,a0*a1"
 FOUR_NINTHS = (4 / 9, 5 / 9)

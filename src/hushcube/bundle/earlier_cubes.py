@@ -23,7 +23,7 @@ from hushcube.bundle.reading import damaged, folder_inside, read_text
 from hushcube.bundle.release import Release
 from hushcube.bundle.statement import earlier_cube_statement
 from hushcube.errors import BadInput
-from hushcube.model.marginal import Marginal
+from hushcube.model.arrays import Marginal
 from hushcube.model.quantity import Quantity
 from hushcube.model.schema import COUNT
 from hushcube.planning.plan import Plan

@@ -29,8 +29,7 @@ from hushcube.bundle.manifest import (
     steadily,
 )
 from hushcube.bundle.part import Part
-from hushcube.bundle.people import read_people
-from hushcube.bundle.published_face import PublishedFace
+from hushcube.bundle.published_face import PublishedFace, read_people
 from hushcube.bundle.ratio import quantised_sums
 from hushcube.bundle.reading import damaged, parquet, read_text
 from hushcube.bundle.release import Release
@@ -39,10 +38,9 @@ from hushcube.bundle.tables import read_numbers, written
 from hushcube.designs.design import Design
 from hushcube.errors import BadInput, BundleError
 from hushcube.faces.value import UNBIASED, published_promises
-from hushcube.model.arrays import Floats
+from hushcube.model.arrays import Floats, Marginal
 from hushcube.model.form import Form
-from hushcube.model.marginal import Marginal
-from hushcube.model.measurement import Measurement
+from hushcube.model.noise import Measurement
 from hushcube.model.schema import COUNT
 from hushcube.planning.plan import Plan
 

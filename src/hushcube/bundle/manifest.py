@@ -15,8 +15,8 @@ from hushcube.bundle.stamp import stamp
 from hushcube.bundle.tables import column_names, safe_names, written
 from hushcube.designs.design import Design
 from hushcube.errors import BundleError
+from hushcube.model.arrays import Marginal
 from hushcube.model.files import read_json
-from hushcube.model.marginal import Marginal
 from hushcube.model.schema import COUNT
 from hushcube.planning.loading import read_design
 from hushcube.planning.plan import Plan

@@ -13,10 +13,9 @@ import numpy as np
 
 from hushcube.bundle.stamp import mark, stamped
 from hushcube.errors import MissingDependency, QueryError
-from hushcube.model.arrays import Floats
+from hushcube.model.arrays import Floats, Marginal
 from hushcube.model.form import Form
 from hushcube.model.label import label_of
-from hushcube.model.marginal import Marginal
 from hushcube.model.schema import COUNT, Schema
 from hushcube.shown import Bar, Cell, Column, Grid, Page, Remark, number
 from hushcube.text import visible

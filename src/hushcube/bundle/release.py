@@ -9,16 +9,15 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
-from hushcube.bundle.part import Part, Tables, names_of
+from hushcube.bundle.part import Part, Tables, moved, names_of
 from hushcube.bundle.published_face import PublishedFace
 from hushcube.bundle.published_table import Table, Where
 from hushcube.bundle.ratio import averages, sum_errors, sum_values
-from hushcube.bundle.roll_up import moved
 from hushcube.bundle.stamp import mark, stamped
 from hushcube.bundle.writing import write
 from hushcube.errors import QueryError
 from hushcube.faces.value import UNBIASED
-from hushcube.model.measurement import Measurement
+from hushcube.model.noise import Measurement
 from hushcube.model.quantity import Quantity
 from hushcube.model.schema import COUNT, Schema
 from hushcube.planning.plan import Plan

@@ -20,9 +20,8 @@ from hushcube.bundle.stamp import file_stamp
 from hushcube.designs.design import Design
 from hushcube.faces.value import UNBIASED, published_promises
 from hushcube.lattice.family import Family
-from hushcube.model.arrays import Floats
+from hushcube.model.arrays import Floats, Marginal
 from hushcube.model.form import Form
-from hushcube.model.marginal import Marginal
 from hushcube.model.quantity import COUNTED, Quantity
 from hushcube.model.schema import COUNT, Schema
 from hushcube.planning.plan import Plan

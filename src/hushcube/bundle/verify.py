@@ -37,7 +37,7 @@ from hushcube.bundle.release import Release
 from hushcube.bundle.stamp import NOT_PRIVATE
 from hushcube.bundle.tables import table_margins
 from hushcube.errors import BadInput, BundleError
-from hushcube.model.marginal import Marginal
+from hushcube.model.arrays import Marginal
 from hushcube.model.schema import COUNT, Schema
 from hushcube.progress import Progress, silent
 

@@ -34,13 +34,12 @@ from hushcube.bundle.manifest import (
     people_file,
     seal,
 )
-from hushcube.bundle.people import write_people
-from hushcube.bundle.published_face import PublishedFace
+from hushcube.bundle.published_face import PublishedFace, write_people
 from hushcube.bundle.stamp import file_stamp
 from hushcube.bundle.statement import face_statement, privacy_statement
 from hushcube.bundle.tables import write_tables
 from hushcube.durable import check_output, new_folder
-from hushcube.model.measurement import Measurement
+from hushcube.model.noise import Measurement
 from hushcube.model.schema import COUNT
 from hushcube.progress import Progress, silent
 

@@ -22,8 +22,7 @@ from hushcube.cli.options import (
     write_file,
 )
 from hushcube.cli.output import note, print_json, print_page, progress_bar
-from hushcube.cli.targets import check_find, find_plan, found_document
-from hushcube.cli.what_if import other_budgets, read_budgets, scenario_list
+from hushcube.cli.targets import check_find, find_plan, found_document, other_budgets, read_budgets, scenario_list
 from hushcube.errors import OutputError
 from hushcube.text import visible
 from hushcube.verbs.charting import new_picture, render

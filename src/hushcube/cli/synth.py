@@ -28,7 +28,7 @@ def command(folder: str, rows: str, face: str | None, time_limit: float | None, 
     hushcube synth published --rows 1000 --out people.csv
     """
     import hushcube as hc
-    from hushcube.bundle.people import SUFFIXES
+    from hushcube.bundle.published_face import SUFFIXES
     from hushcube.faces.value import read_face
     from hushcube.verbs.releasing import synthesize
 

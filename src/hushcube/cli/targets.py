@@ -1,4 +1,7 @@
-"""The part of `hushcube plan` that finds the smallest budget for targets on the error."""
+"""The part of `hushcube plan` that finds the smallest budget for targets on the error.
+
+The part of `hushcube plan` that looks at other budgets.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,14 @@ from hushcube.progress import Progress
 
 if TYPE_CHECKING:
     from hushcube.planning.inverse import Found
+import math
+from typing import TYPE_CHECKING
+
+from hushcube.cli.options import chosen_strategy
+
+if TYPE_CHECKING:
+    from hushcube.planning.question import Comparison
+    from hushcube.planning.what_if import Scenario, Scenarios
 
 FIND = "find"
 """Stands where a budget is not given but found."""
@@ -60,3 +71,50 @@ def found_document(found: Found) -> dict[str, Any]:
             for goal, reached in zip(found.goals, found.reached, strict=True)
         ],
     }
+
+
+def read_budgets(numbers: str) -> list[str]:
+    """The budgets in an option's text, checked before any work is done for them."""
+    from hushcube.planning.what_if import checked
+
+    values = [text.strip() for text in numbers.split(",")]
+    checked(values)
+    return values
+
+
+def other_budgets(comparison: Comparison, values: list[str], options: dict[str, Any], progress: Progress) -> Scenarios:
+    """The same question under other budgets of the same kind."""
+    from hushcube.planning.what_if import what_if
+
+    return what_if(
+        comparison.question,
+        values,
+        strategy=chosen_strategy(options),
+        budgets=options["budgets"],
+        recovery=options["recovery"],
+        progress=progress,
+    )
+
+
+def scenario_list(scenarios: Sequence[Scenario]) -> list[dict[str, Any]]:
+    """The scenarios for the JSON document; fields mean what they mean elsewhere in it."""
+    from hushcube.planning.question import amount
+
+    result = []
+    for scenario in scenarios:
+        plan = scenario.plan.count
+        total = plan.errors.total_variance(exact=False)
+        result.append(
+            {
+                amount(scenario.plan.privacy): scenario.budget,
+                "strategy": plan.strategy,
+                "budgets": plan.budget_rule,
+                "recovery": plan.recovery,
+                "total_variance": total,
+                "rmse": math.sqrt(total / plan.workload.cells),
+                "total_variance_discrete": scenario.total_variance,
+                "median_std_error": scenario.median_std_error,
+                "worst_std_error": scenario.worst_std_error,
+            }
+        )
+    return result

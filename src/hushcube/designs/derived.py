@@ -15,10 +15,9 @@ from hushcube.designs.answers import Answers
 from hushcube.designs.block import Block
 from hushcube.designs.design import Design
 from hushcube.designs.errors import Errors
-from hushcube.model.arrays import Floats
+from hushcube.model.arrays import Floats, Marginal
 from hushcube.model.form import Form
-from hushcube.model.marginal import Marginal
-from hushcube.model.measurement import Measurement
+from hushcube.model.noise import Measurement
 from hushcube.model.schema import Schema
 
 

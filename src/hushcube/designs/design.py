@@ -36,10 +36,8 @@ from hushcube.designs.errors import Errors
 from hushcube.designs.request import Request
 from hushcube.errors import BudgetExceeded, BundleError, NotApplicable, PlanError
 from hushcube.lattice.family import Family
-from hushcube.model.arrays import Floats, Ints, frozen
-from hushcube.model.marginal import Marginal
-from hushcube.model.measurement import Measurement
-from hushcube.model.noise import Law, law_of
+from hushcube.model.arrays import Floats, Ints, Marginal, frozen
+from hushcube.model.noise import Law, Measurement, law_of
 from hushcube.model.privacy import Privacy
 from hushcube.model.schema import Schema
 from hushcube.model.workload import Workload

@@ -20,9 +20,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 
-from hushcube.model.arrays import Floats
+from hushcube.model.arrays import Floats, Marginal
 from hushcube.model.form import Form
-from hushcube.model.marginal import Marginal
 from hushcube.model.noise import GAUSSIAN, LAPLACE, standard_margin
 
 if TYPE_CHECKING:

@@ -23,8 +23,7 @@ from hushcube.designs.derived import DerivedDesign
 from hushcube.designs.design import Design
 from hushcube.errors import PlanError
 from hushcube.model.arrays import Floats, Ints
-from hushcube.model.measurement import Measurement
-from hushcube.model.noise import laplace_variance
+from hushcube.model.noise import Measurement, laplace_variance
 from hushcube.model.schema import Schema
 
 

@@ -12,9 +12,8 @@ import numpy as np
 from hushcube.errors import TooLarge
 from hushcube.lattice.family import Family
 from hushcube.lattice.variances import dimensions
-from hushcube.model.arrays import Floats
+from hushcube.model.arrays import Floats, Marginal
 from hushcube.model.form import Form
-from hushcube.model.marginal import Marginal
 from hushcube.model.privacy import Privacy
 from hushcube.model.schema import Schema
 from hushcube.model.workload import Workload

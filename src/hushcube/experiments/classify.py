@@ -20,14 +20,12 @@ from hushcube.designs.design import Budgets, Recovery
 from hushcube.designs.refinement import Amount
 from hushcube.designs.request import Effort, Objective, Request
 from hushcube.errors import BadInput, DataError
-from hushcube.experiments.experiment import entropy, known_bound, prepare, relative_rule, standard_error
-from hushcube.experiments.methods import Answers, truth
+from hushcube.experiments.experiment import Answers, entropy, known_bound, prepare, relative_rule, standard_error, truth
 from hushcube.experiments.naive_bayes import NaiveBayes, accuracy
 from hushcube.experiments.naive_bayes import folds as divide
 from hushcube.experiments.truth import HeldTables, overall_error, wanted
 from hushcube.lattice.family import Family
-from hushcube.model.arrays import Ints
-from hushcube.model.marginal import Marginal
+from hushcube.model.arrays import Ints, Marginal
 from hushcube.model.privacy import Number, Privacy
 from hushcube.model.schema import Schema
 from hushcube.model.workload import Workload

@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 from hushcube.designs.design import Design
 from hushcube.errors import BadInput, DataError
 from hushcube.lattice.family import Family
-from hushcube.model.arrays import Floats, Ints
+from hushcube.model.arrays import Floats, Ints, Marginal
 from hushcube.model.form import QueryTable
-from hushcube.model.marginal import Marginal
 from hushcube.model.schema import Schema
 from hushcube.model.workload import Workload
 from hushcube.private.engines import Engine, ExactCounts, open_source

@@ -33,7 +33,7 @@ from hushcube.faces.value import PROMISES, FaceValue
 from hushcube.lattice.family import Family
 from hushcube.model.arrays import Floats
 from hushcube.model.facts import Fact, Facts
-from hushcube.model.measurement import Measurement
+from hushcube.model.noise import Measurement
 from hushcube.progress import Clock
 
 Codes = NDArray[np.integer]

@@ -23,7 +23,7 @@ from hushcube.designs.matrix.answers import LeastSquaresTable
 from hushcube.faces.norms import Ties, deviations, distance, require_positive
 from hushcube.faces.value import Norm, Weights
 from hushcube.model.arrays import Floats, Ints
-from hushcube.model.measurement import Measurement
+from hushcube.model.noise import Measurement
 from hushcube.model.sparse_rows import SparseRows
 from hushcube.progress import Clock
 

@@ -34,10 +34,9 @@ from hushcube.lattice.coefficients import Coefficients
 from hushcube.lattice.family import Family
 from hushcube.lattice.projection import combine
 from hushcube.lattice.variances import dimensions, kernel
-from hushcube.model.arrays import Floats
+from hushcube.model.arrays import Floats, Marginal
 from hushcube.model.facts import Facts
-from hushcube.model.marginal import Marginal
-from hushcube.model.measurement import Measurement
+from hushcube.model.noise import Measurement
 
 
 @dataclass(frozen=True, eq=False)

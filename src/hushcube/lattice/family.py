@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushcube.model.arrays import Bools, Floats, Ints, frozen
-from hushcube.model.marginal import Marginal
+from hushcube.model.arrays import Bools, Floats, Ints, Marginal, frozen
 
 Ids = Ints
 Rows = NDArray[np.int32]

@@ -19,8 +19,7 @@ from typing import Final
 import numpy as np
 
 from hushcube.lattice.family import Family
-from hushcube.model.arrays import Floats
-from hushcube.model.marginal import Marginal
+from hushcube.model.arrays import Floats, Marginal
 
 _LEAF: Final = 64
 

@@ -26,10 +26,9 @@ from typing import Any, Final
 import numpy as np
 
 from hushcube.errors import FactsError, SchemaError, readable
-from hushcube.model.arrays import Ints
+from hushcube.model.arrays import Ints, Marginal
 from hushcube.model.files import read_yaml
 from hushcube.model.label import label_of, short
-from hushcube.model.marginal import Marginal
 from hushcube.model.schema import Schema
 
 _Item = tuple[str, dict[int, tuple[int, ...]], int]

@@ -17,9 +17,8 @@ from typing import Final, Literal, get_args
 import numpy as np
 
 from hushcube.errors import WorkloadError
-from hushcube.model.arrays import Floats, Ints
+from hushcube.model.arrays import Floats, Ints, Marginal
 from hushcube.model.attribute import Attribute
-from hushcube.model.marginal import Marginal
 from hushcube.model.schema import Schema
 from hushcube.model.sparse_rows import SparseRows
 

@@ -8,10 +8,9 @@ from functools import cached_property, reduce
 
 import numpy as np
 
-from hushcube.model.arrays import Floats, Ints
+from hushcube.model.arrays import Floats, Ints, Marginal
 from hushcube.model.attribute import Attribute
 from hushcube.model.form import Form
-from hushcube.model.marginal import Marginal
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,19 +5,22 @@
                                   squared L2 change   [Canonne, Kamath, Steinke 2020, Theorem 4]
 
 The parameter of the discrete Gaussian is not quite its variance when it is small; `true_variance` is.
+
+The noisy results of a plan: everything that left the private side, and all that later steps may use.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar, Final
 
 import numpy as np
 
-from hushcube.model.arrays import Floats
+from hushcube.model.arrays import Floats, Ints
 from hushcube.model.privacy import Privacy
 
 SMALLEST_RATE: Final = 2.0**-51
@@ -273,3 +276,19 @@ def _normal_quantile(p: float) -> float:
     from statistics import NormalDist
 
     return NormalDist().inv_cdf(p)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Measurement:
+    """Noisy integers, one array for each batch of equal-shaped measured sets, in the plan's order.
+
+    `private` is False where the noise came from a seed: such a measurement is for experiments and protects nobody.
+    """
+
+    plan_digest: str
+    values: tuple[Ints, ...]
+    private: bool
+
+    def __repr__(self) -> str:
+        told = f"{sum(batch.size for batch in self.values):,} noisy integers of the plan {self.plan_digest[:12]}"
+        return f"Measurement({told}{'' if self.private else ', NOT PRIVATE'})"

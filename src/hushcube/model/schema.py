@@ -13,12 +13,11 @@ import yaml
 
 from hushcube.durable import new_file
 from hushcube.errors import PrivacyError, SchemaError, WorkloadError
-from hushcube.model.arrays import Ints
+from hushcube.model.arrays import Ints, Marginal
 from hushcube.model.at_level import MARK, at_level, base_of, coarsening
 from hushcube.model.attribute import Attribute, ReadFile
 from hushcube.model.files import mapping_reader, read_text, read_yaml
 from hushcube.model.label import MAX_NAME, is_label
-from hushcube.model.marginal import Marginal
 from hushcube.model.measure import Measure
 from hushcube.model.privacy import KEYS, MAX_ROWS, Unit
 from hushcube.text import visible

@@ -25,9 +25,9 @@ from itertools import chain, combinations, islice
 from typing import Final
 
 from hushcube.errors import WorkloadError, readable
+from hushcube.model.arrays import Marginal
 from hushcube.model.at_level import MARK
 from hushcube.model.form import Along, Form, QueryTable, RangeTable
-from hushcube.model.marginal import Marginal
 from hushcube.model.schema import Schema
 from hushcube.text import visible
 

@@ -16,7 +16,7 @@ from hushcube.planning.summary import (
     total_variance,
 )
 from hushcube.shown import Cell, Column, Grid, Page, Part, Remark, number
-from hushcube.strategies.objective import objective_value
+from hushcube.strategies.strategy import objective_value
 
 if TYPE_CHECKING:
     from hushcube.planning.inverse import Found

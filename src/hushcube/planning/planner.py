@@ -19,7 +19,7 @@ from hushcube.planning.lower_bound import least_total, least_total_of_tables
 from hushcube.progress import Progress
 from hushcube.strategies import ALL, AUTO, EVERY, REGISTRY, Choice, Dwork, Strategy, read_strategies
 from hushcube.strategies.adaptive import Adaptive
-from hushcube.strategies.objective import objective_value
+from hushcube.strategies.strategy import objective_value
 
 Variant = tuple[Strategy, Budgets, Recovery]
 """A strategy, how it divides the budget, and how tables are recovered."""

@@ -33,7 +33,7 @@ from hushcube.planning.planner import compare as rank
 from hushcube.progress import Progress
 from hushcube.shown import Page
 from hushcube.strategies import AUTO, Choice
-from hushcube.strategies.objective import objective_value
+from hushcube.strategies.strategy import objective_value
 
 Amount = Literal["epsilon", "rho"]
 Queries = QueryTable | tuple[Sequence[str] | None, Any]

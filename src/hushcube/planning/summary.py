@@ -18,7 +18,7 @@ from hushcube.errors import BadInput
 from hushcube.model.arrays import Floats
 from hushcube.model.quantity import COUNTED, Quantity
 from hushcube.strategies import ALL
-from hushcube.strategies.objective import objective_value
+from hushcube.strategies.strategy import objective_value
 
 if TYPE_CHECKING:
     from hushcube.planning.plan import Plan

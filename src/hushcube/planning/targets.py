@@ -22,9 +22,8 @@ from typing import Final, Literal, get_args
 import numpy as np
 
 from hushcube.errors import BadInput
-from hushcube.model.arrays import Floats, Ints
+from hushcube.model.arrays import Floats, Ints, Marginal
 from hushcube.model.form import Form
-from hushcube.model.marginal import Marginal
 from hushcube.model.quantity import Quantity
 from hushcube.model.schema import COUNT
 from hushcube.model.workload import Workload

@@ -18,7 +18,7 @@ from hushcube.designs import AdaptiveDesign
 from hushcube.designs.design import Design
 from hushcube.errors import DataError, PlanError
 from hushcube.model.measure import Measure
-from hushcube.model.measurement import Measurement
+from hushcube.model.noise import Measurement
 from hushcube.model.queries import LARGEST_ENTRY
 from hushcube.model.schema import COUNT, Schema
 from hushcube.planning import memory

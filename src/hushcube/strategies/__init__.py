@@ -14,14 +14,12 @@ from hushcube.designs.design import Design
 from hushcube.errors import BadInput, PlanError
 from hushcube.options import read_word
 from hushcube.strategies.adaptive import ADAPTIVE, NOT_PRIVATE, Adaptive, Dwork, IReduct, IResamp, TwoPhase
-from hushcube.strategies.all_cuboids import AllCuboids
-from hushcube.strategies.base import Base
 from hushcube.strategies.bmax import BMax
 from hushcube.strategies.cluster import Cluster
 from hushcube.strategies.covering import Covering
 from hushcube.strategies.fourier import Fourier
 from hushcube.strategies.hierarchy import Hierarchy
-from hushcube.strategies.identity import Identity
+from hushcube.strategies.identity import Base, Identity
 from hushcube.strategies.levels import Levels
 from hushcube.strategies.matrix import Matrix
 from hushcube.strategies.pmost import PMost
@@ -29,7 +27,7 @@ from hushcube.strategies.residual import Residual
 from hushcube.strategies.sketch import Sketch
 from hushcube.strategies.strategy import Strategy
 from hushcube.strategies.wavelet import Wavelet
-from hushcube.strategies.workload import WorkloadTables
+from hushcube.strategies.workload import AllCuboids, WorkloadTables
 
 __all__ = [
     "ADAPTIVE",

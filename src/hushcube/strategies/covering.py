@@ -21,15 +21,13 @@ from hushcube.designs.design import Budgets, Design, Recovery
 from hushcube.designs.request import Effort, Request
 from hushcube.lattice.basis import MARGINAL
 from hushcube.lattice.family import Family
-from hushcube.model.arrays import Floats
-from hushcube.model.marginal import Marginal
+from hushcube.model.arrays import Floats, Marginal
 from hushcube.model.privacy import Privacy
 from hushcube.strategies.minimax import cell_weights
-from hushcube.strategies.objective import objective_value
 from hushcube.strategies.search.largest import promising
 from hushcube.strategies.search.local import search
 from hushcube.strategies.search.supports import Support
-from hushcube.strategies.strategy import Strategy, decide
+from hushcube.strategies.strategy import Strategy, decide, objective_value
 
 SEED: Final = 0
 """Public: the search needs variety, not secrecy."""

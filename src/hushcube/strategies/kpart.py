@@ -28,8 +28,7 @@ from hushcube.designs.lattice.design import LatticeDesign
 from hushcube.designs.request import MAX_TABLE_CELLS, Request
 from hushcube.lattice.basis import MARGINAL
 from hushcube.lattice.family import Family
-from hushcube.model.arrays import Floats, Ints
-from hushcube.model.marginal import Marginal
+from hushcube.model.arrays import Floats, Ints, Marginal
 from hushcube.model.noise import law_of
 from hushcube.model.privacy import Privacy
 from hushcube.strategies.search.all_tables import MOST_ATTRIBUTES

@@ -36,12 +36,10 @@ from hushcube.designs.request import MAX_TABLE_CELLS, Request
 from hushcube.errors import NotApplicable
 from hushcube.lattice.basis import MARGINAL
 from hushcube.lattice.family import Family
-from hushcube.model.arrays import Floats
-from hushcube.model.marginal import Marginal
+from hushcube.model.arrays import Floats, Marginal
 from hushcube.model.noise import law_of
-from hushcube.strategies.objective import objective_value
 from hushcube.strategies.search.nested import Problem, merged, noisy, optimise, table_weights
-from hushcube.strategies.strategy import Strategy
+from hushcube.strategies.strategy import Strategy, objective_value
 
 _WIDE: Final = ("joined", "all")
 """Sets with more tables than needed: left out where the best budgets would take too long to find."""

@@ -30,19 +30,16 @@ from hushcube.designs.matrix.matching import Matches, outside
 from hushcube.designs.matrix.row_space import row_space
 from hushcube.designs.request import Request
 from hushcube.errors import BadInput, NotApplicable
-from hushcube.model.arrays import Bools, Floats
+from hushcube.model.arrays import Bools, Floats, Marginal
 from hushcube.model.form import QueryTable
-from hushcube.model.marginal import Marginal
 from hushcube.model.matrix_files import read_matrix
 from hushcube.model.noise import law_of
 from hushcube.model.queries import integer_problem, query_table
 from hushcube.model.schema import Schema
 from hushcube.model.sparse_rows import SparseRows
 from hushcube.options import option
-from hushcube.strategies.energies import energies
-from hushcube.strategies.objective import objective_value
-from hushcube.strategies.row_budgets import Shares, optimal
-from hushcube.strategies.strategy import Strategy
+from hushcube.strategies.row_budgets import Shares, energies, optimal
+from hushcube.strategies.strategy import Strategy, objective_value
 
 Rows = QueryTable | tuple[Sequence[str] | None, Any] | str
 """Rows over the cells of a table: its attributes (None: all) and the numbers, or the text that names a file of them."""

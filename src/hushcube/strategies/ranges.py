@@ -27,13 +27,12 @@ from hushcube.designs.request import Request
 from hushcube.designs.tree.design import TreeDesign, leaves_fit, maximal, proof_variance, row_cost
 from hushcube.designs.tree.errors import form_energies, outer
 from hushcube.lattice.trees import Tree
-from hushcube.model.arrays import Bools, Floats, Ints
+from hushcube.model.arrays import Bools, Floats, Ints, Marginal
 from hushcube.model.form import RangeTable
-from hushcube.model.marginal import Marginal
 from hushcube.model.noise import GAUSSIAN, LAPLACE
-from hushcube.strategies.objective import objective_value
 from hushcube.strategies.search.descent import minimise
 from hushcube.strategies.search.supports import UNSEEN
+from hushcube.strategies.strategy import objective_value
 
 Levels = Ints
 MOST_TABLES: Final = 1_000

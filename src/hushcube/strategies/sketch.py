@@ -31,10 +31,9 @@ from hushcube.designs.sketch.design import (
 )
 from hushcube.designs.sketch.throws import Throws
 from hushcube.errors import BadInput, readable
-from hushcube.model.marginal import Marginal
+from hushcube.model.arrays import Marginal
 from hushcube.options import choice, option, whole
-from hushcube.strategies.objective import objective_value
-from hushcube.strategies.strategy import Strategy
+from hushcube.strategies.strategy import Strategy, objective_value
 
 SEED: Final = 0x68757368
 """Public: it decides where cells fall, not the noise."""

@@ -1,4 +1,7 @@
-"""The contract of a strategy, and the step they share: dividing the budget and checking the result."""
+"""The contract of a strategy, and the step they share: dividing the budget and checking the result.
+
+What plans are compared by: the total variance (weights count), or the largest weighted variance of a cell.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,12 @@ from hushcube.model.arrays import Floats
 from hushcube.model.schema import Schema
 from hushcube.options import Configured
 from hushcube.strategies.minimax import least_maximum
-from hushcube.strategies.objective import objective_value
+
+
+def objective_value(design: Design) -> float:
+    """The exact value, for the noise that is drawn, of the objective that the plan's request names; less is better."""
+    errors = design.errors
+    return errors.max_variance() if design.request.objective == "max" else errors.weighted_variance()
 
 
 @dataclass(frozen=True, kw_only=True)

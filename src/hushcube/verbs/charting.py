@@ -154,7 +154,7 @@ def round_numbers(low: float, high: float) -> list[float]:
 
 def best_variants(comparison: Ranking) -> list[Design]:
     """The best plan of each strategy, the least error first; of the chosen strategy, the chosen plan."""
-    from hushcube.strategies.objective import objective_value
+    from hushcube.strategies.strategy import objective_value
 
     best: dict[str, Design] = {comparison.chosen.strategy: comparison.chosen}
     for plan in sorted((candidate.plan for candidate in comparison.candidates), key=objective_value):

@@ -131,7 +131,7 @@ def synthesize(
     progress: Progress | None = None,
 ) -> SyntheticPeople:
     """People whose tables match a release; those of its face-valid face, where they are asked for as they are."""
-    from hushcube.bundle.people import write_people
+    from hushcube.bundle.published_face import write_people
     from hushcube.faces.face import make_face
 
     if out is not None:

@@ -17,11 +17,10 @@ import hushcube as hc
 from datasets import EARLIER
 from helpers import MemoryEngine, make_plan, make_request, random_codes, released
 from hushcube import durable, plan, release
-from hushcube.bundle import change, lock, writing
+from hushcube.bundle import change, writing
 from hushcube.bundle import folder as bundle
-from hushcube.bundle.change import add_face
+from hushcube.bundle.change import LOCK, add_face, changing
 from hushcube.bundle.folder import open_bundle
-from hushcube.bundle.lock import LOCK, changing
 from hushcube.bundle.manifest import manifest_text, plan_fields
 from hushcube.bundle.published_face import FormsFromCells, PublishedFace
 from hushcube.bundle.reading import checksum
@@ -254,7 +253,7 @@ def test_another_process_is_waited_for_and_then_named(folder, monkeypatch):
     other = context.Process(target=hold)
     other.start()
     assert begun.wait(60)
-    monkeypatch.setattr(lock, "_PATIENCE", 0.1)
+    monkeypatch.setattr(change, "_PATIENCE", 0.1)
     with pytest.raises(BundleError, match=rf"is being changed by process {other.pid} on '.+' since '20.+'\. Fix: "):
         add_face(folder, face())
     assert places(folder) == {}

@@ -7,7 +7,7 @@ from hushcube import Attribute, Schema, plan
 from hushcube.bundle.ratio import ratio_interval
 from hushcube.bundle.release import Release
 from hushcube.model.measure import Measure
-from hushcube.model.measurement import Measurement
+from hushcube.model.noise import Measurement
 from hushcube.planning.plan import COUNT
 
 WAGE = Measure(name="wage", bounds=(0, 100), center="middle")

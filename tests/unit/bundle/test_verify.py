@@ -16,8 +16,7 @@ from hushcube.bundle.change import add_face
 from hushcube.bundle.checks.face import count_cells
 from hushcube.bundle.index import table_entries
 from hushcube.bundle.manifest import manifest_text, seal
-from hushcube.bundle.people import read_people, write_people
-from hushcube.bundle.published_face import FormsFromCells, PublishedFace
+from hushcube.bundle.published_face import FormsFromCells, PublishedFace, read_people, write_people
 from hushcube.bundle.reading import checksum
 from hushcube.bundle.verify import verify
 from hushcube.bundle.writing import write

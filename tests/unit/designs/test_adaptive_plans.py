@@ -22,8 +22,7 @@ from hushcube.designs.request import Request
 from hushcube.errors import BadInput, BudgetExceeded, PlanError
 from hushcube.lattice.basis import MARGINAL
 from hushcube.lattice.family import Family
-from hushcube.model.measurement import Measurement
-from hushcube.model.noise import laplace_variance
+from hushcube.model.noise import Measurement, laplace_variance
 from hushcube.model.privacy import Privacy
 from hushcube.model.workload import Workload
 from hushcube.planning.loading import read_design

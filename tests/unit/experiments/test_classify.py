@@ -10,7 +10,7 @@ from helpers import exact_table, make_schema, random_codes
 from hushcube.designs.request import Request
 from hushcube.errors import BadInput, DataError, WorkloadError
 from hushcube.experiments.classify import EXACT, class_workload, coded_rows, cross_validate
-from hushcube.experiments.methods import Contender
+from hushcube.experiments.experiment import Contender
 from hushcube.experiments.naive_bayes import NaiveBayes, accuracy, folds
 from hushcube.experiments.truth import overall_error
 from hushcube.model.attribute import Attribute

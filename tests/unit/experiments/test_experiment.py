@@ -10,8 +10,7 @@ from helpers import NEIGHBOURS, MemoryEngine, exact_table, make_request, make_sc
 from hushcube.designs.refinement import Rule
 from hushcube.designs.request import Request
 from hushcube.errors import BadInput, TooLarge
-from hushcube.experiments.experiment import Result, evaluate, known_bound
-from hushcube.experiments.methods import METHODS, Contender, truth
+from hushcube.experiments.experiment import METHODS, Contender, Result, evaluate, known_bound, truth
 from hushcube.experiments.truth import HeldTables, exact_counts, held, overall_error, wanted, worst_error
 from hushcube.model.privacy import Privacy
 from hushcube.model.queries import query_table

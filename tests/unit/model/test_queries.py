@@ -16,7 +16,7 @@ from hushcube.model.sparse_rows import SparseRows
 from hushcube.planning.plan import Plan
 from hushcube.planning.summary import table_errors
 from hushcube.strategies import Matrix
-from hushcube.strategies.objective import objective_value
+from hushcube.strategies.strategy import objective_value
 
 SCHEMA = make_schema((2, 3, 4))
 Q = np.arange(48.0).reshape(2, 24) - 7

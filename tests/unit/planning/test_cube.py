@@ -13,7 +13,7 @@ from hushcube.errors import BadInput, BudgetExceeded, DataError, PlanError
 from hushcube.model.measure import Measure
 from hushcube.model.privacy import Unit
 from hushcube.planning.plan import COUNT, Plan
-from hushcube.strategies.objective import objective_value
+from hushcube.strategies.strategy import objective_value
 
 SCHEMA = Schema(
     (Attribute(name="a", codes=2), Attribute(name="b", codes=3)),

@@ -19,8 +19,8 @@ from hushcube.model.workload import Workload
 from hushcube.planning.lower_bound import least_total, least_total_of_tables
 from hushcube.planning.planner import compare
 from hushcube.strategies import REGISTRY
-from hushcube.strategies.objective import objective_value
 from hushcube.strategies.search.supports import SupportProblem
+from hushcube.strategies.strategy import objective_value
 
 SIZES = (2, 3, 4)
 GUARANTEES = [

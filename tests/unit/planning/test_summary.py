@@ -8,7 +8,7 @@ from helpers import make_request
 from hushcube.planning.planner import compare
 from hushcube.planning.summary import compared_strategies, merged_variants
 from hushcube.strategies import ALL
-from hushcube.strategies.objective import objective_value
+from hushcube.strategies.strategy import objective_value
 
 
 @pytest.fixture(scope="module")

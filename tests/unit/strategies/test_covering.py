@@ -12,10 +12,9 @@ from hushcube.errors import NotApplicable
 from hushcube.model.privacy import Privacy
 from hushcube.model.workload import Workload
 from hushcube.planning.planner import compare
-from hushcube.strategies.search.block_designs import known_designs
-from hushcube.strategies.search.covers import GreedyCovers
 from hushcube.strategies.search.descent import minimise
-from hushcube.strategies.search.supports import SupportProblem, optimise_own_tables
+from hushcube.strategies.search.local import known_designs
+from hushcube.strategies.search.supports import GreedyCovers, SupportProblem, optimise_own_tables
 
 BINARY16 = (2,) * 16
 

@@ -137,7 +137,7 @@ def test_least_squares_on_rows_that_depend_on_each_other(law, neighbours, recove
         )
     numbers = np.arange(len(decided.rows)) * 7 - 3
     from hushcube.bundle.part import RecoveredTables
-    from hushcube.model.measurement import Measurement
+    from hushcube.model.noise import Measurement
 
     source = RecoveredTables(decided, Measurement(decided.digest, (numbers,), private=False))
     assert source.form(asked.workload.queries) == pytest.approx(Q @ judge(decided, exact=True) @ numbers, abs=1e-8)

@@ -24,9 +24,9 @@ from hushcube.planning.planner import compare
 from hushcube.strategies import REGISTRY
 from hushcube.strategies.fourier import with_dimension
 from hushcube.strategies.minimax import least_maximum
-from hushcube.strategies.objective import objective_value
 from hushcube.strategies.search.largest import promising
 from hushcube.strategies.search.saddle import Problem, Sparse, solve
+from hushcube.strategies.strategy import objective_value
 
 SIZES = (2, 3, 1, 4)
 GAUSSIAN = {"rho": 1}

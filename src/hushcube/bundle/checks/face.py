@@ -13,21 +13,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.bundle.checks.files import Opened
-from hushcube.bundle.checks.level_sums import add_up_levels
-from hushcube.bundle.checks.sums import add_up, tolerance
+from hushcube.bundle.checks.sums import add_up, add_up_levels, tolerance
 from hushcube.bundle.checks.tables import Block, FaceTables
 from hushcube.bundle.checks.verdict import Findings
 from hushcube.bundle.manifest import people_file
 from hushcube.bundle.part import RecoveredTables
-from hushcube.bundle.people import read_people
+from hushcube.bundle.published_face import read_people
 from hushcube.bundle.tables import std_errors
 from hushcube.errors import BundleError
 from hushcube.faces.people import count
 from hushcube.faces.value import UNBIASED, published_promises
-from hushcube.model.arrays import Bools, Floats, Ints
+from hushcube.model.arrays import Bools, Floats, Ints, Marginal
 from hushcube.model.facts import Facts
 from hushcube.model.form import QueryTable
-from hushcube.model.marginal import Marginal
 from hushcube.progress import Progress
 
 Codes = NDArray[np.integer]

@@ -31,8 +31,8 @@ from hushcube.bundle.reading import check_file, read_text
 from hushcube.bundle.statement import face_statement, privacy_statement
 from hushcube.errors import BadInput, BundleError
 from hushcube.faces.value import UNBIASED, published_promises
+from hushcube.model.arrays import Marginal
 from hushcube.model.facts import Facts
-from hushcube.model.marginal import Marginal
 from hushcube.model.schema import Schema
 from hushcube.planning.plan import Plan
 from hushcube.progress import Progress

@@ -8,8 +8,7 @@ import numpy as np
 
 from hushcube.bundle.checks.face import count_wrong, differ, report
 from hushcube.bundle.checks.files import Opened
-from hushcube.bundle.checks.level_sums import add_up_levels
-from hushcube.bundle.checks.sums import add_up, tolerance
+from hushcube.bundle.checks.sums import add_up, add_up_levels, tolerance
 from hushcube.bundle.checks.tables import Block, FaceTables
 from hushcube.bundle.checks.verdict import Findings
 from hushcube.bundle.part import RecoveredTables

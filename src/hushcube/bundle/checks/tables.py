@@ -28,9 +28,8 @@ from hushcube.designs.design import Design
 from hushcube.errors import BundleError
 from hushcube.faces.value import UNBIASED
 from hushcube.lattice.family import Family
-from hushcube.model.arrays import Floats, Ints
+from hushcube.model.arrays import Floats, Ints, Marginal, position_rows
 from hushcube.model.form import Form
-from hushcube.model.marginal import Marginal, position_rows
 from hushcube.model.quantity import COUNTED, Quantity
 from hushcube.model.schema import COUNT
 

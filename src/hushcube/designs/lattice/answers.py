@@ -22,9 +22,8 @@ from hushcube.lattice import hadamard, helmert
 from hushcube.lattice.coefficients import Coefficients
 from hushcube.lattice.family import Batch, Family
 from hushcube.lattice.variances import kernel
-from hushcube.model.arrays import Floats
-from hushcube.model.marginal import position_rows
-from hushcube.model.measurement import Measurement
+from hushcube.model.arrays import Floats, position_rows
+from hushcube.model.noise import Measurement
 
 if TYPE_CHECKING:
     from hushcube.designs.lattice.design import LatticeDesign

@@ -24,7 +24,7 @@ from hushcube.lattice.basis import BASES, Basis
 from hushcube.lattice.family import Family
 from hushcube.lattice.variances import dimensions, kernel
 from hushcube.model.arrays import Floats, Ints
-from hushcube.model.measurement import Measurement
+from hushcube.model.noise import Measurement
 from hushcube.model.privacy import Privacy
 from hushcube.model.schema import Schema
 

@@ -19,10 +19,9 @@ from hushcube.lattice.family import Family
 from hushcube.lattice.hadamard import padded
 from hushcube.lattice.variances import cell_variances as lattice_cell_variances
 from hushcube.lattice.variances import residual_variances as lattice_residual_variances
-from hushcube.model.arrays import Floats, Ints
+from hushcube.model.arrays import Floats, Ints, Marginal, subsets
 from hushcube.model.form import Form, QueryTable, RangeTable
 from hushcube.model.groups import GroupTable
-from hushcube.model.marginal import Marginal, subsets
 from hushcube.model.noise import LAPLACE, SMOOTH, gaussian_variance
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ import numpy as np
 
 from hushcube.designs.errors import COVERAGE
 from hushcube.lattice.family import Family
-from hushcube.model.arrays import Floats
-from hushcube.model.marginal import Marginal, subsets
+from hushcube.model.arrays import Floats, Marginal, subsets
 from hushcube.model.noise import GAUSSIAN, LAPLACE, standard_margin
 
 if TYPE_CHECKING:

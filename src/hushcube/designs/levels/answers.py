@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 
 from hushcube.lattice.nested import group_sums
 from hushcube.lattice.nested_blocks import Key
-from hushcube.model.arrays import Floats
-from hushcube.model.marginal import Marginal
-from hushcube.model.measurement import Measurement
+from hushcube.model.arrays import Floats, Marginal
+from hushcube.model.noise import Measurement
 
 if TYPE_CHECKING:
     from hushcube.designs.levels.design import LevelDesign

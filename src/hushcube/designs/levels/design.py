@@ -28,7 +28,7 @@ from hushcube.errors import NotApplicable
 from hushcube.lattice.basis import MARGINAL, Basis
 from hushcube.lattice.family import Family
 from hushcube.model.arrays import Floats
-from hushcube.model.measurement import Measurement
+from hushcube.model.noise import Measurement
 from hushcube.model.schema import Schema
 
 TOO_COUPLED: Final = "the levels of the tables couple in too many ways to be combined"

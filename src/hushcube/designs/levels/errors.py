@@ -20,10 +20,9 @@ import numpy as np
 from hushcube.designs.errors import Errors
 from hushcube.designs.levels.nesting import Frame, Rows
 from hushcube.lattice.nested_blocks import Levels, Stacks
-from hushcube.model.arrays import Floats
+from hushcube.model.arrays import Floats, Marginal
 from hushcube.model.form import Form, QueryTable, RangeTable
 from hushcube.model.groups import GroupTable
-from hushcube.model.marginal import Marginal
 
 if TYPE_CHECKING:
     from hushcube.designs.levels.design import LevelDesign

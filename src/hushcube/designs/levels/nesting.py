@@ -18,8 +18,7 @@ import numpy as np
 
 from hushcube.lattice.nested import AxisSums, Chain, group_sums
 from hushcube.lattice.nested_blocks import Blocks, Levels
-from hushcube.model.arrays import Floats, Ints
-from hushcube.model.marginal import Marginal
+from hushcube.model.arrays import Floats, Ints, Marginal
 from hushcube.model.schema import Schema
 
 Rows = Floats | tuple[Ints, Ints] | None

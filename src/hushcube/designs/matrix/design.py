@@ -23,9 +23,8 @@ from hushcube.designs.matrix.errors import MatrixErrors
 from hushcube.designs.matrix.matching import Matches, outside
 from hushcube.designs.matrix.row_space import RowSpace, row_space
 from hushcube.errors import PlanError
-from hushcube.model.arrays import Bools, Floats, Ints
-from hushcube.model.marginal import Marginal, position_rows
-from hushcube.model.measurement import Measurement
+from hushcube.model.arrays import Bools, Floats, Ints, Marginal, position_rows
+from hushcube.model.noise import Measurement
 from hushcube.model.privacy import Privacy
 from hushcube.model.queries import integer_problem
 from hushcube.model.schema import Schema

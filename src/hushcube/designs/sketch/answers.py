@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from hushcube.model.arrays import Floats
+from hushcube.model.arrays import Floats, Marginal
 from hushcube.model.form import Form
-from hushcube.model.marginal import Marginal
-from hushcube.model.measurement import Measurement
+from hushcube.model.noise import Measurement
 
 if TYPE_CHECKING:
     from hushcube.designs.sketch.design import SketchDesign

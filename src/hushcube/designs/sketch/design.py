@@ -33,9 +33,8 @@ from hushcube.designs.sketch.answers import Average, Median
 from hushcube.designs.sketch.errors import SketchErrors
 from hushcube.designs.sketch.throws import ThrownCells, Throws
 from hushcube.errors import PlanError
-from hushcube.model.arrays import Floats
-from hushcube.model.marginal import Marginal, position_rows
-from hushcube.model.measurement import Measurement
+from hushcube.model.arrays import Floats, Marginal, position_rows
+from hushcube.model.noise import Measurement
 from hushcube.model.privacy import Privacy
 from hushcube.model.schema import Schema
 

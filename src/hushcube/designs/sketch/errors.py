@@ -31,9 +31,8 @@ import numpy as np
 from hushcube.designs.errors import Errors
 from hushcube.designs.matrix.matching import positions
 from hushcube.designs.sketch.throws import Throws
-from hushcube.model.arrays import Floats, Ints
+from hushcube.model.arrays import Floats, Ints, Marginal
 from hushcube.model.form import Form, QueryTable
-from hushcube.model.marginal import Marginal
 from hushcube.model.schema import Schema
 
 if TYPE_CHECKING:

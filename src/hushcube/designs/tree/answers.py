@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.lattice.trees import Tree
-from hushcube.model.arrays import Floats
-from hushcube.model.marginal import Marginal
-from hushcube.model.measurement import Measurement
+from hushcube.model.arrays import Floats, Marginal
+from hushcube.model.noise import Measurement
 
 if TYPE_CHECKING:
     from hushcube.designs.tree.design import TreeDesign

@@ -30,9 +30,8 @@ from hushcube.designs.request import MAX_TABLE_CELLS, Request
 from hushcube.designs.tree.answers import TreeAnswers
 from hushcube.designs.tree.errors import TreeErrors
 from hushcube.lattice.trees import Tree
-from hushcube.model.arrays import Bools, Floats, Ints, frozen
-from hushcube.model.marginal import Marginal, position_rows
-from hushcube.model.measurement import Measurement
+from hushcube.model.arrays import Bools, Floats, Ints, Marginal, frozen, position_rows
+from hushcube.model.noise import Measurement
 from hushcube.model.privacy import Neighbours, Privacy
 from hushcube.model.schema import Schema
 

@@ -21,7 +21,7 @@ from hushcube.lattice import hadamard
 from hushcube.lattice.family import Family
 from hushcube.lattice.variances import dimensions
 from hushcube.model.arrays import Bools, Floats, Ints
-from hushcube.model.measurement import Measurement
+from hushcube.model.noise import Measurement
 
 Triplets = tuple[Ints, Ints, Floats]
 Value = TypeVar("Value", np.float64, np.bool_)

@@ -30,8 +30,7 @@ from hushcube.designs.lattice.answers import InverseFourier
 from hushcube.designs.lattice.design import LatticeDesign
 from hushcube.errors import BadInput
 from hushcube.model.arrays import Floats
-from hushcube.model.measurement import Measurement
-from hushcube.model.noise import GAUSSIAN
+from hushcube.model.noise import GAUSSIAN, Measurement
 
 
 def shift(design: LatticeDesign, probability: float) -> int:

@@ -48,7 +48,7 @@ from hushcube.faces.barak.fitted import Rows, Triplets, coefficient_rows, measur
 from hushcube.faces.programs import Program, solve
 from hushcube.lattice.hadamard import padded
 from hushcube.model.arrays import Bools, Floats, Ints
-from hushcube.model.measurement import Measurement
+from hushcube.model.noise import Measurement
 from hushcube.progress import Clock
 
 Norm = Literal["max", "total"]

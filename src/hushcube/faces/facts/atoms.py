@@ -20,9 +20,8 @@ from numpy.typing import NDArray
 from hushcube.errors import FactsError, readable
 from hushcube.faces.programs import Program, solve
 from hushcube.lattice.family import Family
-from hushcube.model.arrays import Bools, Floats, Ints
+from hushcube.model.arrays import Bools, Floats, Ints, Marginal
 from hushcube.model.facts import Facts
-from hushcube.model.marginal import Marginal
 from hushcube.progress import Clock
 
 MAX_ATOMS: Final = 200_000

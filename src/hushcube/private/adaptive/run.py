@@ -18,7 +18,7 @@ from hushcube.designs.adaptive.start import Measured
 from hushcube.designs.design import Design
 from hushcube.designs.refinement import MOST_PEOPLE, Rule
 from hushcube.errors import BadInput
-from hushcube.model.measurement import Measurement
+from hushcube.model.noise import Measurement
 from hushcube.private.adaptive.ireduct import ireduct
 from hushcube.private.adaptive.iresamp import iresamp
 from hushcube.private.adaptive.subject import Refined, Subject, assembled, exact_answers

@@ -14,8 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hushcube.model.arrays import Bools, Ints
-from hushcube.model.marginal import Marginal
+from hushcube.model.arrays import Bools, Ints, Marginal
 from hushcube.private.engines.contract import ExactCounts
 from hushcube.private.engines.kernels import Columns, RowCounts, count
 

@@ -17,8 +17,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hushcube.model.arrays import Ints
-from hushcube.model.marginal import Marginal
+from hushcube.model.arrays import Ints, Marginal
 from hushcube.private.engines.coding import Codes
 from hushcube.private.engines.contract import ExactCounts
 

@@ -19,11 +19,9 @@ import numpy as np
 
 from hushcube.designs.request import MAX_TABLE_CELLS, Request
 from hushcube.lattice.variances import dimensions
-from hushcube.model.arrays import Floats
-from hushcube.model.marginal import Marginal
-from hushcube.strategies.search.covers import GreedyCovers
+from hushcube.model.arrays import Floats, Marginal
 from hushcube.strategies.search.descent import minimise
-from hushcube.strategies.search.supports import SupportProblem
+from hushcube.strategies.search.supports import GreedyCovers, SupportProblem
 
 _P: Final = 30
 _THRESHOLDS: Final = 24

@@ -29,8 +29,7 @@ from hushcube.designs.levels.errors import asked_sums, form_rows
 from hushcube.designs.levels.nesting import Frame, Nesting
 from hushcube.designs.request import MAX_TABLE_CELLS, Request
 from hushcube.lattice.nested_blocks import Blocks, Pairs, Stacks
-from hushcube.model.arrays import Floats
-from hushcube.model.marginal import Marginal
+from hushcube.model.arrays import Floats, Marginal
 from hushcube.strategies.search.descent import minimise
 
 _STEPS: Final = 300

@@ -28,8 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.errors import DataError
-from hushcube.model.arrays import Ints
-from hushcube.model.marginal import Marginal
+from hushcube.model.arrays import Ints, Marginal
 from hushcube.model.measure import Measure
 from hushcube.model.schema import Schema
 from hushcube.private.boundary import guarded
