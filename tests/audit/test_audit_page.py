@@ -52,6 +52,15 @@ def test_the_page_can_be_written_again_without_running_anything(run):
     assert run("--write") == (0, first, [])
 
 
+def test_several_parts_run_side_by_side_and_stand_in_the_order_of_the_page(run, monkeypatch):
+    monkeypatch.setattr(audit, "PARTS", {"bits": "bits_of_an_audit", "bytes": "bytes_of_an_audit"})
+    monkeypatch.setitem(
+        sys.modules, "bytes_of_an_audit", SimpleNamespace(figures=lambda scale: {**FOUND, "title": "Bytes"})
+    )
+    code, text, _ = run()
+    assert code == 0 and text.index("## Bits") < text.index("## Bytes")
+
+
 def test_a_violation_fails_the_audit(run):
     assert run(violations=1)[0] == 1
 
