@@ -72,14 +72,15 @@ def count(names, people, folder):
     """The exact tables of each workload in a file: the people themselves are counted once, and not what is timed."""
     from tests.populations import census
 
-    from hushcube.experiments.truth import exact_counts
+    from hushcube.experiments.truth import held, wanted
     from hushcube.model.workload import Workload
+    from hushcube.private.engines import open_source
 
     data, files = census(people, seed=1), {}
     for number, name in enumerate(names):
-        counts, files[name] = exact_counts(CENSUS, WORKLOADS[name], data), folder / f"{number}.npz"
-        marginals = Workload.parse(WORKLOADS[name], CENSUS).marginals
-        tables = {"_".join(map(str, m)): counts.tables(np.array([m], np.int32))[0] for m in marginals}
+        workload, files[name] = Workload.parse(WORKLOADS[name], CENSUS), folder / f"{number}.npz"
+        counts = held(open_source(data), CENSUS, wanted(workload))
+        tables = {"_".join(map(str, m)): counts.tables(np.array([m], np.int32))[0] for m in workload.marginals}
         np.savez(files[name], **tables)
     return files
 

@@ -28,8 +28,10 @@ from tests.populations import CENSUS, census
 from benchmarks import relative_page
 from hushcube import Attribute, Schema
 from hushcube.experiments.classify import coded_rows, cross_validate
-from hushcube.experiments.experiment import evaluate
-from hushcube.experiments.truth import exact_counts
+from hushcube.experiments.experiment import Trial, evaluate
+from hushcube.experiments.truth import held, wanted
+from hushcube.model.workload import Workload
+from hushcube.private.engines import open_source
 from hushcube.strategies import ADAPTIVE
 
 PAPER = {"lambda_max": "10%", "lambda_step": "0.0001%", "caution": "0"}
@@ -174,11 +176,11 @@ def strategy_of(method, first_share):
 def measure_tables(data, task, points, runs, epsilons, deltas, steps):
     """The overall error of every method against epsilon, against delta, and of the steps between the two iReducts."""
     chosen, n = TASKS[task], data.people.num_rows
-    counts = exact_counts(data.schema, task, data.people)
-    wanted = [(name, METHODS[name], epsilon, DELTA) for epsilon in epsilons for name in METHODS]
-    wanted += [(name, METHODS[name], chosen.centre, d) for d in deltas if d != DELTA for name in METHODS]
-    wanted += [(name, method, chosen.centre, d) for d in (DELTA, *deltas[:1]) for name, method in steps.items()]
-    orders = [(*order, chosen.first_share) for order in wanted]
+    counts = held(open_source(data.people), data.schema, wanted(Workload.parse(task, data.schema)))
+    tried = [(name, METHODS[name], epsilon, DELTA) for epsilon in epsilons for name in METHODS]
+    tried += [(name, METHODS[name], chosen.centre, d) for d in deltas if d != DELTA for name in METHODS]
+    tried += [(name, method, chosen.centre, d) for d in (DELTA, *deltas[:1]) for name, method in steps.items()]
+    orders = [(*order, chosen.first_share) for order in tried]
     if task == "1-way":
         orders += [("twophase", METHODS["twophase"], chosen.centre, DELTA, share) for share in SHARES]
     for name, method, epsilon, delta, share in orders:
@@ -186,10 +188,7 @@ def measure_tables(data, task, points, runs, epsilons, deltas, steps):
         if key in points:
             continue
         busy = time.process_time()
-        (result,) = evaluate(
-            data.schema,
-            task,
-            counts,
+        trial = Trial(
             methods=[strategy_of(method, share)],
             epsilon=epsilon,
             neighbours=NEIGHBOURS,
@@ -200,6 +199,7 @@ def measure_tables(data, task, points, runs, epsilons, deltas, steps):
             runs=runs * chosen.more.get(name, 1),
             seed=zlib.crc32(repr(key).encode()),
         )
+        (result,) = evaluate(data.schema, task, counts, trial)
         busy = time.process_time() - busy
         points.add(
             Point(*key, result.runs, result.overall_error, result.standard_error, result.seconds, busy),
@@ -220,10 +220,7 @@ def measure_classifiers(data, points, folds, epsilons):
                 columns = coded_rows(data.schema, data.people)
             method = VARIANTS[names[-1]]
             busy = time.process_time()
-            exact, *found = cross_validate(
-                data.schema,
-                columns,
-                data.class_name,
+            trial = Trial(
                 methods=[strategy_of(VARIANTS[name], task.first_share) for name in names],
                 epsilon=epsilon,
                 neighbours=NEIGHBOURS,
@@ -231,9 +228,10 @@ def measure_classifiers(data, points, folds, epsilons):
                 people=n - n // folds,
                 budgets=method.budgets,
                 recovery=method.recovery,
-                folds=folds,
+                runs=folds,
                 seed=zlib.crc32(repr(known).encode()),
             )
+            exact, *found = cross_validate(data.schema, columns, data.class_name, trial)
             busy = (time.process_time() - busy) / len(names)
             for name, result in (*zip(names, found, strict=True), ("exact", exact)):
                 points.add(

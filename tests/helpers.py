@@ -144,6 +144,18 @@ def exact_table(schema, codes, marginal):
     return Counts(schema, codes).tables(rows)[0].reshape(schema.shape(marginal))
 
 
+def expected_overall_error(truth, scales, sanity_bound):
+    """When the noise of table i has the mean absolute value scales[i] in every cell.   [Xiao et al. 2011, section 5.2]
+
+    >>> marginals = [np.array([100, 100]), np.array([1, 1, 1, 1])]
+    >>> round(expected_overall_error(marginals, (22, 2.2), sanity_bound=1), 12)
+    1.21
+    """
+    return float(
+        np.mean([scale * (1 / np.maximum(q, sanity_bound)).mean() for q, scale in zip(truth, scales, strict=True)])
+    )
+
+
 def all_tables(plan, answers):
     """Every workload marginal's table."""
     tables = {}

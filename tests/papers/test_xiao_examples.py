@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from helpers import NEIGHBOURS, MemoryEngine, make_request, make_schema
+from helpers import NEIGHBOURS, MemoryEngine, expected_overall_error, make_request, make_schema
 from hushcube.designs.request import Request
 from hushcube.errors import BadInput
-from hushcube.experiments.truth import expected_overall_error
 from hushcube.model.privacy import Privacy
 from hushcube.model.queries import query_table
 from hushcube.model.workload import Workload

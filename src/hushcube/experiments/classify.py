@@ -3,30 +3,30 @@
 For each fold, the class marginal and all two-way marginals of the class with another attribute are measured on the
 other folds' rows; a classifier made from the noisy tables predicts the rows of the fold. The tables of all folds are
 counted in one pass, with the fold as one more attribute: a training table is the total less the fold's own.
+
+predicted class  =  argmax_c  log P(c) + sum over features i of log P(v_i | c)
+y <- max(y + 1, 1) in every cell of every marginal                                                          [footnote 3]
+P(c) = y_c / sum_c y_c,     P(v | c) = y_cv / sum_v y_cv
+
+On exact counts these are the add-one estimates (n_cv + 1) / (n_c + values). Each table is divided by its own sums, so
+that the noise of one marginal stays out of the probabilities of another.
 """
 
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hushcube.designs.design import Budgets, Recovery
-from hushcube.designs.refinement import Amount
-from hushcube.designs.request import Effort, Objective, Request
 from hushcube.errors import BadInput, DataError
-from hushcube.experiments.experiment import Answers, entropy, known_bound, prepare, relative_rule, standard_error, truth
-from hushcube.experiments.naive_bayes import NaiveBayes, accuracy
-from hushcube.experiments.naive_bayes import folds as divide
+from hushcube.experiments.experiment import Answers, Outcome, Table, Trial, known_bound, standard_error, truth
 from hushcube.experiments.truth import HeldTables, overall_error, wanted
 from hushcube.lattice.family import Family
-from hushcube.model.arrays import Ints, Marginal
-from hushcube.model.privacy import Number, Privacy
+from hushcube.model.arrays import Floats, Ints, Marginal
 from hushcube.model.schema import Schema
 from hushcube.model.workload import Workload
 from hushcube.private.boundary import guarded
@@ -35,120 +35,81 @@ from hushcube.private.engines.coding import code_type
 from hushcube.private.engines.duckdb import coded, recognise
 from hushcube.private.engines.fit import refused
 from hushcube.progress import Progress, silent
-from hushcube.strategies import Strategy
 
 Codes = NDArray[Any]
 EXACT: Final = "exact"
 """The classifier without noise, for reference."""
+_BLOCK: Final = 1 << 14
+"""Rows that are scored at a time: their scores stay in the processor's cache."""
 
 
-@dataclass(frozen=True)
-class Classified:
-    """How a method's classifiers did; NOT private."""
+@dataclass(frozen=True, kw_only=True)
+class Classified(Outcome):
+    """How a method's classifiers did, on average over folds; errors are those of the tables. NOT private."""
 
-    method: str
-    budgets: str
-    recovery: str
-    epsilon: float
-    sanity_bound: float
     folds: int
-    overall_error: float
-    """Of the tables that a classifier is made from, on average over folds."""
-    standard_error: float
     accuracy: float
-    """The share of rows whose class was predicted, on average over folds."""
+    """The share of rows whose class was predicted."""
     accuracy_error: float
     """Its standard error; folds share most of their rows, so it is rather too small."""
-    spent: float
-    seconds: float
-    """For the noise of one fold."""
-
-
-@dataclass
-class _Score:
-    budgets: str
-    recovery: str
-    errors: list[float] = field(default_factory=list)
-    accuracies: list[float] = field(default_factory=list)
-    spent: list[float] = field(default_factory=list)
-    seconds: list[float] = field(default_factory=list)
 
 
 def cross_validate(
-    schema: Schema,
-    columns: Mapping[int, Codes] | Callable[[], Mapping[int, Codes]],
-    class_name: str,
-    *,
-    methods: Sequence[str | Strategy],
-    epsilon: Number,
-    neighbours: str,
-    sanity_bound: Amount | Number | None = None,
-    people: int | None = None,
-    people_epsilon: Number | None = None,
-    budgets: Budgets = "uniform",
-    recovery: Recovery = "none",
-    folds: int = 10,
-    seed: int | None = None,
-    rows_per_person: int | None = None,
-    progress: Progress | None = None,
-    objective: Objective = "total",
-    effort: Effort = "default",
+    schema: Schema, columns: Mapping[int, Codes] | Callable[[], Mapping[int, Codes]], class_name: str, trial: Trial
 ) -> tuple[Classified, ...]:
     """The accuracy of classifiers from noisy marginals, and of the one from exact marginals before them.
 
     `columns` holds the coded rows by schema position, or reads them once all else is known to be right. The folds are
-    divided by `seed`, and fold i draws its noise from `seed` + i; without one, both are new every time. The result is
-    NOT private.
+    divided by the trial's seed; without one, they are new every time. The result is NOT private.
     """
     if schema.unit is not None:
         fix = "evaluate its tables with `workload`, or use a schema without a unit"
         raise BadInput("classify", "predicts row by row, but the schema counts people", fix)
-    rows = schema.rows_per_person(rows_per_person)
-    privacy = Privacy.of(epsilon=epsilon, neighbours=neighbours, rows_per_person=rows)
-    relative = relative_rule(sanity_bound, people, people_epsilon)
-    request = Request(class_workload(schema, class_name), privacy, objective=objective, effort=effort)
+    request, folds = trial.request(class_workload(schema, class_name), schema), trial.runs
     if folds < 2:
         raise BadInput("folds", f"{folds} is less than two", "give a whole number from 2, such as 10")
-    contenders = prepare(request, methods, budgets, recovery, relative, runs=folds, seed=seed)
-    report = progress or silent
+    contenders = trial.contenders(request)
+    report = trial.progress or silent
     columns = columns() if callable(columns) else columns
     rows = _checked(schema, columns)
     if rows < folds:
         raise BadInput("folds", "there are more folds than rows", "give fewer folds, or more data")
-    division = divide(rows, folds, seed)
+    division = divide(rows, folds, trial.seed)
     family = wanted(request.workload, [contender.plan for contender in contenders])
     report("counting", 0.0)
-    scores = {EXACT: _Score(budgets, "none")}
-    scores |= {c.name: _Score(c.plan.budget_rule, c.plan.recovery) for c in contenders}
-    target, bound = schema.position(class_name), known_bound(relative, rows)
+    plans = {contender.name: contender.plan for contender in contenders}
+    scores: dict[str, list[tuple[float, ...]]] = {name: [] for name in (EXACT, *plans)}
+    target, bound = schema.position(class_name), known_bound(trial.relative, rows)
     for fold, training in enumerate(_training(schema, columns, family, division, folds)):
         own = np.flatnonzero(division == fold)
         held_out = {i: column[own] for i, column in columns.items()}
         exact = truth(request.workload, training)
-        _score(scores[EXACT], exact, exact, target, held_out, bound)
+        scores[EXACT].append((0.0, _accuracy(exact, target, held_out), exact.spent, 0.0))
         for at, contender in enumerate(contenders):
             report(contender.name, (fold * len(contenders) + at) / (folds * len(contenders)))
-            start = time.perf_counter()
-            answers = contender.run(training, entropy(seed, fold))
-            scores[contender.name].seconds.append(time.perf_counter() - start)
-            _score(scores[contender.name], exact, answers, target, held_out, bound)
-    return tuple(
-        Classified(
-            name,
-            score.budgets,
-            score.recovery,
-            math.inf if name == EXACT else float(privacy.epsilon or 0),
-            bound,
-            folds,
-            float(np.mean(score.errors)),
-            standard_error(np.array(score.errors)),
-            float(np.mean(score.accuracies)),
-            standard_error(np.array(score.accuracies)),
-            float(np.mean(score.spent)),
-            float(np.mean(score.seconds or [0.0])),
+            answers, seconds = trial.run(contender, training, fold)
+            error, share = overall_error(exact.tables, answers.tables, bound), _accuracy(answers, target, held_out)
+            scores[contender.name].append((error, share, answers.spent, seconds))
+    results = []
+    for name, runs in scores.items():
+        errors, shares, spent, took = np.array(runs).T
+        results.append(
+            Classified(
+                method=name,
+                budgets=trial.budgets if name == EXACT else plans[name].budget_rule,
+                recovery="none" if name == EXACT else plans[name].recovery,
+                epsilon=math.inf if name == EXACT else float(request.privacy.epsilon or 0),
+                sanity_bound=bound,
+                folds=folds,
+                overall_error=float(errors.mean()),
+                standard_error=standard_error(errors),
+                accuracy=float(shares.mean()),
+                accuracy_error=standard_error(shares),
+                spent=float(spent.mean()),
+                seconds=float(took.mean()),
+            )
         )
-        for name, score in scores.items()
-    )
+    return tuple(results)
 
 
 def class_workload(schema: Schema, class_name: str) -> Workload:
@@ -201,18 +162,15 @@ def _training(
         yield HeldTables(rows, {m: totals[m] - by_fold[fold] for m, by_fold in counted.items()})
 
 
-def _score(
-    score: _Score, exact: Answers, answers: Answers, target: int, held_out: Mapping[int, Codes], bound: float
-) -> None:
+def _accuracy(answers: Answers, target: int, held_out: Mapping[int, Codes]) -> float:
+    """Of the classifier that is made from a run's tables."""
     features = {}
     for marginal, table in answers.marginals.items():
         if len(marginal) == 2:
             first, second = marginal
             features[second if first == target else first] = table if first == target else table.T
     classifier = NaiveBayes.of(answers.marginals[(target,)], features)
-    score.accuracies.append(accuracy(classifier.predict(held_out), held_out[target]))
-    score.errors.append(overall_error(exact.tables, answers.tables, bound))
-    score.spent.append(answers.spent)
+    return accuracy(classifier.predict(held_out), held_out[target])
 
 
 @guarded
@@ -242,3 +200,88 @@ def coded_rows(
             raise refused(attribute, missing=top == attribute.size)
     order = np.lexsort(columns[::-1])
     return {at: column[order] for at, column in enumerate(columns)}
+
+
+@dataclass(frozen=True, eq=False)
+class NaiveBayes:
+    """Log-probabilities of the classes and of each feature's values; features go by numbers, such as their positions.
+
+    >>> counts = np.array([[8, 1], [1, 4]])
+    >>> NaiveBayes.of(counts.sum(axis=1), {3: counts}).predict({3: np.array([0, 1, 1])}).tolist()
+    [0, 1, 1]
+    """
+
+    prior: Floats
+    likelihoods: Mapping[int, Floats]
+    """log P(v | c) as (classes, values)."""
+
+    @classmethod
+    def of(cls, class_table: Table, features: Mapping[int, Table]) -> NaiveBayes:
+        """The classifier of a class marginal and, for each feature, a table of shape (classes, values)."""
+        if not features:
+            raise BadInput("features", "there are none", "give a table of classes by values for at least one")
+        for number, table in features.items():
+            if table.ndim != 2 or len(table) != len(class_table):
+                raise BadInput(
+                    f"feature {number}",
+                    f"its table has the shape {table.shape}, but there are {len(class_table)} classes",
+                    "give a table of classes by values",
+                )
+        return cls(_log_shares(class_table), {number: _log_shares(table) for number, table in features.items()})
+
+    def predict(self, columns: Mapping[int, Codes]) -> Codes:
+        """The most probable class of each row; the lowest of those that are equally probable."""
+        missing = sorted(self.likelihoods.keys() - columns.keys())
+        if missing:
+            raise DataError(f"feature {missing[0]}", "its column is missing", "give a column of codes for each feature")
+        used = [(np.asarray(columns[number]), table) for number, table in self.likelihoods.items()]
+        rows = len(used[0][0])
+        for number, (codes, table) in zip(self.likelihoods, used, strict=True):
+            if len(codes) != rows:
+                raise DataError(f"feature {number}", "its column is longer or shorter than another", "give whole rows")
+            if rows and (codes.min() < 0 or codes.max() >= table.shape[1]):  # numpy would count negatives from the end
+                raise DataError(
+                    f"feature {number}", "a code is outside its domain", f"use the codes 0 to {table.shape[1] - 1}"
+                )
+        predicted = np.empty(rows, dtype=np.min_scalar_type(len(self.prior) - 1))
+        for start in range(0, rows, _BLOCK):
+            block = slice(start, start + _BLOCK)
+            predicted[block] = self._best([(codes[block], table) for codes, table in used])
+        return predicted
+
+    def _best(self, used: list[tuple[Codes, Floats]]) -> Codes:
+        scores = np.empty((len(self.prior), len(used[0][0])))
+        scores[:] = self.prior[:, None]
+        for codes, table in used:
+            scores += table.take(codes, axis=1)
+        return np.asarray(scores.argmax(axis=0))
+
+
+def accuracy(predicted: Codes, actual: Codes) -> float:
+    """The share of rows whose class was predicted.
+
+    >>> accuracy(np.array([0, 1, 1, 2]), np.array([0, 1, 2, 2]))
+    0.75
+    """
+    if predicted.shape != actual.shape or not predicted.size:
+        raise BadInput("predicted", f"{predicted.size} for {actual.size} rows", "give one for each, and at least one")
+    return float((predicted == actual).mean())
+
+
+def divide(rows: int, k: int, seed: int | None) -> Codes:
+    """The number of each row's fold, 0 to k-1: a random division whose parts differ by at most one row.
+
+    Without a seed it is another one every time.
+
+    >>> np.bincount(divide(10, 3, seed=1)).tolist()
+    [4, 3, 3]
+    """
+    if not 2 <= k <= rows:
+        raise BadInput("k", f"{k} folds of {rows} rows", "use at least 2 folds, and no more than rows")
+    return np.random.default_rng(seed).permutation((np.arange(rows) % k).astype(np.min_scalar_type(k - 1)))
+
+
+def _log_shares(table: Table) -> Floats:
+    """The post-processed cells' logarithms, less those of their sums along the last axis."""
+    cells = np.maximum(np.asarray(table, dtype=np.float64) + 1, 1)
+    return np.asarray(np.log(cells / cells.sum(axis=-1, keepdims=True)))

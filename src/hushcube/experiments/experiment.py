@@ -153,130 +153,135 @@ def _marginals(workload: Workload, source: FormsFromCells) -> dict[Marginal, Tab
     return {marginal: found[marginal] for marginal in workload.marginals}
 
 
-@dataclass(frozen=True)
-class Result:
-    """How a method did; NOT private."""
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """What is tried: methods under one guarantee, again and again."""
+
+    methods: Sequence[str | Strategy]
+    epsilon: Number
+    neighbours: str
+    rows_per_person: int | None = None
+    sanity_bound: Amount | Number | None = None
+    """What errors are relative to, for the experiment and for all methods that are not given their own."""
+    people: int | None = None
+    people_epsilon: Number | None = None
+    budgets: Budgets = "uniform"
+    recovery: Recovery = "none"
+    objective: Objective = "total"
+    effort: Effort = "default"
+    runs: int = 10
+    """Of each method, with other noise; a cross-validation has as many folds."""
+    seed: int | None = None
+    """Run i draws its noise from `seed` + i, or from the operating system."""
+    progress: Progress | None = None
+
+    def request(self, workload: Workload, schema: Schema) -> Request:
+        """The workload under the guarantee."""
+        rows = schema.rows_per_person(self.rows_per_person)
+        privacy = Privacy.of(epsilon=self.epsilon, neighbours=self.neighbours, rows_per_person=rows)
+        return Request(workload, privacy, objective=self.objective, effort=self.effort)
+
+    @property
+    def relative(self) -> Rule:
+        """What errors are relative to, checked."""
+        if self.sanity_bound is None:
+            fix = "say below which count relative errors stop to matter, for example `sanity_bound=100`"
+            raise BadInput("sanity_bound", "is not given", fix)
+        return Rule.of(sanity_bound=self.sanity_bound, people=self.people, people_epsilon=self.people_epsilon)
+
+    def contenders(self, request: Request) -> list[Contender]:
+        """Check what is asked, and plan every method once; no data is needed."""
+        relative = self.relative
+        if self.runs < 1:
+            raise BadInput("runs", f"{self.runs} is less than one", "give a whole number from 1")
+        if self.seed is not None and self.seed < 0:
+            raise BadInput("seed", f"{self.seed} is negative", "give a whole number from 0")
+        if not self.methods:
+            raise BadInput("method", "none is given", "name at least one, such as ireduct")
+        if request.workload.cells > MAX_TABLE_CELLS:  # truth and answers are held side by side
+            raise TooLarge("workload", request.workload.cells, MAX_TABLE_CELLS)
+        usual = {name: getattr(relative, name) for name in ("sanity_bound", "people", "people_epsilon")}
+        planned = (Contender.of(method, request, self.budgets, self.recovery, usual) for method in self.methods)
+        return list({contender.name: contender for contender in planned}.values())
+
+    def run(self, contender: Contender, counts: ExactCounts, number: int) -> tuple[Answers, float]:
+        """The tables of one run, and the seconds that it took."""
+        entropy = SystemEntropy() if self.seed is None else SeededEntropy(self.seed + number)
+        start = time.perf_counter()
+        return contender.run(counts, entropy), time.perf_counter() - start
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What every experiment says about a method; NOT private."""
 
     method: str
     budgets: str
     recovery: str
     epsilon: float
     sanity_bound: float
-    runs: int
     overall_error: float
     standard_error: float
     """Of the overall error, which is a mean over runs; not a number for a single run."""
-    worst_error: float
-    """The largest relative error of any cell, on average over runs."""
     spent: float
     """Epsilon used up, on average over runs; for oracle and proportional what such noise would cost, were it blind."""
     seconds: float
     """For one run, without counting."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Result(Outcome):
+    """How a method did; NOT private."""
+
+    runs: int
+    worst_error: float
+    """The largest relative error of any cell, on average over runs."""
+
+
 def evaluate(
     schema: Schema,
     workload: str | Sequence[str],
     data: ExactCounts | Engine,
-    *,
-    methods: Sequence[str | Strategy],
-    epsilon: Number,
-    neighbours: str,
-    sanity_bound: Amount | Number | None = None,
-    people: int | None = None,
-    people_epsilon: Number | None = None,
-    budgets: Budgets = "uniform",
-    recovery: Recovery = "none",
-    runs: int,
-    seed: int | None = None,
+    trial: Trial,
     queries: QueryTable | None = None,
-    rows_per_person: int | None = None,
-    progress: Progress | None = None,
-    objective: Objective = "total",
-    effort: Effort = "default",
 ) -> tuple[Result, ...]:
-    """The errors of methods against the exact counts; `data` is counted once, if it is not counted already.
-
-    Run i draws its noise from `seed` + i, or from the operating system. The result is NOT private.
-    """
-    rows = schema.rows_per_person(rows_per_person)
-    privacy = Privacy.of(epsilon=epsilon, neighbours=neighbours, rows_per_person=rows)
-    relative = relative_rule(sanity_bound, people, people_epsilon)
-    request = Request(Workload.parse(workload, schema, queries), privacy, objective=objective, effort=effort)
-    contenders = prepare(request, methods, budgets, recovery, relative, runs=runs, seed=seed)
-    report = progress or silent
+    """The errors of methods against the exact counts; `data` is counted once, if it is not counted already."""
+    request = trial.request(Workload.parse(workload, schema, queries), schema)
+    contenders = trial.contenders(request)
+    report = trial.progress or silent
     counts = held(data, request.schema, wanted(request.workload, [contender.plan for contender in contenders]), report)
-    exact, bound = truth(request.workload, counts).tables, known_bound(relative, counts.rows)
+    exact, bound = truth(request.workload, counts).tables, known_bound(trial.relative, counts.rows)
     results = []
     for at, contender in enumerate(contenders):
-        runs_of_it = []
-        for run in range(runs):
-            report(contender.name, (at * runs + run) / (len(contenders) * runs))
-            start = time.perf_counter()
-            answers = contender.run(counts, entropy(seed, run))
-            seconds = time.perf_counter() - start
+        scores = []
+        for run in range(trial.runs):
+            report(contender.name, (at * trial.runs + run) / (len(contenders) * trial.runs))
+            answers, seconds = trial.run(contender, counts, run)
             errors = overall_error(exact, answers.tables, bound), worst_error(exact, answers.tables, bound)
-            runs_of_it.append((*errors, answers.spent, seconds))
-        overall, worst, spent, seconds = np.array(runs_of_it).T
+            scores.append((*errors, answers.spent, seconds))
+        overall, worst, spent, seconds_of_runs = np.array(scores).T
         results.append(
             Result(
-                contender.name,
-                contender.plan.budget_rule,
-                contender.plan.recovery,
-                float(privacy.epsilon or 0),
-                bound,
-                runs,
-                float(overall.mean()),
-                standard_error(overall),
-                float(worst.mean()),
-                float(spent.mean()),
-                float(seconds.mean()),
+                method=contender.name,
+                budgets=contender.plan.budget_rule,
+                recovery=contender.plan.recovery,
+                epsilon=float(request.privacy.epsilon or 0),
+                sanity_bound=bound,
+                runs=trial.runs,
+                overall_error=float(overall.mean()),
+                standard_error=standard_error(overall),
+                worst_error=float(worst.mean()),
+                spent=float(spent.mean()),
+                seconds=float(seconds_of_runs.mean()),
             )
         )
     return tuple(results)
-
-
-def relative_rule(sanity_bound: Amount | Number | None, people: int | None, people_epsilon: Number | None) -> Rule:
-    """What errors are relative to, for the experiment and for all methods that are not given their own."""
-    if sanity_bound is None:
-        fix = "say below which count relative errors stop to matter, for example `sanity_bound=100`"
-        raise BadInput("sanity_bound", "is not given", fix)
-    return Rule.of(sanity_bound=sanity_bound, people=people, people_epsilon=people_epsilon)
-
-
-def prepare(
-    request: Request,
-    methods: Sequence[str | Strategy],
-    budgets: Budgets,
-    recovery: Recovery,
-    relative: Rule,
-    *,
-    runs: int,
-    seed: int | None,
-) -> list[Contender]:
-    """Check what is asked, and plan every method once; no data is needed."""
-    if runs < 1:
-        raise BadInput("runs", f"{runs} is less than one", "give a whole number from 1")
-    if seed is not None and seed < 0:
-        raise BadInput("seed", f"{seed} is negative", "give a whole number from 0")
-    if not methods:
-        raise BadInput("method", "none is given", "name at least one, such as ireduct")
-    if request.workload.cells > MAX_TABLE_CELLS:  # truth and answers are held side by side
-        raise TooLarge("workload", request.workload.cells, MAX_TABLE_CELLS)
-    usual = {name: getattr(relative, name) for name in ("sanity_bound", "people", "people_epsilon")}
-    contenders = [Contender.of(method, request, budgets, recovery, usual) for method in methods]
-    return list({contender.name: contender for contender in contenders}.values())
 
 
 def known_bound(rule: Rule, rows: int) -> float:
     """The sanity bound as a number; what methods pay to learn, an experiment knows."""
     bound = rule.settled(None if rule.people_epsilon is None else max(1, rows)).sanity_bound
     return math.nan if bound is None else float(bound.value)
-
-
-def entropy(seed: int | None, run: int) -> Entropy:
-    """The noise of one run."""
-    return SystemEntropy() if seed is None else SeededEntropy(seed + run)
 
 
 def standard_error(values: Floats) -> float:

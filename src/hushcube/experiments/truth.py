@@ -2,7 +2,6 @@
 
 error of a cell  =  |y - q| / max(q, δ),  δ the sanity bound                       [Xiao et al. 2011, Equation 1]
 overall error    =  mean over tables of the mean over cells                        [Definition 6]
-expected         =  mean over tables of E|noise| * mean over cells of 1/max(q, δ)  [Section 5.2]
 
 A table counts as much as any other, however many cells it has.
 """
@@ -19,10 +18,9 @@ from hushcube.designs.design import Design
 from hushcube.errors import BadInput, DataError
 from hushcube.lattice.family import Family
 from hushcube.model.arrays import Floats, Ints, Marginal
-from hushcube.model.form import QueryTable
 from hushcube.model.schema import Schema
 from hushcube.model.workload import Workload
-from hushcube.private.engines import Engine, ExactCounts, open_source
+from hushcube.private.engines import Engine, ExactCounts
 from hushcube.private.measure import MAX_ROWS
 from hushcube.progress import Progress, silent
 
@@ -48,24 +46,6 @@ class HeldTables(ExactCounts):
         return np.stack([self._tables[tuple(row)] for row in marginals.tolist()])
 
 
-def exact_counts(
-    schema: Schema,
-    workload: str | Sequence[str],
-    data: Any,
-    *,
-    query: str | None = None,
-    queries: QueryTable | None = None,
-    plans: Sequence[Design] = (),
-    progress: Progress | None = None,
-) -> ExactCounts:
-    """The exact tables of a workload, and those that plans measure besides; `data` as in `release`.
-
-    They serve every method that measures the workload's own tables; other strategies need their plans given.
-    """
-    asked = Workload.parse(workload, schema, queries)
-    return held(open_source(data, query=query), asked.schema, wanted(asked, plans), progress)
-
-
 def held(data: Engine | ExactCounts, schema: Schema, family: Family, progress: Progress | None = None) -> HeldTables:
     """Read the rows once, unless they are counted already, and keep the tables."""
     if isinstance(data, ExactCounts):
@@ -84,7 +64,7 @@ def _kept(counts: ExactCounts, family: Family) -> HeldTables:
         try:
             found = counts.tables(batch.rows)
         except LookupError:
-            fix = "count for its plan too: `exact_counts(..., plans=...)`"
+            fix = "count what its plan measures, too: `wanted(workload, plans)`"
             raise BadInput("counts", "a table that a method measures has not been counted", fix) from None
         tables |= dict(zip(map(tuple, batch.rows.tolist()), found, strict=True))
     return HeldTables(counts.rows, tables)
@@ -118,34 +98,13 @@ def worst_error(truth: Sequence[Table], answers: Sequence[Table], sanity_bound: 
     return float(max(errors.max() for errors in _errors(truth, answers, sanity_bound)))
 
 
-def expected_overall_error(truth: Sequence[Table], scales: Sequence[float], sanity_bound: float) -> float:
-    """The expected overall error when the noise of table i has the mean absolute value scales[i] in every cell.
-
-    >>> marginals = [np.array([100, 100]), np.array([1, 1, 1, 1])]
-    >>> round(expected_overall_error(marginals, (22, 2.2), sanity_bound=1), 12)
-    1.21
-    """
-    _check(truth, scales, "scales", sanity_bound)
-    return float(
-        np.mean([scale * (1 / _sizes(q, sanity_bound)).mean() for q, scale in zip(truth, scales, strict=True)])
-    )
-
-
 def _errors(truth: Sequence[Table], answers: Sequence[Table], sanity_bound: float) -> Iterator[Floats]:
-    _check(truth, answers, "answers", sanity_bound)
+    if not sanity_bound > 0:
+        raise BadInput("sanity_bound", f"{sanity_bound:g} is not positive", "give a count below which errors are alike")
+    if not truth or len(truth) != len(answers):
+        problem = f"there are {len(answers)} for {len(truth)} tables"
+        raise BadInput("answers", problem, "give one for each, and at least one")
     for q, y in zip(truth, answers, strict=True):
         if q.shape != y.shape:  # numpy would broadcast
             raise BadInput("answers", f"a table of shape {y.shape} answers one of shape {q.shape}", "match the shapes")
-        yield np.abs(np.subtract(y, q, dtype=np.float64)) / _sizes(q, sanity_bound)
-
-
-def _sizes(q: Table, sanity_bound: float) -> Floats:
-    """max(q, δ): what an error is relative to."""
-    return np.maximum(q, sanity_bound, dtype=np.float64)
-
-
-def _check(truth: Sequence[Table], others: Sequence[Any], name: str, sanity_bound: float) -> None:
-    if not sanity_bound > 0:
-        raise BadInput("sanity_bound", f"{sanity_bound:g} is not positive", "give a count below which errors are alike")
-    if not truth or len(truth) != len(others):
-        raise BadInput(name, f"there are {len(others)} for {len(truth)} tables", "give one for each, and at least one")
+        yield np.abs(np.subtract(y, q, dtype=np.float64)) / np.maximum(q, sanity_bound, dtype=np.float64)

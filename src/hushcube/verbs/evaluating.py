@@ -14,7 +14,7 @@ from hushcube.designs.refinement import Amount
 from hushcube.designs.request import Effort, Objective
 from hushcube.errors import BadInput
 from hushcube.experiments.classify import Classified, coded_rows, cross_validate
-from hushcube.experiments.experiment import Result
+from hushcube.experiments.experiment import Result, Trial
 from hushcube.experiments.experiment import evaluate as compare_methods
 from hushcube.model.form import QueryTable
 from hushcube.model.privacy import Number
@@ -107,26 +107,27 @@ def evaluate(
     tables, and `folds` parts of the data are cross-validated.
     """
     declared = schema_of(schema)
-    shared: dict[str, Any] = {
-        "methods": methods,
-        "epsilon": epsilon,
-        "neighbours": neighbours,
-        "rows_per_person": rows_per_person,
-        "sanity_bound": sanity_bound,
-        "people": people,
-        "people_epsilon": people_epsilon,
-        "objective": objective,
-        "effort": effort,
-        "budgets": budgets,
-        "recovery": recovery,
-        "seed": seed,
-        "progress": progress,
-    }
+    trial = Trial(
+        methods=methods,
+        epsilon=epsilon,
+        neighbours=neighbours,
+        rows_per_person=rows_per_person,
+        sanity_bound=sanity_bound,
+        people=people,
+        people_epsilon=people_epsilon,
+        budgets=budgets,
+        recovery=recovery,
+        objective=objective,
+        effort=effort,
+        runs=runs if classify is None else folds,
+        seed=seed,
+        progress=progress,
+    )
     if classify is None:
         if workload is None:
             raise BadInput("workload", "is not given", "name the tables to compare, for example `2-way`")
         source = open_source(data, query=query)
-        return Evaluation(compare_methods(declared, workload, source, queries=queries, runs=runs, **shared))
+        return Evaluation(compare_methods(declared, workload, source, trial, queries))
     if workload is not None or queries is not None:
         given = "workload" if workload is not None else "queries"
         raise BadInput(given, "cannot be combined with classify, which asks for tables of its own", "leave it out")
@@ -137,7 +138,7 @@ def evaluate(
     def read() -> Mapping[int, Any]:
         return coded_rows(declared, data, query=query, progress=progress)
 
-    return Evaluation(cross_validate(declared, read, classify, folds=folds, **shared))
+    return Evaluation(cross_validate(declared, read, classify, trial))
 
 
 def _with_error(mean: float, standard_error: float) -> str:

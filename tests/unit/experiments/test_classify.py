@@ -9,9 +9,16 @@ import pytest
 from helpers import exact_table, make_schema, random_codes
 from hushcube.designs.request import Request
 from hushcube.errors import BadInput, DataError, WorkloadError
-from hushcube.experiments.classify import EXACT, class_workload, coded_rows, cross_validate
-from hushcube.experiments.experiment import Contender
-from hushcube.experiments.naive_bayes import NaiveBayes, accuracy, folds
+from hushcube.experiments.classify import (
+    EXACT,
+    NaiveBayes,
+    accuracy,
+    class_workload,
+    coded_rows,
+    cross_validate,
+    divide,
+)
+from hushcube.experiments.experiment import Contender, Trial
 from hushcube.experiments.truth import overall_error
 from hushcube.model.attribute import Attribute
 from hushcube.model.privacy import Privacy
@@ -25,7 +32,7 @@ SIZES = (4, 3, 2, 7)
 SCHEMA = make_schema(SIZES)
 USUAL = {"sanity_bound": 5}
 CLASS, PLACE = "a1", 1
-ASKED = {"epsilon": 1, "neighbours": "replace-one", **USUAL, "folds": 5, "seed": 9}
+ASKED = {"epsilon": 1, "neighbours": "replace-one", **USUAL, "runs": 5, "seed": 9}
 
 
 def dependent_columns(rows=400, seed=1):
@@ -50,10 +57,10 @@ def classifier(tables):
 
 def test_every_fold_is_predicted_from_the_others():
     """Training rows counted one by one, noise from the seed plus the fold, and the classifier by itself."""
-    reference, result = cross_validate(SCHEMA, COLUMNS, CLASS, methods=["ireduct"], **ASKED)
+    reference, result = cross_validate(SCHEMA, COLUMNS, CLASS, Trial(methods=["ireduct"], **ASKED))
     request = Request(class_workload(SCHEMA, CLASS), Privacy.of(epsilon=1, neighbours="replace-one"))
     method = Contender.of("ireduct", request, "uniform", "none", USUAL)
-    codes, division = np.stack(list(COLUMNS.values()), axis=1), folds(400, 5, 9)
+    codes, division = np.stack(list(COLUMNS.values()), axis=1), divide(400, 5, 9)
     exact_shares, shares, errors = [], [], []
     for fold in range(5):
         training = codes[division != fold]
@@ -75,8 +82,8 @@ def test_every_fold_is_predicted_from_the_others():
 def test_accuracy_comes_with_budget():
     """With much of it noise does not matter; with little a class is guessed."""
     methods = [*ADAPTIVE, *NOT_PRIVATE, "covering"]
-    much = cross_validate(SCHEMA, COLUMNS, CLASS, methods=methods, **{**ASKED, "epsilon": 200})
-    little = cross_validate(SCHEMA, COLUMNS, CLASS, methods=["dwork"], **{**ASKED, "epsilon": "1/1000"})
+    much = cross_validate(SCHEMA, COLUMNS, CLASS, Trial(methods=methods, **{**ASKED, "epsilon": 200}))
+    little = cross_validate(SCHEMA, COLUMNS, CLASS, Trial(methods=["dwork"], **{**ASKED, "epsilon": "1/1000"}))
     assert much[0].accuracy > 0.55
     for result in much[1:]:
         assert result.accuracy == pytest.approx(much[0].accuracy, abs=0.03)
@@ -86,12 +93,10 @@ def test_accuracy_comes_with_budget():
 
 
 def test_seeds_repeat():
-    first, second = (
-        [replace(r, seconds=0) for r in cross_validate(SCHEMA, COLUMNS, CLASS, methods=["dwork", "oracle"], **ASKED)]
-        for _ in range(2)
-    )
+    trial = Trial(methods=["dwork", "oracle"], **ASKED)
+    first, second = ([replace(r, seconds=0) for r in cross_validate(SCHEMA, COLUMNS, CLASS, trial)] for _ in range(2))
     assert first == second
-    new = cross_validate(SCHEMA, COLUMNS, CLASS, methods=["dwork"], **{**ASKED, "seed": None})
+    new = cross_validate(SCHEMA, COLUMNS, CLASS, Trial(methods=["dwork"], **{**ASKED, "seed": None}))
     assert new[1].overall_error != first[1].overall_error
 
 
@@ -102,14 +107,14 @@ def test_the_class_of_any_place_and_of_two_attributes():
         assert all(name in word.split("*") for word in words)
     two = make_schema((3, 2))
     columns = {0: COLUMNS[1], 1: COLUMNS[2]}
-    assert cross_validate(two, columns, "a0", methods=["dwork"], **ASKED)[0].accuracy > 1 / 3
+    assert cross_validate(two, columns, "a0", Trial(methods=["dwork"], **ASKED))[0].accuracy > 1 / 3
 
 
 @pytest.mark.parametrize(
     ("changed", "told"),
     [
-        ({"folds": 1}, "folds: 1 is less than two"),
-        ({"folds": 401}, "folds: there are more folds than rows"),
+        ({"runs": 1}, "folds: 1 is less than two"),
+        ({"runs": 401}, "folds: there are more folds than rows"),
         ({"seed": -1}, "seed"),
         ({"methods": ["nonsense"]}, "method: 'nonsense' is unknown"),
         ({"sanity_bound": None}, "sanity_bound"),
@@ -122,7 +127,7 @@ def test_the_class_of_any_place_and_of_two_attributes():
 def test_what_is_wrong_is_told(changed, told):
     asked = {"columns": COLUMNS, "methods": ["dwork"], **ASKED, **changed}
     with pytest.raises(BadInput) as problem:
-        cross_validate(SCHEMA, asked.pop("columns"), CLASS, **asked)
+        cross_validate(SCHEMA, asked.pop("columns"), CLASS, Trial(**asked))
     assert told in str(problem.value)
 
 
@@ -138,9 +143,9 @@ def test_rows_are_read_only_once_all_else_is_right():
         raise AssertionError("the rows were read")
 
     with pytest.raises(BadInput):
-        cross_validate(SCHEMA, unread, CLASS, methods=["nonsense"], **ASKED)
+        cross_validate(SCHEMA, unread, CLASS, Trial(methods=["nonsense"], **ASKED))
     with pytest.raises(AssertionError):
-        cross_validate(SCHEMA, unread, CLASS, methods=["dwork"], **ASKED)
+        cross_validate(SCHEMA, unread, CLASS, Trial(methods=["dwork"], **ASKED))
 
 
 def test_coded_rows_are_the_people_in_the_order_of_their_codes():

@@ -6,12 +6,10 @@ from math import prod
 import numpy as np
 import pytest
 
-from helpers import MemoryEngine, exact_table, make_plan, make_request, make_schema, random_codes, released
-from hushcube.errors import BadInput, DataError, HushcubeError, QueryError
-from hushcube.experiments import naive_bayes
-from hushcube.experiments.naive_bayes import NaiveBayes, accuracy, folds
-from hushcube.private.measure import measure
-from hushcube.private.noise import SeededEntropy
+from helpers import exact_table, make_schema, random_codes
+from hushcube.errors import BadInput, DataError, HushcubeError
+from hushcube.experiments import classify
+from hushcube.experiments.classify import NaiveBayes, accuracy, divide
 
 SIZES = (4, 3, 2, 7)
 CLASS = 1
@@ -60,7 +58,7 @@ def assert_best(classifier, class_table, features, codes):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_exact_counts_give_the_class_of_the_scalar_definition(seed, monkeypatch):
-    monkeypatch.setattr(naive_bayes, "_BLOCK", 64)  # several blocks, the last one short
+    monkeypatch.setattr(classify, "_BLOCK", 64)  # several blocks, the last one short
     codes = dependent_codes(150, seed)
     class_table, features = marginals(codes)
     assert_best(NaiveBayes.of(class_table, features), class_table, features, codes)
@@ -111,35 +109,6 @@ def test_classes_are_learned_from_dependent_data():
     assert found > 1.2 * np.bincount(codes[2000:, CLASS]).max() / 1000
 
 
-def published(words, **law):
-    plan = make_plan(make_request(SIZES, words, **law), "workload")
-    return released(plan, measure(plan, MemoryEngine(dependent_codes(500, seed=3)), entropy=SeededEntropy(4)))
-
-
-def test_a_release_gives_the_tables_that_contain_the_class():
-    release = published(["a1", "a0*a1", "a1*a3", "a0*a2", "a0*a1*a2"], epsilon=2)
-    found = NaiveBayes.from_release(release, "a1")
-    features = {0: release.table("a0*a1").values.T, 3: release.table("a1*a3").values}
-    expected = NaiveBayes.of(release.table("a1").values, features)
-    assert np.array_equal(found.prior, expected.prior) and found.likelihoods.keys() == {0, 3}
-    for i in features:
-        assert found.likelihoods[i].shape == (3, SIZES[i])
-        assert np.array_equal(found.likelihoods[i], expected.likelihoods[i])
-
-
-def test_a_release_with_little_noise_predicts_as_the_truth_does():
-    codes = dependent_codes(500, seed=3)
-    found = NaiveBayes.from_release(published(["<=2-way"], epsilon=500), "a1")
-    exact = NaiveBayes.of(*marginals(codes))
-    assert np.array_equal(found.predict(columns(codes)), exact.predict(columns(codes)))
-
-
-@pytest.mark.parametrize("name", ["a2", "zip"])
-def test_a_class_that_is_not_published_in_two_way_tables_is_refused(name):
-    with pytest.raises(QueryError, match=name):
-        NaiveBayes.from_release(published(["a0*a1", "a2"], epsilon=1), name)
-
-
 @pytest.mark.parametrize(
     "features", [{}, {0: np.ones((3, 2))}, {0: np.ones(2)}], ids=["none", "other classes", "one axis"]
 )
@@ -175,11 +144,11 @@ def test_accuracy_counts_matches_and_refuses_what_cannot_be_compared():
 
 
 def test_folds_are_equal_random_and_repeatable():
-    assignment = folds(1003, 10, seed=1)
+    assignment = divide(1003, 10, seed=1)
     assert sorted(np.bincount(assignment).tolist()) == [100] * 7 + [101] * 3
-    assert np.array_equal(assignment, folds(1003, 10, seed=1))
-    assert not np.array_equal(assignment, folds(1003, 10, seed=2))
+    assert np.array_equal(assignment, divide(1003, 10, seed=1))
+    assert not np.array_equal(assignment, divide(1003, 10, seed=2))
     assert (np.diff(assignment.astype(int)) == 1).mean() < 0.5  # not in turn
     for k in (1, 11):
         with pytest.raises(BadInput):
-            folds(10, k, seed=1)
+            divide(10, k, seed=1)

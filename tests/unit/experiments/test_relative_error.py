@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from helpers import expected_overall_error
 from hushcube.errors import BadInput
-from hushcube.experiments.truth import expected_overall_error, overall_error, worst_error
+from hushcube.experiments.truth import overall_error, worst_error
 
 MEASURES = (overall_error, worst_error)
 
@@ -79,8 +80,3 @@ def test_what_cannot_be_compared_is_refused(measure, truth, answers, bound, fiel
     with pytest.raises(BadInput) as caught:
         measure(truth, answers, bound)
     assert caught.value.field == field
-
-
-def test_a_scale_is_needed_for_each_table():
-    with pytest.raises(BadInput, match="scales: there are 1 for 2 tables"):
-        expected_overall_error([np.ones(2), np.ones(3)], (1.0,), 1)
