@@ -15,11 +15,10 @@ from hushcube.designs.design import BUDGETS, RECOVERIES
 from hushcube.designs.request import Request
 from hushcube.errors import NotApplicable
 from hushcube.model.attribute import Attribute
-from hushcube.model.form import QueryTable
 from hushcube.model.noise import Measurement
 from hushcube.model.privacy import Privacy
+from hushcube.model.queries import QueryTable, SparseRows
 from hushcube.model.schema import Schema
-from hushcube.model.sparse_rows import SparseRows
 from hushcube.model.workload import Workload
 from hushcube.strategies import REGISTRY, Hierarchy, read_strategy
 

@@ -24,8 +24,7 @@ from hushcube.errors import TooLarge
 from hushcube.faces.face import check_face, make_face
 from hushcube.faces.value import FaceValue
 from hushcube.model.facts import Facts
-from hushcube.model.form import QueryTable
-from hushcube.model.sparse_rows import SparseRows
+from hushcube.model.queries import QueryTable, SparseRows
 from hushcube.private.measure import measure
 from hushcube.private.noise import SeededEntropy
 from hushcube.progress import Clock

@@ -15,7 +15,7 @@ from hushcube.designs.design import BUDGETS, RECOVERIES
 from hushcube.errors import NotApplicable
 from hushcube.lattice.basis import MARGINAL
 from hushcube.lattice.family import Family
-from hushcube.model.groups import GroupTable
+from hushcube.model.form import GroupTable
 from hushcube.model.noise import Measurement, gaussian_variance, laplace_variance
 from hushcube.model.schema import Schema
 from hushcube.planning.loading import read_design

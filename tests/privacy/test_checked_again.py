@@ -14,8 +14,7 @@ from hushcube.designs.design import digest_of
 from hushcube.errors import BadInput, BudgetExceeded, PlanError
 from hushcube.lattice.family import Family
 from hushcube.model.measure import Measure
-from hushcube.model.queries import query_table
-from hushcube.model.sparse_rows import SparseRows
+from hushcube.model.queries import SparseRows, query_table
 from hushcube.planning.loading import read_design
 from hushcube.planning.plan import Plan
 from hushcube.strategies import Matrix

@@ -12,10 +12,9 @@ import pytest
 from datasets import nltcs_schema, shared
 from helpers import Counts, marginal_rows
 from hushcube.designs.request import Request
-from hushcube.model.form import QueryTable
 from hushcube.model.privacy import Privacy
+from hushcube.model.queries import QueryTable, SparseRows
 from hushcube.model.schema import Schema
-from hushcube.model.sparse_rows import SparseRows
 from hushcube.model.workload import Workload
 from hushcube.private.measure import measure
 from hushcube.private.noise import SeededEntropy

@@ -23,7 +23,7 @@ import numpy as np
 
 from hushcube.model.arrays import Bools, Floats, Ints
 from hushcube.model.privacy import Neighbours, Privacy
-from hushcube.model.sparse_rows import SparseRows
+from hushcube.model.queries import SparseRows
 
 _PAIRED_CELLS: Final = 1024
 _PAIR_WORK: Final = 2**28

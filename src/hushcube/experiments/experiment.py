@@ -31,9 +31,9 @@ from hushcube.errors import BadInput, NotApplicable, TooLarge
 from hushcube.experiments.truth import held, overall_error, wanted, worst_error
 from hushcube.lattice.family import Family
 from hushcube.model.arrays import Floats, Marginal
-from hushcube.model.form import QueryTable
 from hushcube.model.noise import Measurement
 from hushcube.model.privacy import Number, Privacy
+from hushcube.model.queries import QueryTable
 from hushcube.model.schema import Schema
 from hushcube.model.workload import Workload
 from hushcube.options import read_word, shortened

@@ -24,7 +24,7 @@ from hushcube.faces.norms import Ties, deviations, distance, require_positive
 from hushcube.faces.value import Norm, Weights
 from hushcube.model.arrays import Floats, Ints
 from hushcube.model.noise import Measurement
-from hushcube.model.sparse_rows import SparseRows
+from hushcube.model.queries import SparseRows
 from hushcube.progress import Clock
 
 _WORK: Final = "the nearest answers"

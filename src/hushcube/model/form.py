@@ -1,4 +1,4 @@
-"""Tables whose cells are sums of a marginal's cells: ranges along ordered attributes, or any rows of a sparse matrix.
+"""Tables whose cells are sums of a marginal's cells: ranges along ordered attributes, or groups of their values.
 
 A form is asked for in its own right, with a weight. Its answers are sums q·y of the cells y of one marginal, its
 carrier. All that predictions need of a row q are its squares M_S = ||q summed over the axes outside S||², S any set
@@ -10,22 +10,18 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, reduce
-from typing import Final, Literal, get_args
+from typing import ClassVar, Final, Literal, get_args
 
 import numpy as np
 
 from hushcube.errors import WorkloadError
 from hushcube.model.arrays import Floats, Ints, Marginal
 from hushcube.model.attribute import Attribute
-from hushcube.model.schema import Schema
-from hushcube.model.sparse_rows import SparseRows
 
 Along = Literal["cells", "prefix", "ranges"]
 ALONG: Final[tuple[Along, ...]] = get_args(Along)
-_MOST_ENTRY: Final = 1e15
-"""Of a matrix of queries; squares of entries, and ratios of their sums, stay far from the ends of floats."""
 
 
 class Form(ABC):
@@ -33,11 +29,8 @@ class Form(ABC):
 
     marginal: Marginal
     attributes: tuple[Attribute, ...]
-
-    @property
-    @abstractmethod
-    def word(self) -> str:
-        """What names it in a workload."""
+    is_complete: ClassVar[bool]
+    """Whether the answers determine the carrier's cells, which are then published too."""
 
     @property
     @abstractmethod
@@ -54,11 +47,6 @@ class Form(ABC):
     def labels(self) -> tuple[Sequence[str], ...]:
         """The labels along each axis."""
 
-    @property
-    @abstractmethod
-    def is_complete(self) -> bool:
-        """Whether the answers determine the carrier's cells, which are then published too."""
-
     @abstractmethod
     def evaluate(self, table: Floats) -> Floats:
         """The answers for a table of the carrier's cells."""
@@ -72,6 +60,11 @@ class Form(ABC):
         """M_S summed over all answers; shape (2, ..., 2)."""
 
     @property
+    def word(self) -> str:
+        """What names it in a workload, such as `prefix(age)*sex`."""
+        return "*".join(self.axes) or "total"
+
+    @property
     def cells(self) -> int:
         """How many answers there are."""
         return math.prod(self.shape)
@@ -82,8 +75,28 @@ class Form(ABC):
         return tuple(attribute.size for attribute in self.attributes)
 
 
+class _Product(Form):
+    """Sums along each axis, in all combinations."""
+
+    @property
+    @abstractmethod
+    def lengths(self) -> Sequence[Floats]:
+        """For each axis, how many values each of its sums has."""
+
+    def combine(self, weights: Floats) -> Floats:
+        """M_S is a product over the axes: the squared length where summed, the length where kept."""
+        for lengths in self.lengths:
+            weights = np.tensordot(weights, np.stack((lengths**2, lengths)), axes=(0, 0))
+        return weights.reshape(self.shape)
+
+    def squares(self) -> Floats:
+        """Products of each axis's sums of squared lengths and of lengths."""
+        sums = (np.array([(lengths**2).sum(), lengths.sum()]) for lengths in self.lengths)
+        return reduce(np.multiply.outer, sums, np.ones(()))
+
+
 @dataclass(frozen=True)
-class RangeTable(Form):
+class RangeTable(_Product):
     """A product of cells, prefixes and ranges along the attributes of a marginal.
 
     >>> age = Attribute(name="age", range=(0, 3))
@@ -99,6 +112,7 @@ class RangeTable(Form):
     marginal: Marginal
     attributes: tuple[Attribute, ...]
     along: tuple[Along, ...]
+    is_complete = True  # cells are differences of prefixes, and ranges of one value
 
     def __post_init__(self) -> None:
         for attribute, along in zip(self.attributes, self.along, strict=True):
@@ -110,17 +124,10 @@ class RangeTable(Form):
                 )
 
     @property
-    def word(self) -> str:
-        """Such as `prefix(age)*sex`."""
-        return "*".join(self.axes)
-
-    @property
     def axes(self) -> tuple[str, ...]:
         """Such as `prefix(age)` and `sex`."""
-        return tuple(
-            a.name if along == "cells" else f"{along}({a.name})"
-            for a, along in zip(self.attributes, self.along, strict=True)
-        )
+        pairs = zip(self.attributes, self.along, strict=True)
+        return tuple(a.name if along == "cells" else f"{along}({a.name})" for a, along in pairs)
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
@@ -129,11 +136,6 @@ class RangeTable(Form):
             a.size + (a.domain_size * (a.domain_size - 1) // 2 if along == "ranges" else 0)
             for a, along in zip(self.attributes, self.along, strict=True)
         )
-
-    @property
-    def is_complete(self) -> bool:
-        """Cells are differences of prefixes, and ranges of one value."""
-        return True
 
     @cached_property
     def intervals(self) -> tuple[tuple[Ints, Ints], ...]:
@@ -156,14 +158,8 @@ class RangeTable(Form):
                 table = running.take(ends, axis=axis) - running.take(starts, axis=axis)
         return table
 
-    def combine(self, weights: Floats) -> Floats:
-        """M_S is a product over the axes: the squared length where summed, the length where kept."""
-        for lengths in self._lengths:
-            weights = np.tensordot(weights, np.stack((lengths**2, lengths)), axes=(0, 0))
-        return weights
-
     def squares(self) -> Floats:
-        """Products of each axis's sums of squared lengths and of lengths."""
+        """Counted, not listed: there are many ranges."""
         sums = (
             np.array([n * self.block_energy(axis, n, n), self.block_energy(axis, 1, n)])
             for axis, n in enumerate(self.carrier_shape)
@@ -203,91 +199,9 @@ class RangeTable(Form):
         return float(2 * beside * both.sum() + last * (beside**2 + (leaves - n - beside) * span))
 
     @property
-    def _lengths(self) -> tuple[Floats, ...]:
+    def lengths(self) -> Sequence[Floats]:
+        """Of prefixes and ranges."""
         return tuple((ends - starts).astype(np.float64) for starts, ends in self.intervals)
-
-
-@dataclass(frozen=True, repr=False)
-class QueryTable(Form):
-    """The rows of a sparse matrix over the cells of a marginal."""
-
-    marginal: Marginal
-    attributes: tuple[Attribute, ...]
-    rows: SparseRows
-
-    def __repr__(self) -> str:
-        names = "*".join(attribute.name for attribute in self.attributes)
-        return f"QueryTable({names[:200]!r}: {len(self.rows):,} rows over {self.rows.width:,} cells)"
-
-    def __post_init__(self) -> None:
-        cells = math.prod(self.carrier_shape)
-        if self.rows.width != cells:
-            names = "*".join(a.name for a in self.attributes)
-            raise WorkloadError(
-                "queries",
-                f"its rows have {self.rows.width:,} numbers, the table {names} has {cells:,} cells",
-                "give one number for each cell, in row-major order",
-            )
-        sizes = np.abs(self.rows.arrays[1])
-        if ((sizes > _MOST_ENTRY) | ((sizes < 1 / _MOST_ENTRY) & (sizes > 0))).any():
-            problem = f"it holds numbers whose sizes are not between {1 / _MOST_ENTRY:g} and {_MOST_ENTRY:g}"
-            raise WorkloadError(
-                "queries", problem, "divide its rows by a common factor, and write 0 for next to nothing"
-            )
-
-    def within(self, schema: Schema) -> QueryTable:
-        """The same over the places of its attributes in a schema: asked levels move attributes."""
-        marginal = schema.marginal([attribute.name for attribute in self.attributes])
-        return self if marginal == self.marginal else replace(self, marginal=marginal)
-
-    @property
-    def word(self) -> str:
-        """`queries`: a workload has at most one matrix."""
-        return "queries"
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """One axis."""
-        return (len(self.rows),)
-
-    @property
-    def axes(self) -> tuple[str, ...]:
-        """One axis."""
-        return ("query",)
-
-    @property
-    def labels(self) -> tuple[Sequence[str], ...]:
-        """The rows' own labels."""
-        return (self.rows.labels,)
-
-    @property
-    def is_complete(self) -> bool:
-        """Rows say nothing about single cells in general."""
-        return False
-
-    def evaluate(self, table: Floats) -> Floats:
-        """Q y."""
-        return self.rows @ table.reshape(-1)
-
-    def combine(self, weights: Floats) -> Floats:
-        """From each row's own squares."""
-        return self._squares @ weights.reshape(-1)
-
-    def squares(self) -> Floats:
-        """Sums over the rows."""
-        result: Floats = self._squares.sum(axis=0).reshape((2,) * len(self.marginal))
-        return result
-
-    @cached_property
-    def _squares(self) -> Floats:
-        """M_S of each row, S in the order of a (2, ..., 2) array."""
-        shape = self.carrier_shape
-        result = np.empty((len(self.rows), 2 ** len(shape)))
-        for at, row in enumerate(self.rows.iterate()):
-            table = row.reshape(shape)
-            for number, kept in enumerate(np.ndindex((2,) * len(shape))):
-                result[at, number] = (table.sum(axis=tuple(a for a, k in enumerate(kept) if not k)) ** 2).sum()
-        return result
 
 
 def _intervals(attribute: Attribute, along: Along) -> tuple[Ints, Ints]:
@@ -313,3 +227,60 @@ def _interval_labels(attribute: Attribute, along: Along, starts: Ints, ends: Int
         labels[a] if a + 1 == b else f"{labels[a]} to {labels[b - 1]}"
         for a, b in zip(starts.tolist(), ends.tolist(), strict=True)
     )
+
+
+@dataclass(frozen=True, eq=False)
+class GroupTable(_Product):
+    """A table rolled up along levels; `groups` has, for each axis, the group of each of its values.
+
+    >>> age = Attribute(name="age", codes=4)
+    >>> halves = Attribute(name="half", codes=2)
+    >>> table = GroupTable((0,), (age,), (halves,), (np.array([0, 0, 1, 1]),))
+    >>> table.evaluate(np.array([5.0, 1.0, 0.0, 2.0])).tolist(), table.word
+    ([6.0, 2.0], 'half')
+    """
+
+    marginal: Marginal
+    attributes: tuple[Attribute, ...]
+    seen_at: tuple[Attribute | None, ...]
+    """What each axis is rolled up to; None where it is summed out."""
+    groups: tuple[Ints, ...]
+    is_complete = False  # groups do not determine their members
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """The names of the levels, such as `age@band`."""
+        return tuple(attribute.name for attribute in self.seen_at if attribute is not None)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Groups along the axes that are left."""
+        return tuple(attribute.size for attribute in self.seen_at if attribute is not None)
+
+    @property
+    def labels(self) -> tuple[Sequence[str], ...]:
+        """The groups' labels."""
+        return tuple(attribute.labels for attribute in self.seen_at if attribute is not None)
+
+    @cached_property
+    def members(self) -> tuple[Floats, ...]:
+        """For each axis a row of zeros and ones for each group."""
+        return tuple((np.arange(groups.max() + 1)[:, None] == groups).astype(np.float64) for groups in self.groups)
+
+    def evaluate(self, table: Floats) -> Floats:
+        """Sums of the cells of each group, axis by axis."""
+        for axis, groups in enumerate(self.groups):
+            table = sum_groups(table, groups, axis)
+        return table.reshape(self.shape)
+
+    @property
+    def lengths(self) -> Sequence[Floats]:
+        """Of groups."""
+        return [np.bincount(groups).astype(np.float64) for groups in self.groups]
+
+
+def sum_groups(table: Floats, groups: Ints, axis: int) -> Floats:
+    """A table with one axis summed within groups, none of which is empty."""
+    order = np.argsort(groups, kind="stable")
+    starts = np.searchsorted(groups[order], np.arange(groups.max() + 1))
+    return np.asarray(np.add.reduceat(table.take(order, axis=axis), starts, axis=axis))

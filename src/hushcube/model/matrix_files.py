@@ -10,16 +10,17 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+import numpy as np
 
 from hushcube.errors import BadInput
-
-if TYPE_CHECKING:
-    from hushcube.model.form import QueryTable
-    from hushcube.model.schema import Schema
-    from hushcube.model.sparse_rows import SparseRows
+from hushcube.model.files import read_json
+from hushcube.model.queries import QueryTable, SparseRows, query_table
+from hushcube.model.schema import Schema
 
 _MOST_NUMBERS: Final = 2**27
 """Of a dense file: a gigabyte."""
@@ -27,8 +28,6 @@ _MOST_NUMBERS: Final = 2**27
 
 def read_matrix(text: str, schema: Schema, field: str) -> QueryTable:
     """The matrix that a text names, over the attributes before its colon or all of the schema."""
-    from hushcube.model.queries import query_table
-
     attributes, path = _split(text, schema)
     readers = {".csv": _csv, ".json": _json, ".npy": _npy, ".npz": _npz, ".mtx": _mtx}
     reader = readers.get(Path(path).suffix.lower())
@@ -37,11 +36,8 @@ def read_matrix(text: str, schema: Schema, field: str) -> QueryTable:
     try:
         content = Path(path).read_bytes()
     except (OSError, ValueError):
-        raise BadInput(
-            field,
-            f"the file {path!r} cannot be read",
-            "give an existing file; the names before a colon must be attributes of the schema",
-        ) from None
+        fix = "give an existing file; the names before a colon must be attributes of the schema"
+        raise BadInput(field, f"the file {path!r} cannot be read", fix) from None
     try:
         own, rows = reader(content)
     except _Malformed as problem:
@@ -83,10 +79,8 @@ def _csv(content: bytes) -> Read:
             continue
         rows.append([_number(word, number) for word in line.split(",")])
         if len(rows[-1]) != len(rows[0]):
-            raise _Malformed(
-                f"line {number} has {len(rows[-1])} numbers, the first has {len(rows[0])}",
-                "give one number for each cell in every row",
-            )
+            problem = f"line {number} has {len(rows[-1])} numbers, the first has {len(rows[0])}"
+            raise _Malformed(problem, "give one number for each cell in every row")
         if len(rows) * len(rows[0]) > _MOST_NUMBERS:
             raise _Malformed("it is too large", "give a sparse matrix (.npz or .mtx)")
     if not rows:
@@ -102,9 +96,6 @@ def _number(word: str, line: int) -> float:
 
 
 def _json(content: bytes) -> Read:
-    from hushcube.model.files import read_json
-    from hushcube.model.sparse_rows import SparseRows
-
     try:
         raw = read_json(content.decode("utf-8"), "matrix", BadInput, "write the file again")
     except BadInput as problem:
@@ -123,10 +114,6 @@ def _json(content: bytes) -> Read:
 
 
 def _npy(content: bytes) -> Read:
-    import io
-
-    import numpy as np
-
     array = np.load(io.BytesIO(content), allow_pickle=False)
     if not isinstance(array, np.ndarray) or array.ndim != 2:
         raise _Malformed("it does not hold one array of two dimensions", "give rows of equal length")
@@ -134,10 +121,6 @@ def _npy(content: bytes) -> Read:
 
 
 def _npz(content: bytes) -> Read:
-    import io
-
-    import numpy as np
-
     with np.load(io.BytesIO(content), allow_pickle=False) as parts:
         if "format" not in parts.files:
             raise _Malformed("it is not a sparse matrix", "write it with scipy.sparse.save_npz, or as .npy")
@@ -158,8 +141,6 @@ def _npz(content: bytes) -> Read:
 
 
 def _mtx(content: bytes) -> Read:
-    import numpy as np
-
     lines = content.decode("utf-8").splitlines()
     header = lines[0].lower().split() if lines else []
     if header[:2] != ["%%matrixmarket", "matrix"] or len(header) != 5:
@@ -185,19 +166,11 @@ def _mtx(content: bytes) -> Read:
 
 
 def _collect(height: int, width: int, first: Any, second: Any, values: Any) -> SparseRows:
-    """Rows from places and values; repeated places add up."""
-    import numpy as np
-
-    from hushcube.model.sparse_rows import SparseRows
-
+    """Rows from places and values, which must fit."""
     first, second = (np.asarray(places).astype(np.int64) for places in (first, second))
     numbers = np.asarray(values)
     if numbers.dtype.kind not in "biuf" or not len(first) == len(second) == len(numbers) or height < 1 or width < 1:
         raise _Malformed("its parts do not fit together", "write the file again")
     if len(first) and (first.min() < 0 or first.max() >= height or second.min() < 0 or second.max() >= width):
         raise _Malformed(f"an entry lies outside its {height:,} rows and {width:,} columns", "write the file again")
-    keys, at = np.unique(first * width + second, return_inverse=True)
-    sums = np.bincount(at, weights=numbers.astype(np.float64), minlength=len(keys))
-    keys, sums = keys[sums != 0], sums[sums != 0]
-    starts = np.concatenate([[0], np.cumsum(np.bincount(keys // width, minlength=height))])
-    return SparseRows(width, tuple(starts.tolist()), tuple((keys % width).tolist()), tuple(sums.tolist()))
+    return SparseRows.of_entries((height, width), first, second, numbers)

@@ -27,7 +27,8 @@ from typing import Final
 from hushcube.errors import WorkloadError, readable
 from hushcube.model.arrays import Marginal
 from hushcube.model.at_level import MARK
-from hushcube.model.form import Along, Form, QueryTable, RangeTable
+from hushcube.model.form import Along, Form, RangeTable
+from hushcube.model.queries import QueryTable
 from hushcube.model.schema import Schema
 from hushcube.text import visible
 

@@ -18,9 +18,8 @@ from hushcube.errors import BadInput, PlanError
 from hushcube.model.arrays import Floats
 from hushcube.model.files import read_json
 from hushcube.model.privacy import Privacy
-from hushcube.model.queries import query_table
+from hushcube.model.queries import SparseRows, query_table
 from hushcube.model.schema import Schema
-from hushcube.model.sparse_rows import SparseRows
 from hushcube.model.workload import Workload
 from hushcube.strategies import check_strategy
 

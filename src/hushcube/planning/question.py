@@ -19,11 +19,10 @@ from typing import Any, Literal
 from hushcube.designs.design import Budgets, Design, Recovery
 from hushcube.designs.request import Effort, Objective, Request
 from hushcube.errors import BadInput
-from hushcube.model.form import QueryTable
 from hushcube.model.measure import Measure
 from hushcube.model.privacy import Number, Privacy, exact_number
 from hushcube.model.quantity import Quantity
-from hushcube.model.queries import query_table
+from hushcube.model.queries import QueryTable, query_table
 from hushcube.model.schema import COUNT, Schema
 from hushcube.model.workload import Workload, public_part
 from hushcube.planning.pages import EVERY, MORE, TABLES, comparison_page

@@ -31,12 +31,10 @@ from hushcube.designs.matrix.row_space import row_space
 from hushcube.designs.request import Request
 from hushcube.errors import BadInput, NotApplicable
 from hushcube.model.arrays import Bools, Floats, Marginal
-from hushcube.model.form import QueryTable
 from hushcube.model.matrix_files import read_matrix
 from hushcube.model.noise import law_of
-from hushcube.model.queries import integer_problem, query_table
+from hushcube.model.queries import QueryTable, SparseRows, integer_problem, query_table
 from hushcube.model.schema import Schema
-from hushcube.model.sparse_rows import SparseRows
 from hushcube.options import option
 from hushcube.strategies.row_budgets import Shares, energies, optimal
 from hushcube.strategies.strategy import Strategy, objective_value

@@ -41,10 +41,10 @@ from hushcube.designs.matrix.errors import agreement, agreement_masks
 from hushcube.designs.matrix.matching import positions
 from hushcube.designs.request import Request
 from hushcube.model.arrays import Floats, Ints, Marginal
-from hushcube.model.form import Form, QueryTable, RangeTable
+from hushcube.model.form import Form, RangeTable
 from hushcube.model.noise import GAUSSIAN, LAPLACE
 from hushcube.model.privacy import Privacy
-from hushcube.model.sparse_rows import SparseRows
+from hushcube.model.queries import QueryTable, SparseRows
 from hushcube.strategies.search import convex
 from hushcube.strategies.search.convex import dual_value, feasible
 

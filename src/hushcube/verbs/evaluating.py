@@ -16,8 +16,8 @@ from hushcube.errors import BadInput
 from hushcube.experiments.classify import Classified, coded_rows, cross_validate
 from hushcube.experiments.experiment import Result, Trial
 from hushcube.experiments.experiment import evaluate as compare_methods
-from hushcube.model.form import QueryTable
 from hushcube.model.privacy import Number
+from hushcube.model.queries import QueryTable
 from hushcube.model.schema import Schema
 from hushcube.private.engines import open_source
 from hushcube.progress import Progress

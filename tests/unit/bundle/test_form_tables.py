@@ -20,9 +20,8 @@ from hushcube.bundle.manifest import manifest_text
 from hushcube.bundle.writing import write
 from hushcube.errors import BundleError, QueryError
 from hushcube.model.attribute import Attribute
-from hushcube.model.form import QueryTable
+from hushcube.model.queries import QueryTable, SparseRows
 from hushcube.model.schema import Schema
-from hushcube.model.sparse_rows import SparseRows
 from hushcube.private.measure import measure
 from hushcube.private.noise import SeededEntropy
 from ranged import every_variant, ranged_request, strategies

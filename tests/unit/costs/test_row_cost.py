@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hushcube.costs import row_cost as module
 from hushcube.costs.row_cost import constant_rows, row_cost
 from hushcube.model.privacy import Privacy
-from hushcube.model.sparse_rows import SparseRows
+from hushcube.model.queries import SparseRows
 
 LAWS = [{"epsilon": 1}, {"rho": 1}]
 NEIGHBOURS = ["add-remove", "replace-one"]

@@ -8,7 +8,7 @@ from scipy.optimize import linprog
 
 from hushcube.errors import BadInput, TimeLimitReached
 from hushcube.faces.query_rows import decompose, nearest_answers
-from hushcube.model.sparse_rows import SparseRows
+from hushcube.model.queries import SparseRows
 from hushcube.progress import Clock
 
 NORMS = ["l1", "l2", "linf"]

@@ -13,9 +13,9 @@ from hushcube.designs.tree.errors import form_energies
 from hushcube.errors import BadInput, SchemaError, WorkloadError
 from hushcube.lattice.trees import Tree
 from hushcube.model.attribute import Attribute
-from hushcube.model.form import ALONG, QueryTable, RangeTable
+from hushcube.model.form import ALONG, RangeTable
+from hushcube.model.queries import QueryTable, SparseRows
 from hushcube.model.schema import Schema
-from hushcube.model.sparse_rows import SparseRows
 from hushcube.model.workload import Workload
 from ranged import axis_rows, folded, form_rows, projections
 

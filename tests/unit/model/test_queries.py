@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from helpers import make_schema, random_codes
 from hushcube import compare, find_budget, plan, release, what_if
 from hushcube.errors import BadInput, WorkloadError
-from hushcube.model.queries import integer_problem, query_table
-from hushcube.model.sparse_rows import SparseRows
+from hushcube.model.queries import SparseRows, integer_problem, query_table
 from hushcube.planning.plan import Plan
 from hushcube.planning.summary import table_errors
 from hushcube.strategies import Matrix

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hushcube.model.privacy import Privacy
-from hushcube.model.sparse_rows import SparseRows
+from hushcube.model.queries import SparseRows
 from hushcube.strategies import row_budgets as grouping
 from hushcube.strategies.row_budgets import optimal
 from hushcube.strategies.search.convex import minimise

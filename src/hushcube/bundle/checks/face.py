@@ -25,7 +25,7 @@ from hushcube.faces.people import count
 from hushcube.faces.value import UNBIASED, published_promises
 from hushcube.model.arrays import Bools, Floats, Ints, Marginal
 from hushcube.model.facts import Facts
-from hushcube.model.form import QueryTable
+from hushcube.model.queries import QueryTable
 from hushcube.progress import Progress
 
 Codes = NDArray[np.integer]

@@ -28,7 +28,7 @@ from hushcube.bundle.checks.tables import CHUNK, Block, FaceTables
 from hushcube.bundle.checks.verdict import Findings
 from hushcube.lattice.family import Batch, Family
 from hushcube.model.arrays import Bools, Floats, Ints, Marginal
-from hushcube.model.groups import sum_groups
+from hushcube.model.form import sum_groups
 from hushcube.model.schema import Schema
 
 Ids = Ints

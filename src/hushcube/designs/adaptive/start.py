@@ -28,8 +28,8 @@ from hushcube.errors import BadInput
 from hushcube.lattice.basis import MARGINAL
 from hushcube.lattice.family import Family
 from hushcube.model.arrays import Bools, Floats
-from hushcube.model.form import QueryTable
 from hushcube.model.noise import LAPLACE
+from hushcube.model.queries import QueryTable
 
 
 @dataclass(frozen=True, eq=False)

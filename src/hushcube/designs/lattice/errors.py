@@ -20,9 +20,9 @@ from hushcube.lattice.hadamard import padded
 from hushcube.lattice.variances import cell_variances as lattice_cell_variances
 from hushcube.lattice.variances import residual_variances as lattice_residual_variances
 from hushcube.model.arrays import Floats, Ints, Marginal, subsets
-from hushcube.model.form import Form, QueryTable, RangeTable
-from hushcube.model.groups import GroupTable
+from hushcube.model.form import Form, GroupTable, RangeTable
 from hushcube.model.noise import LAPLACE, SMOOTH, gaussian_variance
+from hushcube.model.queries import QueryTable
 
 if TYPE_CHECKING:
     from hushcube.designs.lattice.design import LatticeDesign

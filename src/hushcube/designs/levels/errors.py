@@ -21,8 +21,8 @@ from hushcube.designs.errors import Errors
 from hushcube.designs.levels.nesting import Frame, Rows
 from hushcube.lattice.nested_blocks import Levels, Stacks
 from hushcube.model.arrays import Floats, Marginal
-from hushcube.model.form import Form, QueryTable, RangeTable
-from hushcube.model.groups import GroupTable
+from hushcube.model.form import Form, GroupTable, RangeTable
+from hushcube.model.queries import QueryTable
 
 if TYPE_CHECKING:
     from hushcube.designs.levels.design import LevelDesign

@@ -26,9 +26,8 @@ from hushcube.errors import PlanError
 from hushcube.model.arrays import Bools, Floats, Ints, Marginal, position_rows
 from hushcube.model.noise import Measurement
 from hushcube.model.privacy import Privacy
-from hushcube.model.queries import integer_problem
+from hushcube.model.queries import SparseRows, integer_problem
 from hushcube.model.schema import Schema
-from hushcube.model.sparse_rows import SparseRows
 
 MAX_CELLS: Final = 4_096
 """Dense algebra: a few matrices of this size are held."""

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from hushcube.designs.errors import Errors
 from hushcube.designs.matrix.matching import positions
 from hushcube.model.arrays import Floats, Marginal
-from hushcube.model.form import Form, QueryTable, RangeTable
-from hushcube.model.groups import GroupTable
+from hushcube.model.form import Form, GroupTable, RangeTable
+from hushcube.model.queries import QueryTable
 from hushcube.model.schema import Schema
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ import numpy as np
 
 from hushcube.designs.matrix.row_space import RowSpace
 from hushcube.model.arrays import Floats, Ints, Marginal
-from hushcube.model.form import Form, QueryTable, RangeTable
+from hushcube.model.form import Form, RangeTable
+from hushcube.model.queries import QueryTable, SparseRows
 from hushcube.model.schema import Schema
-from hushcube.model.sparse_rows import SparseRows
 from hushcube.model.workload import Workload
 
 

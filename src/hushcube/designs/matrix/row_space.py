@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 
 from hushcube.model.arrays import Bools, Floats
-from hushcube.model.sparse_rows import SparseRows
+from hushcube.model.queries import SparseRows
 
 _DEPENDENT: Final = 1e-11
 """A row (or column) of unit length whose squared distance from the others' span is less depends on them."""

@@ -32,7 +32,8 @@ from hushcube.designs.errors import Errors
 from hushcube.designs.matrix.matching import positions
 from hushcube.designs.sketch.throws import Throws
 from hushcube.model.arrays import Floats, Ints, Marginal
-from hushcube.model.form import Form, QueryTable
+from hushcube.model.form import Form
+from hushcube.model.queries import QueryTable
 from hushcube.model.schema import Schema
 
 if TYPE_CHECKING:

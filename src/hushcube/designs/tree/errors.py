@@ -19,8 +19,8 @@ import numpy as np
 from hushcube.designs.errors import Errors
 from hushcube.lattice.trees import Tree
 from hushcube.model.arrays import Floats, Marginal
-from hushcube.model.form import Form, QueryTable, RangeTable
-from hushcube.model.groups import GroupTable
+from hushcube.model.form import Form, GroupTable, RangeTable
+from hushcube.model.queries import QueryTable
 
 if TYPE_CHECKING:
     from hushcube.designs.tree.design import TreeDesign
