@@ -24,8 +24,8 @@ from hushcube.bundle.release import Release
 from hushcube.bundle.statement import earlier_cube_statement
 from hushcube.errors import BadInput
 from hushcube.model.arrays import Marginal
-from hushcube.model.quantity import Quantity
 from hushcube.model.schema import COUNT
+from hushcube.model.workload import Quantity
 from hushcube.planning.plan import Plan
 
 CUBE: Final = "cube.json"

@@ -18,8 +18,8 @@ from hushcube.bundle.writing import write
 from hushcube.errors import QueryError
 from hushcube.faces.value import UNBIASED
 from hushcube.model.noise import Measurement
-from hushcube.model.quantity import Quantity
 from hushcube.model.schema import COUNT, Schema
+from hushcube.model.workload import Quantity
 from hushcube.planning.plan import Plan
 from hushcube.planning.summary import table_errors
 from hushcube.progress import Progress

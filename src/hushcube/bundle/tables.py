@@ -22,8 +22,8 @@ from hushcube.faces.value import UNBIASED, published_promises
 from hushcube.lattice.family import Family
 from hushcube.model.arrays import Floats, Marginal
 from hushcube.model.form import Form
-from hushcube.model.quantity import COUNTED, Quantity
 from hushcube.model.schema import COUNT, Schema
+from hushcube.model.workload import COUNTED, Quantity
 from hushcube.planning.plan import Plan
 from hushcube.progress import Progress
 

@@ -12,6 +12,8 @@ prefix(age)*sex      for each sex, the people up to each age
 ranges(age)*sex      for each sex, the people in each range of ages
 queries              the rows of a matrix given beside the words
 WORD=2.5             the same with weight 2.5; a later word sets the weight of a table named before
+
+What the numbers of a table are is a word, too: count, sum(wage) or avg(wage).
 """
 
 from __future__ import annotations
@@ -22,14 +24,14 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, combinations, islice
-from typing import Final
+from typing import Final, Literal
 
 from hushcube.errors import WorkloadError, readable
 from hushcube.model.arrays import Marginal
 from hushcube.model.at_level import MARK
 from hushcube.model.form import Along, Form, RangeTable
 from hushcube.model.queries import QueryTable
-from hushcube.model.schema import Schema
+from hushcube.model.schema import COUNT, Schema
 from hushcube.text import visible
 
 MAX_MARGINALS: Final = 1_000_000
@@ -42,6 +44,8 @@ _WAYS: Final = re.compile(r"(?:(?P<most><=)|(?P<low>\d{1,4})\.\.)?(?P<high>\d{1,
 _STAR: Final = re.compile(r"star:(?P<k>\d{1,4})")
 _RANGE: Final = re.compile(r"(?P<kind>prefix|ranges)\((?P<name>.+)\)")
 _ANCHORED: Final = re.compile(r"anchored:(?P<k>\d{1,4}):(?P<name>.+)")
+_SUM: Final = re.compile(r"(?P<kind>sum|avg)\((?P<name>.+)\)")
+Kind = Literal["count", "sum", "avg"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -68,10 +72,9 @@ class Workload:
 
         A matrix of queries is asked for by the word `queries`, which is added where it is missing.
         """
-        texts = [words] if isinstance(words, str) else list(words)
-        if not all(isinstance(text, str) for text in texts):
+        split = _split(words)
+        if split is None:
             raise WorkloadError("workload", "must be words", _EXAMPLE)
-        split = [word.strip() for text in texts for word in text.split(",")]
         if queries is not None and not any(word.partition("=")[0].strip() == "queries" for word in split):
             split.append("queries")
         schema = schema.at_levels(_asked_levels(split, schema.declared)[0])
@@ -128,6 +131,14 @@ class Workload:
         return next((form for form in self.forms if sorted(form.word.split("*")) == axes), None)
 
 
+def _split(words: str | Sequence[str]) -> list[str] | None:
+    """Single words, or None where something else is given."""
+    texts = [words] if isinstance(words, str) else list(words)
+    if not all(isinstance(text, str) for text in texts):
+        return None
+    return [word.strip() for text in texts for word in text.split(",")]
+
+
 def _split_weight(word: str) -> tuple[str, float, str]:
     body, equals, number = (
         (part.strip() for part in word.rpartition("=")) if re.search(r"[^<]=", word) else (word, "", "")
@@ -140,15 +151,11 @@ def _split_weight(word: str) -> tuple[str, float, str]:
     except ValueError:
         weight = math.nan
     if not (0 < weight < math.inf):
-        raise WorkloadError(
-            "workload", f"the weight of {body!r} is not a positive number", "write for example `age*sex=2.5`"
-        )
+        problem = f"the weight of {body!r} is not a positive number"
+        raise WorkloadError("workload", problem, "write for example `age*sex=2.5`")
     if not 1 / MOST_WEIGHT <= weight <= MOST_WEIGHT:
-        raise WorkloadError(
-            "workload",
-            f"the weight of {body!r} is not between {1 / MOST_WEIGHT:g} and {MOST_WEIGHT:g}",
-            "only ratios of weights matter: write for example `age*sex=2.5`",
-        )
+        problem = f"the weight of {body!r} is not between {1 / MOST_WEIGHT:g} and {MOST_WEIGHT:g}"
+        raise WorkloadError("workload", problem, "only ratios of weights matter: write for example `age*sex=2.5`")
     return body, weight, f"{body}={number}"
 
 
@@ -178,11 +185,10 @@ def public_part(schema: Schema, words: str | Sequence[str], others: Collection[s
     An attribute that nobody asks for is left out if its values come from a file, and levels from a file if none of
     them is asked for. `others` names attributes that are needed besides; None stands for all of them.
     """
-    declared = schema.declared
-    texts = [words] if isinstance(words, str) else list(words)
-    if not declared.label_files or not all(isinstance(text, str) for text in texts):
+    declared, split = schema.declared, _split(words)
+    if not declared.label_files or split is None:
         return schema
-    asked, families = _asked_levels([word.strip() for text in texts for word in text.split(",")], declared)
+    asked, families = _asked_levels(split, declared)
     kept = []
     for attribute in declared.attributes:
         everything = families or others is None or attribute.name in others
@@ -260,3 +266,40 @@ def _check_size(word: str, k: int, d: int) -> None:
 
 def _too_many() -> WorkloadError:
     return WorkloadError("workload", f"it asks for more than {MAX_MARGINALS:,} marginals", "ask for fewer ways")
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A kind of number: how many people, or the sum or the average of a measure."""
+
+    kind: Kind
+    measure: str = ""
+
+    @classmethod
+    def parse(cls, word: str, schema: Schema) -> Quantity:
+        """Read `count`, `sum(wage)` or `avg(wage)`."""
+        text = word.strip()
+        if text == COUNT:
+            return cls("count")
+        match = _SUM.fullmatch(text)
+        if match is None:
+            raise WorkloadError("measure", f"{text[:40]!r} cannot be read", "write count, sum(NAME) or avg(NAME)")
+        name = match["name"].strip()
+        schema.measure(name)
+        return cls("sum" if match["kind"] == "sum" else "avg", name)
+
+    @property
+    def part(self) -> str:
+        """The part of a plan that is measured for it."""
+        return self.measure or COUNT
+
+    @property
+    def width(self) -> int:
+        """How many numbers say it: an estimate and its standard error, or an average and the ends of its interval."""
+        return 3 if self.kind == "avg" else 2
+
+    def __str__(self) -> str:
+        return self.kind if self.kind == "count" else f"{self.kind}({self.measure})"
+
+
+COUNTED: Final = Quantity(COUNT)

@@ -30,9 +30,8 @@ from hushcube.errors import BadInput, BudgetExceeded, NotApplicable, PlanError
 from hushcube.model.files import read_json, read_text
 from hushcube.model.measure import Measure
 from hushcube.model.privacy import Privacy
-from hushcube.model.quantity import COUNTED, Quantity
 from hushcube.model.schema import COUNT, Schema
-from hushcube.model.workload import Workload
+from hushcube.model.workload import COUNTED, Quantity, Workload
 from hushcube.planning.loading import AGAIN, design_of
 from hushcube.planning.pages import MORE, TABLES, plan_page
 from hushcube.shown import Page

@@ -21,10 +21,9 @@ from hushcube.designs.request import Effort, Objective, Request
 from hushcube.errors import BadInput
 from hushcube.model.measure import Measure
 from hushcube.model.privacy import Number, Privacy, exact_number
-from hushcube.model.quantity import Quantity
 from hushcube.model.queries import QueryTable, query_table
 from hushcube.model.schema import COUNT, Schema
-from hushcube.model.workload import Workload, public_part
+from hushcube.model.workload import Quantity, Workload, public_part
 from hushcube.planning.pages import EVERY, MORE, TABLES, comparison_page
 from hushcube.planning.plan import Plan, part_privacy, plain, seen_by
 from hushcube.planning.planner import Ranking, Variant

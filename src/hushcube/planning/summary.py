@@ -16,7 +16,7 @@ import numpy as np
 from hushcube.designs.design import Design
 from hushcube.errors import BadInput
 from hushcube.model.arrays import Floats
-from hushcube.model.quantity import COUNTED, Quantity
+from hushcube.model.workload import COUNTED, Quantity
 from hushcube.strategies import ALL
 from hushcube.strategies.strategy import objective_value
 

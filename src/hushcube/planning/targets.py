@@ -24,9 +24,8 @@ import numpy as np
 from hushcube.errors import BadInput
 from hushcube.model.arrays import Floats, Ints, Marginal
 from hushcube.model.form import Form
-from hushcube.model.quantity import Quantity
 from hushcube.model.schema import COUNT
-from hushcube.model.workload import Workload
+from hushcube.model.workload import Quantity, Workload
 from hushcube.planning.plan import Plan
 from hushcube.planning.question import Question
 from hushcube.planning.summary import table_errors, table_variances

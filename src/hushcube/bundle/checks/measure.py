@@ -17,7 +17,7 @@ from hushcube.bundle.tables import Numbers, std_errors
 from hushcube.faces.value import UNBIASED
 from hushcube.model.arrays import Floats
 from hushcube.model.form import Form
-from hushcube.model.quantity import Quantity
+from hushcube.model.workload import Quantity
 from hushcube.progress import Progress
 
 

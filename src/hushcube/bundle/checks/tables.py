@@ -30,8 +30,8 @@ from hushcube.faces.value import UNBIASED
 from hushcube.lattice.family import Family
 from hushcube.model.arrays import Floats, Ints, Marginal, position_rows
 from hushcube.model.form import Form
-from hushcube.model.quantity import COUNTED, Quantity
 from hushcube.model.schema import COUNT
+from hushcube.model.workload import COUNTED, Quantity
 
 Rows = NDArray[np.int32]
 
