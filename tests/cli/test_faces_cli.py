@@ -292,6 +292,22 @@ def test_noise_that_counts_billions_of_people_makes_none(refused):
     asked = [*ASKED, "--epsilon", "1e-9", "--neighbours", "add-remove", "--data", "people.csv", "--out", "new"]
     words = "synthetic people are more than the 100,000,000 that can be held"
     refused(["release", *asked, "--face", "integral"], "--face: ", words, "ask for nonnegative")
+    facts = Path("some.yaml")  # they do not say how many people there are in all
+    facts.write_text("totals: [{where: {sex: Female}, count: 1}]")
+    refused(["release", *asked, "--face", "integral:facts=some.yaml"], "--face: ", words, "ask for nonnegative")
+
+
+def test_the_advice_to_add_a_face_names_it_as_it_was_asked_for(desk, capsys, monkeypatch):
+    from hushcube.errors import TimeLimitReached
+
+    def late(*_arguments, **_options):
+        raise TimeLimitReached(1.0, "local")
+
+    monkeypatch.setattr("hushcube.faces.face.make_face", late)
+    Path("my facts.yaml").write_text("totals: [{where: {sex: Female}, count: 1}]")
+    word = "integral:facts=my facts.yaml"
+    run(["release", *ASKED, *BUDGET, "--data", "people.csv", "--out", "new", "--face", word])
+    assert f"`hushcube recover new --face '{word}'`" in capsys.readouterr().err
 
 
 def test_a_face_that_fails_after_measuring_leaves_the_unbiased_release(desk, capsys, monkeypatch):

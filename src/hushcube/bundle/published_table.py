@@ -154,8 +154,8 @@ class Table:
 
     def _bars(self) -> list[Bar]:
         low, values, high = (numbers.ravel().tolist() for numbers in (self.low, self.values, self.high))
-        least = min(float(np.nanmin(self.low, initial=0.0)), 0.0)
-        most = max(float(np.nanmax(self.high, initial=0.0)), 1e-9)
+        least = min((x for x in low if x < 0), default=0.0)  # an average that is unknown is not a number
+        most = max((x for x in high if x > 1e-9), default=1e-9)
         return [Bar(*each, least, most) for each in zip(values, low, high, strict=True)]
 
     def _with_bars(self, rows: int, truth: Sequence[float] | None) -> Grid:

@@ -114,9 +114,10 @@ def check_face(design: Design, value: FaceValue, clock: Clock) -> None:
 def _check_people(design: Design, value: FaceValue) -> None:
     """Refuse whole numbers where the noise alone counts more people than can be made."""
     attributes = len(design.schema)
-    if value.rows is not None:
-        require_room(value.rows, attributes)
-    elif not (value.public_facts or design.publishes_total or design.adapts):
+    people = value.rows if value.rows is not None else (value.public_facts or Facts.none(design.schema)).people
+    if people is not None:
+        require_room(people, attributes)
+    elif not (design.publishes_total or design.adapts):
         variances = design.errors.exact_cell_variances * design.request.marginals.cells
         least = float(variances.min())
         require_room(int(math.sqrt(least)) if math.isfinite(least) else 0, attributes)

@@ -168,6 +168,18 @@ class Facts:
         attributes = (self.schema.attributes[i] for i in fact.marginal)
         return {attribute.name: attribute.labels[at] for attribute, at in zip(attributes, fact.cell, strict=True)}
 
+    @property
+    def people(self) -> int | None:
+        """How many people there are, if facts say so: in every cell of some marginal.
+
+        >>> schema = Schema.from_yaml("attributes: [{name: sex, values: [Female, Male]}]")
+        >>> Facts.of(schema, totals=[({"sex": "Female"}, 2), ({"sex": "Male"}, 3)]).people
+        5
+        >>> Facts.of(schema, totals=[({"sex": "Female"}, 2)]).people
+        """
+        whole = (k.counts for m, k in self.by_marginal.items() if len(k.ids) == self.schema.cells(m))
+        return next((int(counts.sum()) for counts in whole), None)
+
     @cached_property
     def by_marginal(self) -> dict[Marginal, Known]:
         """The facts of each marginal as arrays."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -64,6 +65,7 @@ def release(
     folder = None if out is None else Path(out)
     if folder is not None:
         check_output(folder)
+    asked = face
     if face is not None:
         face = read_face(face, plan.count.schema)
         check_face(plan.count, face, Clock(time_limit))
@@ -77,7 +79,7 @@ def release(
     if face is None:
         with after(spent(folder)):
             return open(folder, verify=False)
-    add = f"add the face with `hushcube recover {folder} --face {face}`"
+    add = f"add the face with `hushcube recover {folder} --face {quote(str(asked))}`"
     with after(f"{spent(folder, 'unbiased release')}; {add}"):
         interrupts.resume()
         return recover(folder, face, time_limit=time_limit, progress=progress)

@@ -106,3 +106,12 @@ def test_a_frame_library_that_is_not_there_is_named_with_its_extra(release, monk
     for ask in (release["sex"].to_pandas, release["sex"].to_polars):
         with pytest.raises(MissingDependency, match=r"pip install 'hushcube\[frames\]'"):
             ask()
+
+
+def test_averages_of_which_none_is_known_are_printed():
+    import pyarrow as pa
+
+    schema = Schema([Attribute("sex", values=["F", "M"])], measures=[hc.Measure("days", bounds=[1, 14])])
+    plan = hc.plan(schema, "0-way", measures=["avg(days)"], epsilon="1e-6", neighbours="add-remove")
+    table = hc.release(plan, pa.table({"sex": ["F"], "days": [3]}), seed=3)["total"]
+    assert "unknown" in str(table) and "unknown" in str(table.others[-1]) and table._repr_html_()
