@@ -104,31 +104,19 @@ def largest_below(uniform: LazyUniform, tail: Callable[[int], Bounds], guess: in
 
     The guess only saves time: the search gallops away from it, then bisects.
     """
-    low, high = 0, 1  # U < tail(low) always; U < tail(high) is the open question
     step = 1
-    if guess > 0:
-        if uniform.is_below(tail(guess)):
-            low, high = guess, guess + 1
-        else:
-            low, high = guess - 1, guess
-            while low > 0 and not uniform.is_below(tail(low)):
-                low, high = max(0, low - step), low
-                step *= 2
-            return _bisect(uniform, tail, low, high)
-    while uniform.is_below(tail(high)):
-        low, high = high, high + step
-        step *= 2
-    return _bisect(uniform, tail, low, high)
-
-
-def _bisect(uniform: LazyUniform, tail: Callable[[int], Bounds], low: int, high: int) -> int:
-    """Narrow U < tail(low), not U < tail(high) to neighbours."""
+    if guess > 0 and not uniform.is_below(tail(guess)):
+        low, high = guess - 1, guess
+        while low > 0 and not uniform.is_below(tail(low)):
+            low, high, step = max(0, low - step), low, 2 * step
+    else:
+        low = max(0, guess)  # U < tail(0) always
+        high = low + 1
+        while uniform.is_below(tail(high)):
+            low, high, step = high, high + step, 2 * step
     while high - low > 1:
         middle = (low + high) // 2
-        if uniform.is_below(tail(middle)):
-            low = middle
-        else:
-            high = middle
+        low, high = (middle, high) if uniform.is_below(tail(middle)) else (low, middle)
     return low
 
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from hushcube.model.arrays import Floats, Ints
 from hushcube.private.noise.entropy import Entropy
 from hushcube.private.noise.exact import Bounds, LazyUniform, blocks, distinct, exp_bounds, largest_below
-from hushcube.private.noise.rejection import draw_large
+from hushcube.private.noise.ziggurat import Variance, among, draw_large
 
 BITS = 31  # digits of U in a word
 
@@ -37,8 +37,6 @@ MAX_VARIANCE = 1 << 80  # beyond, too many draws would fall into the filter's er
 _SMALL_SIGMA = 1.5
 _SMALL_SIGMA_REPEATED = 6.0
 _REPEATED = 16
-
-_Integers = Ints
 
 
 def thresholds(variance: Floats) -> Floats:
@@ -74,12 +72,7 @@ def tail(variance: Fraction) -> Callable[[int], Bounds]:
     return lambda k: lambda bits: bounds(k, bits)
 
 
-def draw_small(
-    table: Floats,
-    law: NDArray[np.intp],
-    variance: Callable[[int], Fraction],
-    entropy: Entropy,
-) -> Ints:
+def draw_small(table: Floats, law: NDArray[np.intp], variance: Variance, entropy: Entropy) -> Ints:
     """Return one draw for each entry i: by column law[i] of the thresholds; in doubt, by variance(i)."""
     words = entropy.half_words(law.size)
     digits = words >> np.uint32(1)
@@ -102,14 +95,17 @@ def draw_small(
     return noise
 
 
-def discrete_gaussian(variances: Sequence[Fraction], multipliers: _Integers, entropy: Entropy) -> _Integers:
+def discrete_gaussian(variances: Sequence[Fraction], multipliers: Ints, entropy: Entropy) -> Ints:
     """Return independent draws: in row r, column c, P(k) ~ exp(-k**2 / (2 * variances[r] * multipliers[c])).
 
     >>> from hushcube.private.noise import SystemEntropy
     >>> discrete_gaussian([Fraction(1, 10_000)], np.array([1, 2, 3]), SystemEntropy())
     array([[0, 0, 0]])
     """
-    _check(multipliers)
+    if not isinstance(multipliers, np.ndarray) or multipliers.ndim != 1 or multipliers.dtype != np.int64:
+        raise ValueError("multipliers must be a one-dimensional array of int64")
+    if multipliers.size and multipliers.min() < 1:
+        raise ValueError(f"multipliers must be positive, not {multipliers.min()}")
     values, index = distinct(variances, "variances")
     noise = np.empty((index.size, multipliers.size), np.int64)
     if not noise.size:
@@ -124,9 +120,7 @@ def discrete_gaussian(variances: Sequence[Fraction], multipliers: _Integers, ent
     return noise
 
 
-def _draw(
-    values: list[Fraction], index: NDArray[np.intp], multipliers: _Integers, entropy: Entropy, root: Floats
-) -> Floats:
+def _draw(values: list[Fraction], index: NDArray[np.intp], multipliers: Ints, entropy: Entropy, root: Floats) -> Floats:
     """Return one block of draws; row r has the variance values[index[r]], with the root root[index[r]]."""
     shape = index.size, multipliers.size
     sigma = np.multiply.outer(root[index], np.sqrt(multipliers.astype(np.float64))).ravel()
@@ -143,14 +137,12 @@ def _draw(
     laws = rows.size * columns.size
     small = _SMALL_SIGMA_REPEATED if laws * _REPEATED <= sigma.size else _SMALL_SIGMA
     noise = np.empty(sigma.size)
-    chosen = np.flatnonzero(sigma <= small)
-    if chosen.size:
+    if (chosen := np.flatnonzero(sigma <= small)).size:
         table = thresholds(np.minimum(np.multiply.outer(root[rows] ** 2, columns).ravel(), small**2))
         law = np.add.outer(its_row * columns.size, its_column).ravel()
-        noise[chosen] = draw_small(table, law[chosen], _at(variance, chosen), entropy)
-    chosen = np.flatnonzero(sigma > small)
-    if chosen.size:
-        noise[chosen] = draw_large(sigma[chosen], _at(variance, chosen), entropy)
+        noise[chosen] = draw_small(table, law[chosen], among(variance, chosen), entropy)
+    if (chosen := np.flatnonzero(sigma > small)).size:
+        noise[chosen] = draw_large(sigma[chosen], among(variance, chosen), entropy)
     return noise.reshape(shape)
 
 
@@ -159,16 +151,3 @@ def _different(keys: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
     if keys.min() == keys.max():  # the usual case, without sorting
         return keys[:1], np.zeros(keys.size, np.intp)
     return np.unique(keys, return_inverse=True)
-
-
-def _at(variance: Callable[[int], Fraction], entries: NDArray[np.intp]) -> Callable[[int], Fraction]:
-    """Return the variance of an entry counted among the chosen ones."""
-    return lambda i: variance(int(entries[i]))
-
-
-def _check(multipliers: _Integers) -> None:
-    """Refuse what is not a row of positive 64-bit integers."""
-    if not isinstance(multipliers, np.ndarray) or multipliers.ndim != 1 or multipliers.dtype != np.int64:
-        raise ValueError("multipliers must be a one-dimensional array of int64")
-    if multipliers.size and multipliers.min() < 1:
-        raise ValueError(f"multipliers must be positive, not {multipliers.min()}")

@@ -33,6 +33,8 @@ SPLIT_SCALE = 1 << 22
 _COARSE_LOG2 = 21  # split scales leave H a scale in (2**20, 2**21]
 FIRST_BITS, SECOND_BITS = 31, 63  # of U, known after the first and the second read
 TEST_BITS = 31  # of V, which accepts L
+# From these first digits on V may be above exp(-rate * L), which is > 1 - 2**-20, as the rate of H is at most 2**-20.
+DOUBTFUL = (1 << TEST_BITS) - (1 << (TEST_BITS + 1 - _COARSE_LOG2))
 
 # Error of (offset - ln v) * scale, the filter's estimate of (c - ln U) / rate, in units of the scale:
 #   0 < |ln v| < 64, so 8 ulp of np.log are at most                               8 * 2**-47
@@ -145,14 +147,6 @@ def estimate(digits: NDArray[Any], bits: int, scale: Floats, log_top: Floats) ->
     return k, value < 0.5
 
 
-def accepted_at_once() -> int:
-    """Return the first digits of V from which on it may be above exp(-rate * L).
-
-    The rate of H is at most 2**-20, so exp(-rate * L) > 1 - 2**-20 whatever L is.
-    """
-    return (1 << TEST_BITS) - (1 << (TEST_BITS + 1 - _COARSE_LOG2))
-
-
 class Laws:
     """Laws of several rates, with the filter's constants as arrays; made exact only where that is needed."""
 
@@ -213,7 +207,7 @@ class Laws:
         low_bits = self.low_bits[index][:, None]
         low = words.view(np.int64) & ((1 << low_bits) - 1)
         v = words >> np.uint64(64 - TEST_BITS)  # the top digits, none of them shared with L
-        for row, column in np.argwhere(v >= accepted_at_once()).tolist():
+        for row, column in np.argwhere(v >= DOUBTFUL).tolist():
             law = self.law(int(index[row]))
             uniform = LazyUniform(entropy, int(v[row, column]), TEST_BITS)
             if not uniform.is_below(law.low_weight(int(low[row, column]))):

@@ -10,11 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scripted import DigitsReadError, ScriptedEntropy, SilentEntropy, close, exp_fraction, sharp
 
-from hushcube.private.noise import SeededEntropy, discrete_gaussian, gaussian, rejection
+from hushcube.private.noise import SeededEntropy, discrete_gaussian, gaussian, ziggurat
 from hushcube.private.noise.exact import LazyUniform, largest_below
 from hushcube.private.noise.gaussian import BITS, draw_small, tail, thresholds
-from hushcube.private.noise.rejection import LONG_BITS, SHORT_BITS, TEST_BITS
-from hushcube.private.noise.ziggurat import HEIGHT, REJECTED, UNIT, ZERO, Hat
+from hushcube.private.noise.ziggurat import HEIGHT, LONG_BITS, REJECTED, SHORT_BITS, TEST_BITS, UNIT, ZERO, Hat
 
 large = st.builds(
     lambda mantissa, exponent: Fraction(mantissa, 1 << 52) * Fraction(4) ** exponent,
@@ -31,13 +30,13 @@ ends = st.integers(-3, 3)
 def filter_of(variance, box):
     """The arrays the filter works on, and the exact hat with the same G."""
     sigma = np.sqrt(np.array([float(variance)]))
-    area = rejection.stretched(sigma)
+    area = ziggurat.stretched(sigma)
     return sigma, area, np.array([box]), Hat(box, Fraction(float(area[0])), variance)
 
 
 def check_cell(variance, box, digits, bits):
     _, area, its_box, hat = filter_of(variance, box)
-    k, sure = rejection.cells(np.array([digits]), bits, its_box, area)
+    k, sure = ziggurat.cells(np.array([digits]), bits, its_box, area)
     if sure[0]:
         assert hat.cell(LazyUniform(SilentEntropy(), digits, bits)) == int(k[0])
     return bool(sure[0])
@@ -70,11 +69,11 @@ def test_heights_beside_the_curve(variance, box, t, shift):
     k = max(1, round(t * float(sigma[0])))
     share = hat.kept(k)
     its_k = np.array([float(k)])
-    if rejection.under(its_k, its_box, sigma)[0]:
+    if ziggurat.under(its_k, its_box, sigma)[0]:
         assert share(200)[0] >= 1
     curve = math.floor(sharp(share) * (1 << TEST_BITS))
     for v in {min(max(curve + shift, 0), (1 << TEST_BITS) - 1), 0, (1 << TEST_BITS) - 1}:
-        below, above = rejection.verdicts(np.array([v], np.uint32), its_k, its_box, sigma)
+        below, above = ziggurat.verdicts(np.array([v], np.uint32), its_k, its_box, sigma)
         assert not (below[0] and above[0])
         if below[0] or above[0]:
             assert LazyUniform(SilentEntropy(), v, TEST_BITS).is_below(share) == below[0]
@@ -88,8 +87,8 @@ def test_heights_beside_the_curve(variance, box, t, shift):
 def test_the_tail_is_never_overlooked(variance):
     sigma, area, box, hat = filter_of(variance, 0)
     for k in (hat.complete + 1, hat.complete + 2):
-        assert rejection.may_be_tail(np.array([float(k)]), box, area)[0]
-        assert not rejection.under(np.array([float(k)]), box, sigma)[0]
+        assert ziggurat.may_be_tail(np.array([float(k)]), box, area)[0]
+        assert not ziggurat.under(np.array([float(k)]), box, sigma)[0]
 
 
 def test_the_filters_decide_almost_everything():
@@ -97,7 +96,7 @@ def test_the_filters_decide_almost_everything():
     for sigma, bits, share in [(6.0, SHORT_BITS, 1e-4), (2.0**18, SHORT_BITS, 0.2), (1e10, LONG_BITS, 1e-3)]:
         box = (entropy.half_words(100_000) & 255).astype(np.intp)
         digits = (entropy.words(100_000) >> np.uint64(64 - bits)).astype(np.int64)
-        sure = rejection.cells(digits, bits, box, rejection.stretched(np.full(100_000, sigma)))[1]
+        sure = ziggurat.cells(digits, bits, box, ziggurat.stretched(np.full(100_000, sigma)))[1]
         assert 1 - sure.mean() <= share
 
 
@@ -105,7 +104,7 @@ def propose(words, then=()):
     """One proposal from each word at variance 50, NaN where rejected; `then` are the words read next."""
     sigma = np.full(len(words), math.sqrt(50))
     entropy = ScriptedEntropy(np.concatenate([words, np.asarray(then, np.uint32)]))
-    k, rejected = rejection._propose(sigma, lambda i: Fraction(50), entropy)
+    k, rejected = ziggurat._propose(sigma, lambda i: Fraction(50), entropy)
     assert (np.abs(k[rejected]) == -REJECTED).all()
     k[rejected] = math.nan
     return k
@@ -115,9 +114,9 @@ def test_uncertain_cells_are_settled_to_the_same_result(monkeypatch):
     """With the filter of cells silenced, each word under the curve gives what it gave before."""
     words = SeededEntropy(21).half_words(500)
     fast = propose(words)
-    under = np.abs(fast) <= math.sqrt(50) * rejection._UNDER[words & 255]  # the others draw a height as well
-    cells = rejection.cells
-    monkeypatch.setattr(rejection, "cells", lambda *a: (cells(*a)[0] * 0, np.zeros(a[0].size, bool)))
+    under = np.abs(fast) <= math.sqrt(50) * ziggurat._UNDER[words & 255]  # the others draw a height as well
+    cells = ziggurat.cells
+    monkeypatch.setattr(ziggurat, "cells", lambda *a: (cells(*a)[0] * 0, np.zeros(a[0].size, bool)))
     slow = propose(words)
     assert under.mean() > 0.8
     assert (fast == slow)[under].all()
@@ -126,9 +125,9 @@ def test_uncertain_cells_are_settled_to_the_same_result(monkeypatch):
 def test_uncertain_heights_are_settled_to_the_same_result(monkeypatch):
     """With every height compared, by the filter and then in rationals, the same words are kept."""
     words, heights = SeededEntropy(21).half_words(1000), SeededEntropy(22).half_words(1000)
-    monkeypatch.setattr(rejection, "under", lambda k, box, sigma: np.zeros(k.size, bool))
+    monkeypatch.setattr(ziggurat, "under", lambda k, box, sigma: np.zeros(k.size, bool))
     fast = propose(words, heights)
-    monkeypatch.setattr(rejection, "verdicts", lambda v, *a: (np.zeros(v.size, bool), np.zeros(v.size, bool)))
+    monkeypatch.setattr(ziggurat, "verdicts", lambda v, *a: (np.zeros(v.size, bool), np.zeros(v.size, bool)))
     slow = propose(words, heights)
     body = (words & 255) != 0  # in box 0 the tail draws further words
     assert 10 < np.isnan(fast).sum() < 200

@@ -143,7 +143,7 @@ def test_digits_that_accept_low_digits_at_once_are_certain(scale):
     law = Law.of(Fraction(1, scale))
     assert law.low_bits + TEST_BITS <= 64
     assert 1 << 20 <= 1 / law.rate < 1 << 21
-    last = laplace.accepted_at_once() - 1
+    last = laplace.DOUBTFUL - 1
     largest = (1 << law.low_bits) - 1
     assert LazyUniform(SilentEntropy(), last, TEST_BITS).is_below(law.low_weight(largest))
 

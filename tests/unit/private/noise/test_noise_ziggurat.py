@@ -10,8 +10,18 @@ from scripted import DigitsReadError, SilentEntropy, close, exp_fraction, sharp
 
 from hushcube.private.noise import SeededEntropy
 from hushcube.private.noise.exact import LazyUniform, exp_bounds
-from hushcube.private.noise.rejection import stretched
-from hushcube.private.noise.ziggurat import AREA, BASE_WIDTH, BOTTOM, BOXES, HEIGHT, REJECTED, UNIT, ZERO, Hat
+from hushcube.private.noise.ziggurat import (
+    AREA,
+    BASE_WIDTH,
+    BOTTOM,
+    BOXES,
+    HEIGHT,
+    REJECTED,
+    UNIT,
+    ZERO,
+    Hat,
+    stretched,
+)
 
 VARIANCES = [
     Fraction(1),
