@@ -321,7 +321,7 @@ MUTANTS = [
     Mutant(
         "iresamp does not compare a sample with the budget",
         "the budget of a run",
-        "private/adaptive/iresamp.py",
+        "private/adaptive/resampling.py",
         "if subject.cost(more) > subject.allowed or more[at] > limits[at]:",
         "if subject.cost(totals) > subject.allowed or more[at] > limits[at]:",
         exact("adaptive methods"),
@@ -337,7 +337,7 @@ MUTANTS = [
     Mutant(
         "the second phase is chosen from exact counts",
         "decisions from noisy answers",
-        "private/adaptive/twophase.py",
+        "private/adaptive/resampling.py",
         "second = second_rates(subject, first)",
         "second = second_rates(subject, [subject.truth[at] for at in chosen])",
         exact("adaptive methods"),
@@ -445,8 +445,8 @@ MUTANTS = [
         "the number of rows is published",
         "nothing but noisy answers is published",
         "private/measure.py",
-        "private=entropy.private)",
-        "private=bool(counts.rows % 2))",
+        "private = entropy.private and noise is None",
+        "private = bool(counts.rows % 2)",
         replay("tables"),
     ),
 ]

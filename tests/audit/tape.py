@@ -11,7 +11,7 @@ from fractions import Fraction
 import numpy as np
 
 from audit.tags import Violation
-from hushcube.private.adaptive import iresamp, paths, run, twophase
+from hushcube.private.adaptive import paths, resampling, run
 from hushcube.private.adaptive.paths import NoisePaths, Path
 
 PEOPLE_NOISE = 7
@@ -73,8 +73,8 @@ class Tape:
 def record(monkeypatch):
     """Take over every place at which an adaptive method adds noise to exact answers."""
     tape = Tape()
-    draws, noisy, sample = NoisePaths.draw, twophase._noisy, iresamp._Table.sample
-    for module in (paths, twophase, iresamp):
+    draws, noisy = NoisePaths.draw, resampling._noisy
+    for module in (paths, resampling):
         monkeypatch.setattr(module, "discrete_laplace", tape.watch(module.discrete_laplace))
 
     def path(self, truth, entropy):
@@ -89,17 +89,8 @@ def record(monkeypatch):
         at, cells = np.nonzero(values[1:] != values[:-1])
         return Path(values[0], at + 1, cells, values[at, cells], values[at + 1, cells])
 
-    def second_look(truth, rate, entropy):
+    def another_sample(truth, rate, entropy):
         return tape.noisy(truth, rate, lambda: noisy(truth, rate, entropy))
-
-    def another_sample(self, rate):
-        def added():
-            sample(self, rate)
-            self.rates.pop()
-            return self.samples.pop()
-
-        self.samples.append(tape.noisy(self._truth, rate, added))
-        self.rates.append(rate)
 
     def count_people(rates, columns, entropy):
         """The noise that makes the noisy number of people what it was."""
@@ -107,8 +98,7 @@ def record(monkeypatch):
         return tape.noisy(total, rates[0], lambda: tape._drawn.append(rates[0]) or total + PEOPLE_NOISE) - total
 
     monkeypatch.setattr(NoisePaths, "draw", path)
-    monkeypatch.setattr(twophase, "_noisy", second_look)
-    monkeypatch.setattr(iresamp._Table, "sample", another_sample)
+    monkeypatch.setattr(resampling, "_noisy", another_sample)
     monkeypatch.setattr(run, "discrete_laplace", count_people)
     return tape
 

@@ -15,8 +15,8 @@ from hushcube.designs import RepeatedDesign
 from hushcube.designs.adaptive.grid import Grid, mean_size
 from hushcube.errors import BadInput
 from hushcube.model.noise import laplace_variance
+from hushcube.private.adaptive.resampling import rescale, second_rates
 from hushcube.private.adaptive.run import prepared
-from hushcube.private.adaptive.twophase import rescale, second_rates
 from hushcube.private.measure import draw
 from hushcube.private.noise import SeededEntropy, discrete_laplace
 from noise_down import pmf

@@ -24,7 +24,7 @@ from hushcube.errors import BadInput
 from hushcube.model.privacy import Privacy
 from hushcube.model.queries import query_table
 from hushcube.model.workload import Workload
-from hushcube.private.adaptive import ireduct, twophase
+from hushcube.private.adaptive import ireduct, resampling
 from hushcube.private.adaptive.paths import NoisePaths, Path
 from hushcube.private.adaptive.run import prepared
 from hushcube.private.measure import draw
@@ -119,8 +119,8 @@ def test_a_decision_from_exact_answers_would_be_noticed(monkeypatch):
     """The judge has teeth: scales that are chosen by the exact counts change when those do."""
     plan = make_plan((2, 3), "1-way", "twophase", {"sanity_bound": 1}, epsilon=1)
     codes = random_codes((2, 3), 100, 1)
-    chosen = twophase.second_rates
-    monkeypatch.setattr(twophase, "second_rates", lambda subject, seen: chosen(subject, subject.truth[-2:]))
+    chosen = resampling.second_rates
+    monkeypatch.setattr(resampling, "second_rates", lambda subject, seen: chosen(subject, subject.truth[-2:]))
     tape = record(monkeypatch)
     draw(plan, counts_of(plan, codes), entropy=SeededEntropy(1))
     tape.replay()

@@ -113,14 +113,18 @@ def draw(
     noise: Noise | None = None,
     progress: Progress | None = None,
 ) -> tuple[Design, Measurement]:
-    """The noisy answers of a plan from exact counts, and the plan as it was carried out."""
+    """The noisy answers of a plan from exact counts, and the plan as it was carried out.
+
+    They are private if nobody can foresee or repeat their noise: neither its entropy nor how it is drawn is given.
+    """
     interrupts.check()
     plan.check_cost()
     entropy = SystemEntropy() if entropy is None else entropy
+    private = entropy.private and noise is None
     report = progress or silent
     if isinstance(plan, AdaptiveDesign):
-        return run(plan, counts, entropy, report)
-    return plan, Measurement(plan.digest, noisy_values(plan, counts, entropy, report, noise), private=entropy.private)
+        return run(plan, counts, entropy, report, private=private)
+    return plan, Measurement(plan.digest, noisy_values(plan, counts, entropy, report, noise), private=private)
 
 
 def _require_memory(*plans: Design) -> None:

@@ -29,8 +29,8 @@ from hushcube.designs.adaptive.grid import BELOW
 from hushcube.designs.design import Design
 from hushcube.model.arrays import Floats, Ints
 from hushcube.model.noise import SMALLEST_RATE
+from hushcube.private.adaptive.resampling import rescale
 from hushcube.private.adaptive.subject import Subject
-from hushcube.private.adaptive.twophase import rescale
 from hushcube.private.noise import Entropy, Laws
 
 
@@ -53,9 +53,8 @@ def oracle(subject: Subject, entropy: Entropy) -> Exposed:
 
 def proportional(subject: Subject, entropy: Entropy) -> Exposed:
     """Every cell's scale in proportion to its count."""
-    return _exposed(
-        subject, [1 / np.maximum(subject.truth[at], subject.sanity_bound) for at in subject.chosen], entropy
-    )
+    shape = [1 / np.maximum(subject.truth[at], subject.sanity_bound) for at in subject.chosen]
+    return _exposed(subject, shape, entropy)
 
 
 METHODS: Final[dict[str, Callable[[Subject, Entropy], Exposed]]] = {"oracle": oracle, "proportional": proportional}

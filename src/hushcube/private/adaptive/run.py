@@ -6,9 +6,10 @@ public like the answers. That plan is checked, like every plan, to cost no more 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, Final, Protocol
+from typing import Final
 
 import numpy as np
 
@@ -20,30 +21,24 @@ from hushcube.designs.refinement import MOST_PEOPLE, Rule
 from hushcube.errors import BadInput
 from hushcube.model.noise import Measurement
 from hushcube.private.adaptive.ireduct import ireduct
-from hushcube.private.adaptive.iresamp import iresamp
+from hushcube.private.adaptive.resampling import iresamp, twophase
 from hushcube.private.adaptive.subject import Refined, Subject, assembled, exact_answers
-from hushcube.private.adaptive.twophase import twophase
 from hushcube.private.engines import ExactCounts
 from hushcube.private.noise import Entropy, discrete_laplace
 from hushcube.progress import Progress
 from hushcube.strategies.adaptive import ADAPTIVE
 
-
-class Method(Protocol):
-    """How a start is refined."""
-
-    def __call__(self, subject: Subject, entropy: Entropy, report: Progress) -> Refined:
-        """The samples that a method ends with."""
-        ...
-
-
+Method = Callable[[Subject, Entropy, Progress], Refined]
+"""How a start is refined: the samples that it ends with."""
 METHODS: Final[dict[str, Method]] = {"twophase": twophase, "iresamp": iresamp, "ireduct": ireduct}
 
 
-def run(design: AdaptiveDesign, counts: ExactCounts, entropy: Entropy, report: Progress) -> tuple[Design, Measurement]:
+def run(
+    design: AdaptiveDesign, counts: ExactCounts, entropy: Entropy, report: Progress, *, private: bool
+) -> tuple[Design, Measurement]:
     """Refine the start of a plan, and describe the result."""
     subject = prepared(design, counts, entropy)
-    return outcome(design, subject, METHODS[design.strategy](subject, entropy, report), private=entropy.private)
+    return outcome(design, subject, METHODS[design.strategy](subject, entropy, report), private=private)
 
 
 def prepared(design: AdaptiveDesign, counts: ExactCounts, entropy: Entropy) -> Subject:
@@ -78,19 +73,13 @@ def outcome(design: AdaptiveDesign, subject: Subject, refined: Refined, *, priva
     own = (design.request, design.strategy, design.budget_rule, design.recovery, design.proof, rates)
     owners = tuple(at for at, group in enumerate(refined.rates) for _ in group)
     made = design.based(rates) if is_single else RepeatedDesign(*own, design.base, design.measured_by, owners)
-    made = replace(made, details=_told(design, made, subject.rule, refined.report))
-    return made, Measurement(made.digest, assembled(subject.start, refined.values), private)
-
-
-def _told(design: AdaptiveDesign, made: Design, settled: Rule, report: dict[str, Any]) -> dict[str, Any]:
-    """What readers may know of a run: its rule, and what it spent."""
-    return {
-        "adaptive": {
-            "method": design.strategy,
-            "asked": design.rule.to_dict(),
-            "settled": settled.to_dict(),
-            **report,
-            "spent": float(made.person_cost),
-            "left": float(made.person_rest),
-        },
+    told = {  # what readers may know of a run: its rule, and what it spent
+        "method": design.strategy,
+        "asked": design.rule.to_dict(),
+        "settled": subject.rule.to_dict(),
+        **refined.report,
+        "spent": float(made.person_cost),
+        "left": float(made.person_rest),
     }
+    made = replace(made, details={"adaptive": told})
+    return made, Measurement(made.digest, assembled(subject.start, refined.values), private)

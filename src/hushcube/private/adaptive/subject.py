@@ -13,12 +13,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hushcube.costs import calibrate
 from hushcube.designs.adaptive.grid import Grid
 from hushcube.designs.adaptive.groups import make_grids, rate_limits, worth
 from hushcube.designs.design import Design
-from hushcube.designs.refinement import Rule
+from hushcube.designs.refinement import RelativeTarget, Rule
 from hushcube.model.arrays import Bools, Floats, Ints
 from hushcube.private.blocks import transformed
 from hushcube.private.engines import ExactCounts
@@ -60,12 +61,16 @@ class Subject:
         return 0.0 if self.rule.sanity_bound is None else float(self.rule.sanity_bound.value)
 
     def bound(self, scale: Floats | float) -> Floats:
-        """What a count is taken for at least when it is seen through noise of a mean size.               [pick.py]"""
+        """What a count is taken for at least when it is seen through noise of a mean size.            [ireduct.py]"""
         return np.maximum(self.sanity_bound, float(self.rule.caution) * np.asarray(scale))
 
     def cost(self, rates: Floats) -> Fraction:
         """What rates cost a row of data, exactly or rounded up."""
         return self.start.row_cost(rates)
+
+    def unrefined(self) -> tuple[list[tuple[float, ...]], list[Ints]]:
+        """The rates and values of all groups, where what is free is still to be put in place."""
+        return [(rate,) for rate in self.rates.tolist()], [answers[None] for answers in self.truth]
 
     def grids(self) -> list[Grid]:
         """The rates that each free group may pass through."""
@@ -100,3 +105,10 @@ class Refined:
     rates: Sequence[tuple[float, ...]]
     values: Sequence[Ints]
     report: dict[str, Any] = field(default_factory=dict)
+
+
+def is_met(answers: NDArray[np.number[Any]], scale: float, target: RelativeTarget) -> bool:
+    """Whether answers with noise of a mean size say that the target is met."""
+    error, above = float(target.relative_error), float(target.above.value)
+    in_view = answers + 3 * scale >= above
+    return bool((scale <= error * np.maximum(answers[in_view], above)).all())

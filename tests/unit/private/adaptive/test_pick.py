@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from hushcube.designs.adaptive.grid import Grid, mean_size
 from hushcube.designs.refinement import Amount, RelativeTarget
+from hushcube.private.adaptive.ireduct import mean_inverse, met_at, priorities, smallest, stretches
 from hushcube.private.adaptive.paths import NoisePaths
-from hushcube.private.adaptive.pick import is_met, mean_inverse, met_at, priorities, smallest, stretches
+from hushcube.private.adaptive.subject import is_met
 from hushcube.private.noise import SeededEntropy
 
 

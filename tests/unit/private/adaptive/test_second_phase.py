@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers import NEIGHBOURS
+from hushcube.private.adaptive.resampling import rescale, second_rates
 from hushcube.private.adaptive.subject import Subject
-from hushcube.private.adaptive.twophase import rescale, second_rates
 
 tables = st.lists(st.lists(st.integers(-50, 500), min_size=1, max_size=5), min_size=2, max_size=4)
 

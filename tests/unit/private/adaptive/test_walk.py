@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from helpers import NEIGHBOURS
 from hushcube.designs.adaptive.grid import mean_size
 from hushcube.errors import BadInput
-from hushcube.private.adaptive.ireduct import choose_levels, draw_paths, rates_at, walk
-from hushcube.private.adaptive.pick import is_met, priorities
+from hushcube.private.adaptive.ireduct import choose_levels, draw_paths, priorities, rates_at, walk
+from hushcube.private.adaptive.subject import is_met
 from hushcube.private.noise import SeededEntropy
 
 QUERIES = [[1, 1, 1, 0, 0, 0], [1, 1, 0, 0, 0, 0], [0, 1, 1, 1, 0, 0], [0, 0, 0, 0, 1, 1], [2, 0, 0, 1, 0, -1]]
