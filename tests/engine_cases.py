@@ -23,9 +23,8 @@ from hushcube.model.measure import Measure
 from hushcube.model.privacy import Unit
 from hushcube.model.schema import Schema
 from hushcube.model.workload import Workload
-from hushcube.private.engines import open_source
-from hushcube.private.engines.grouped import engine as grouped
-from hushcube.private.engines.grouped.warehouse import Column, Summed
+from hushcube.private.engines import grouped, open_source
+from hushcube.private.engines.grouped.warehouse import Column
 
 CELLS = 5
 KEY = bytes(range(16))
@@ -192,9 +191,9 @@ def test_a_missing_column_of_a_measure_or_unit_is_named(make):
 
 
 def test_sums_that_might_overflow_are_refused(make, monkeypatch):
-    from hushcube.private.engines import measuring
+    from hushcube.private.engines import coding
 
-    monkeypatch.setattr(measuring, "MOST", 20)
+    monkeypatch.setattr(coding, "MOST", 20)
     table = pa.table({"a": [0, 1, 1]})
     schema = Schema((Attribute(name="a", codes=2),))
     told = same_as(open_source(table), make(table), schema, (1,), [Measure(name="a", bounds=(0, 7))])
@@ -398,8 +397,8 @@ def test_remote_sums_by_hand(make):
     table = pa.table({"k": pa.array([0, 0, 0, 1, 1, 1, 1, 2], pa.int64()), "x": pa.array(numbers, pa.float64())})
     strict, kind = Measure(name="x", bounds=(0, 10)), Measure(name="y", column="x", bounds=(0, 10), missing=4)
     with make(table).warehouse.open() as data:
-        found = data.grouped([Column("k")], [Summed(strict), Summed(kind)])
-        total = data.grouped([], [Summed(strict)])
+        found = data.grouped([Column("k")], [strict, kind])
+        total = data.grouped([], [strict])
     assert found.column_names == ["k0", "n", "s0", "m0", "s1", "m1"]
     assert all(each == pa.int64() for each in found.schema.types[1:])
     summed = Counter()

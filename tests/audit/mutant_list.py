@@ -363,7 +363,7 @@ MUTANTS = [
     Mutant(
         "values beyond the bounds are not clipped",
         "bounded values",
-        "private/engines/measuring.py",
+        "private/engines/coding.py",
         "return np.clip(np.rint(scaled), measure.low, measure.high).astype(np.int64), refused",
         "return np.rint((values - float(measure.center)) / float(measure.resolution)).astype(np.int64), refused",
         exact("cubes"),
@@ -371,7 +371,7 @@ MUTANTS = [
     Mutant(
         "a missing value counts as the smallest 64-bit integer",
         "bounded values",
-        "private/engines/measuring.py",
+        "private/engines/coding.py",
         "    values[missing] = float(measure.center if measure.missing is None else measure.missing)\n",
         "",
         exact("cubes"),

@@ -40,10 +40,9 @@ from hushcube.model.attribute import Attribute
 from hushcube.model.measure import Measure
 from hushcube.model.privacy import Unit
 from hushcube.model.schema import Schema
-from hushcube.private.engines import open_source
-from hushcube.private.engines.grouped import engine as grouped
+from hushcube.private.engines import grouped, open_source
 from hushcube.private.engines.grouped import warehouse
-from hushcube.private.engines.postgres.engine import recognise_postgres
+from hushcube.private.engines.postgres import recognise_postgres
 from postgres_server import PASSWORD, Server
 
 pytestmark = pytest.mark.service

@@ -24,7 +24,7 @@ from hushcube.errors import DataError
 from hushcube.model.attribute import Attribute
 from hushcube.model.schema import Schema
 from hushcube.private.engines import open_source
-from hushcube.private.engines.spark.engine import SparkFiles, SparkRows, recognise_spark
+from hushcube.private.engines.spark import SparkFiles, SparkRows, recognise_spark
 from spark_java import QUICK, RUNNING, missing_java
 
 pytestmark = pytest.mark.service
@@ -331,7 +331,7 @@ import numpy as np
 from hushcube.errors import HushcubeError
 from hushcube.model.attribute import Attribute
 from hushcube.model.schema import Schema
-from hushcube.private.engines.spark.engine import recognise_spark
+from hushcube.private.engines.spark import recognise_spark
 schema, wanted = Schema((Attribute(name="a", codes=2),)), [np.array([[0]], dtype=np.int32)]
 engine = recognise_spark("x.parquet", "spark")
 """
@@ -340,7 +340,7 @@ print(engine.count(schema, wanted).tables(wanted[0]).tolist())
 from pyspark import SparkContext
 assert SparkContext._active_spark_context is None
 java = SparkContext._gateway.proc.pid
-from hushcube.private.engines.spark import engine as spark
+from hushcube.private.engines import spark
 grouped = spark.SparkRows.grouped
 def interrupted(self, columns, sums=()):
     os.kill(java, signal.SIGKILL)

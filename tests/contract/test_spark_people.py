@@ -9,7 +9,7 @@ from engine_cases import *  # noqa: F403
 from engine_cases import KEY, one_person_of
 from hushcube.model.privacy import Unit
 from hushcube.private.engines.grouped.warehouse import Column
-from hushcube.private.engines.spark.engine import recognise_spark
+from hushcube.private.engines.spark import recognise_spark
 from spark_java import RUNNING
 
 pytestmark = pytest.mark.service

@@ -30,10 +30,10 @@ from hushcube.model.arrays import Floats, Ints, Marginal
 from hushcube.model.schema import Schema
 from hushcube.model.workload import Workload
 from hushcube.private.boundary import guarded
-from hushcube.private.engines import kernels
+from hushcube.private.engines import counting
 from hushcube.private.engines.coding import code_type
+from hushcube.private.engines.contract import refused
 from hushcube.private.engines.duckdb import coded, recognise
-from hushcube.private.engines.fit import refused
 from hushcube.progress import Progress, silent
 
 Codes = NDArray[Any]
@@ -145,13 +145,8 @@ def _training(
     place = len(schema)
     marginals = sorted(marginal for marginal in family if marginal)
     cells = [np.zeros(folds * schema.cells(marginal), np.int64) for marginal in marginals]
-    kernels.count(
-        {**columns, place: division},
-        len(division),
-        (*schema.sizes, folds),
-        [(place, *marginal) for marginal in marginals],
-        cells,
-    )
+    tables = [((place, *marginal), own) for marginal, own in zip(marginals, cells, strict=True)]
+    counting.count({**columns, place: division}, len(division), (*schema.sizes, folds), tables, None)
     counted: dict[Marginal, Ints] = {
         marginal: flat.reshape(folds, *schema.shape(marginal)) for marginal, flat in zip(marginals, cells, strict=True)
     }

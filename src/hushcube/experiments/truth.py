@@ -31,18 +31,13 @@ class HeldTables(ExactCounts):
     """Tables by their marginals: nothing is counted or summed again when they are asked for."""
 
     def __init__(self, rows: int, tables: Mapping[Marginal, Ints]) -> None:
-        self._rows = rows
+        self.rows = rows
         self._tables = tables
-
-    @property
-    def rows(self) -> int:
-        """How many rows were counted."""
-        return self._rows
 
     def tables(self, marginals: NDArray[np.int32]) -> Ints:
         """Tables of one shape."""
         if not marginals.size:  # the total, or no table at all
-            return np.full((len(marginals), *(1,) * max(1, marginals.shape[1])), self._rows, dtype=np.int64)
+            return np.full((len(marginals), *(1,) * max(1, marginals.shape[1])), self.rows, dtype=np.int64)
         return np.stack([self._tables[tuple(row)] for row in marginals.tolist()])
 
 

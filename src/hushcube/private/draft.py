@@ -1,7 +1,8 @@
-"""Tools for the owner who looks at their own data: draft a schema, and check data against a schema.
+"""Tools for the owner who looks at their own data: draft a schema, check data against one, compare bounds on rows.
 
-Neither is private. A draft's domains come from the data, and domains are published: somebody who knows the
-subject has to replace what was found by what could be.
+None is private. A draft's domains come from the data, and domains are published: somebody who knows the subject has to
+replace what was found by what could be. Under a bound on rows per person, tables are of the rows that count. A small
+bound needs little noise and leaves out more, and no margin covers that: the owner has to see both before choosing.
 """
 
 from __future__ import annotations
@@ -9,20 +10,24 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import Any, Final, Literal
 
 import numpy as np
+import pyarrow as pa
 
 from hushcube.errors import DataError, SchemaError
 from hushcube.model.attribute import Attribute
 from hushcube.model.label import MAX_LABEL
+from hushcube.model.measure import Measure
+from hushcube.model.privacy import Unit
 from hushcube.model.schema import Schema
 from hushcube.private.boundary import guarded
-from hushcube.private.engines.coding import FLOATS, INTEGERS, NUMBERS, coder
+from hushcube.private.engines.coding import FLOATS, INTEGERS, NUMBERS, coder, fetched_measure
+from hushcube.private.engines.contract import missing_values, refuse_data, refused, without_unit
 from hushcube.private.engines.duckdb import coded, recognise
-from hushcube.private.engines.fit import missing_values, refuse_data, refused, without_unit
-from hushcube.private.engines.measuring import fetched
 from hushcube.private.engines.source import Opened
 
 REVIEW: Final = (
@@ -36,6 +41,7 @@ _BINS: Final = 10
 _WHOLE: Final = "-?(0|[1-9][0-9]{0,17})"
 """A text that is an integer; the code 01 is not one."""
 EXAMPLES: Final = 5
+Kind = Literal["absent", "missing", "outside"]
 
 
 @dataclass(frozen=True)
@@ -45,7 +51,7 @@ class Finding:
     attribute: str
     """The attribute or measure; `unit` for the column that says whose row it is."""
     column: str
-    kind: Literal["absent", "missing", "outside"]
+    kind: Kind
     message: str
     fix: str
     examples: tuple[str, ...] = field(default=(), repr=False)
@@ -61,21 +67,20 @@ def check_data(schema: Schema, source: object, *, query: str | None = None) -> l
         present = []
         for attribute in schema.attributes:
             try:
-                data.position(attribute.source_column, f"attribute {attribute.name!r}")
+                data.reference(attribute.source_column, f"attribute {attribute.name!r}")
                 present.append(attribute)
             except DataError as error:
-                found.append(_finding(attribute.name, attribute.source_column, "absent", error))
+                found.append(_finding(attribute, "absent", error))
         worst = np.zeros((len(present), 2), dtype=bool)
         for batch in coded(data, present) if present else ():
             for i, (attribute, codes) in enumerate(zip(present, batch, strict=True)):
                 worst[i] |= [(codes == attribute.size).any(), (codes == attribute.size + 1).any()]
         for attribute, (missing, outside) in zip(present, worst.tolist(), strict=True):
-            own = attribute.name, attribute.source_column
             if missing:
-                found.append(_finding(*own, "missing", refused(attribute, missing=True)))
+                found.append(_finding(attribute, "missing", refused(attribute, missing=True)))
             if outside:
                 examples = _outside(data, attribute)
-                found.append(_finding(*own, "outside", refused(attribute, missing=False), examples))
+                found.append(_finding(attribute, "outside", refused(attribute, missing=False), examples))
         found.sort(key=lambda finding: schema.position(finding.attribute))
         found.extend(_beside_attributes(schema, data))
     return found
@@ -83,43 +88,42 @@ def check_data(schema: Schema, source: object, *, query: str | None = None) -> l
 
 def _beside_attributes(schema: Schema, data: Opened) -> Iterator[Finding]:
     """What would fail about the unit and the measures."""
-    if schema.unit is not None:
-        column = schema.unit.column
+    if (unit := schema.unit) is not None:
         try:
-            place = data.position(column, f"unit {column!r}")
-            if schema.unit.missing == "error" and _any(data, f"#{place + 1} IS NULL"):
-                yield _finding("unit", column, "missing", without_unit(schema.unit))
+            place, _ = data.reference(unit.column, f"unit {unit.column!r}")
+            if unit.missing == "error" and _any(data, f"{place} IS NULL"):
+                yield _finding(unit, "missing", without_unit(unit))
         except DataError as error:
-            yield _finding("unit", column, "absent", error)
+            yield _finding(unit, "absent", error)
     for measure in schema.measures:
         try:
-            if measure.missing is None and _any(data, f"isnan({fetched(data, measure)})"):
-                yield _finding(measure.name, measure.source_column, "missing", missing_values(measure))
+            fetched = fetched_measure(*data.reference(measure.source_column, f"measure {measure.name!r}"))
+            if measure.missing is None and _any(data, f"isnan({fetched})"):
+                yield _finding(measure, "missing", missing_values(measure))
         except DataError as error:
-            yield _finding(measure.name, measure.source_column, "absent", error)
+            yield _finding(measure, "absent", error)
 
 
 def _any(data: Opened, condition: str) -> bool:
     return bool(data.relation.aggregate(f"coalesce(bool_or({condition}), false)").fetchall()[0][0])
 
 
-def _finding(name: str, column: str, kind: Any, error: DataError, examples: tuple[str, ...] = ()) -> Finding:
-    message = f"{error.field} {error.problem}" if kind != "absent" else f"{error.field}: {error.problem}"
+def _finding(what: Attribute | Measure | Unit, kind: Kind, error: DataError, examples: tuple[str, ...] = ()) -> Finding:
+    name, column = ("unit", what.column) if isinstance(what, Unit) else (what.name, what.source_column)
+    message = f"{error.field}{':' if kind == 'absent' else ''} {error.problem}"
     return Finding(name, column, kind, message, error.fix, examples)
 
 
 def _outside(data: Opened, attribute: Attribute) -> tuple[str, ...]:
     """The first few values outside the domain, in the order of their texts."""
-    place = data.position(attribute.source_column, "data")
-    each = coder(attribute, "#1", str(data.relation.types[place].id))
-    distinct = data.relation.project(f"#{place + 1} AS v").distinct()
-    examples: set[str] = set()
+    place, duckdb_type = data.reference(attribute.source_column, "data")
+    each = coder(attribute, "#1", duckdb_type)
+    distinct = data.relation.project(f"{place} AS v").distinct()
+    examples: list[str] = []
     for batch in distinct.project(f"{each.sql} AS k, CAST(#1 AS VARCHAR) AS t").to_arrow_reader():
-        refusals = each.positions(batch.column(0)) == attribute.size + 1
-        texts = batch.column(1).to_pylist()
-        examples.update(texts[i] for i in np.flatnonzero(refusals))
-        examples = set(sorted(examples)[:EXAMPLES])
-    return tuple(sorted(examples))
+        texts = batch.column(1).filter(pa.array(each.positions(batch.column(0)) == attribute.size + 1))
+        examples = sorted({*examples, *texts.to_pylist()})[:EXAMPLES]
+    return tuple(examples)
 
 
 @guarded
@@ -189,12 +193,9 @@ def _questions(i: int, kind: str) -> str:
     """Nulls, NaNs, distinct values, all whole, any no number, smallest, largest, any infinite."""
     asked = f"count(x{i}) < count(*), {{}}, approx_count_distinct(x{i}), {{}}, {{}}, {{}}, {{}}, {{}}"
     if kind in INTEGERS:
-        return asked.format(
-            "false", "true", "false", f"CAST(min(x{i}) AS DOUBLE)", f"CAST(max(x{i}) AS DOUBLE)", "false"
-        )
-    whole = f"regexp_full_match(x{i}, '{_WHOLE}')"
-    if kind in NUMBERS:
-        whole = f"n{i} = trunc(n{i}) OR NOT isfinite(n{i})"
+        ends = f"CAST(min(x{i}) AS DOUBLE)", f"CAST(max(x{i}) AS DOUBLE)"
+        return asked.format("false", "true", "false", *ends, "false")
+    whole = f"n{i} = trunc(n{i}) OR NOT isfinite(n{i})" if kind in NUMBERS else f"regexp_full_match(x{i}, '{_WHOLE}')"
     finite = f"CASE WHEN isfinite(n{i}) THEN n{i} END"
     words = f"count(n{i}) < count(x{i})"
     ends = f"min({finite})", f"max({finite})"
@@ -246,10 +247,9 @@ def _as_values(facts: _Facts) -> tuple[dict[str, Any] | None, str]:
 
 def _natural(text: str) -> list[tuple[int, float, str]]:
     """Numbers within labels in the order of their size: 5-9 before 10-14."""
-    parts = re.split(r"([0-9]+(?:\.[0-9]+)?)", text)
-    start = re.fullmatch(r"-[0-9]+(\.[0-9]+)?", text)
-    if start:
+    if re.fullmatch(r"-[0-9]+(\.[0-9]+)?", text):
         return [(0, float(text), "")]
+    parts = re.split(r"([0-9]+(?:\.[0-9]+)?)", text)
     return [(0, float(part), "") if i % 2 else (1, 0.0, part) for i, part in enumerate(parts) if part]
 
 
@@ -281,17 +281,71 @@ def round_edges(low: float, high: float) -> tuple[float, ...]:
 
 def _named(column: str, declared: dict[str, Any], taken: set[str]) -> Attribute:
     """The attribute under the column's name, or under a similar one where that cannot be a name."""
-    if column not in taken:
-        try:
-            return Attribute(name=column, **declared)
-        except SchemaError:
-            pass
     plain = re.sub(r"[^\w .-]+", "_", column).strip()[:150] or "column"
-    names = (plain if i == 0 else f"{plain}_{i + 1}" for i in range(len(taken) + 2))
-    for name in names:
+    for name in (column, plain, *(f"{plain}_{i}" for i in range(2, len(taken) + 3))):
         if name not in taken:
-            try:
-                return Attribute(name=name, column=column, **declared)
-            except SchemaError:
-                continue
+            with suppress(SchemaError):
+                return Attribute(name=name, column=None if name == column else column, **declared)
     raise DataError("data", f"no name was found for the column {column!r}", "rename it in a query")
+
+
+@dataclass(frozen=True)
+class Bound:
+    """How many rows count under one bound; exact numbers, for the owner of the data only."""
+
+    max_rows: int
+    counted: int
+    left_out: int
+
+    @property
+    def share(self) -> str:
+        """What is left out, in percent."""
+        return share(self.left_out, self.counted + self.left_out)
+
+
+@guarded
+def compare_bounds(schema: Schema, source: object, *, query: str | None = None) -> list[Bound]:
+    """What several bounds would leave out, the declared one among them; nothing without a unit or its column."""
+    unit = schema.unit
+    if unit is None:
+        return []
+    with recognise(source, query=query).open() as data:
+        try:
+            place, _ = data.reference(unit.column, f"unit {unit.column!r}")
+        except DataError:
+            return []
+        people = data.relation.project(f"{place} AS p").aggregate("p, count(*) AS n", "p")
+        found = people.filter("p IS NOT NULL").aggregate("n, count(*) AS people", "n").fetchall()
+        own = people.filter("p IS NULL").aggregate("coalesce(sum(n), 0)").fetchall()[0][0]  # each a person
+    sizes = {int(n): int(many) for n, many in found}
+    rows = int(own) + sum(n * many for n, many in sizes.items())
+    bounds = []
+    for most in sorted({*bounds_up_to(max(sizes, default=1)), unit.max_rows}):
+        counted = int(own) + sum(min(n, most) * many for n, many in sizes.items())
+        bounds.append(Bound(most, counted, rows - counted))
+    return bounds
+
+
+def bounds_up_to(largest: int) -> list[int]:
+    """Bounds to compare: 1, 2, 3, 5, 10, 20, 50, ... up to the first that leaves nothing out.
+
+    >>> bounds_up_to(60)
+    [1, 2, 3, 5, 10, 20, 50, 100]
+    """
+    steps = sorted({3, *(digit * 10**power for power in range(len(str(largest)) + 1) for digit in (1, 2, 5))})
+    below = list(takewhile(lambda bound: bound < largest, steps))
+    return steps[: len(below) + 1]
+
+
+def share(part: int, whole: int) -> str:
+    """A part in percent, such that neither all nor nothing is claimed without being so.
+
+    >>> share(850, 1000), share(1, 10**6), share(0, 9), share(999_999, 10**6)
+    ('85.0%', 'under 0.1%', '0%', 'over 99.9%')
+    """
+    if part in (0, whole):
+        return "0%" if part == 0 else "100%"
+    percent = 100 * part / whole
+    if percent < 0.1:
+        return "under 0.1%"
+    return f"{percent:.1f}%" if percent < 99.9 else "over 99.9%"

@@ -7,7 +7,7 @@ counts themselves. An adaptive plan decides the rest as its noisy answers come i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Final
 
 import numpy as np
@@ -26,8 +26,9 @@ from hushcube.planning.plan import Plan
 from hushcube.private.adaptive.run import run
 from hushcube.private.blocks import Noise, noisy_values
 from hushcube.private.boundary import guarded
-from hushcube.private.contributions import share
+from hushcube.private.draft import share
 from hushcube.private.engines import Engine, ExactCounts
+from hushcube.private.engines.contract import Measures
 from hushcube.private.noise import Entropy, SystemEntropy
 from hushcube.progress import Progress, silent
 
@@ -56,7 +57,8 @@ def carry_out(
     counts = count(plan.designs.values(), plan.schema, engine, measures=measures, progress=progress)
     for measure in measures:
         _check_sums(plan.designs[measure.name], measure, counts.rows)
-    _tell(plan.schema, counts, tell_owner)
+    if tell_owner is not None:
+        _tell(plan.schema, counts, tell_owner)
     exact = {COUNT: counts, **counts.sums}
     drawn = {
         name: draw(design, exact[name], entropy=entropy, noise=noise, progress=progress)
@@ -68,26 +70,15 @@ def carry_out(
 
 @guarded
 def measure(
-    design: Design,
-    engine: Engine,
-    *,
-    entropy: Entropy | None = None,
-    noise: Noise | None = None,
-    progress: Progress | None = None,
+    design: Design, engine: Engine, *, entropy: Entropy | None = None, noise: Noise | None = None
 ) -> Measurement:
     """The noisy answers of one design of counts that decides everything beforehand."""
     _require_memory(design)
-    counts = count([design], design.schema, engine, progress=progress)
-    return draw(design, counts, entropy=entropy, noise=noise, progress=progress)[1]
+    return draw(design, count([design], design.schema, engine), entropy=entropy, noise=noise)[1]
 
 
 def count(
-    designs: Iterable[Design],
-    schema: Schema,
-    engine: Engine,
-    *,
-    measures: Sequence[Measure] = (),
-    progress: Progress | None = None,
+    designs: Iterable[Design], schema: Schema, engine: Engine, measures: Measures = (), progress: Progress | None = None
 ) -> ExactCounts:
     """The exact counts, and sums of measures, that designs need."""
     wanted: dict[bytes, NDArray[np.int32]] = {}
@@ -98,9 +89,8 @@ def count(
         wanted |= {group.tobytes(): group for group in design.counted}
     report = progress or silent
     report("counting", 0.0)
-    counts = engine.count(
-        schema, list(wanted.values()), measures=measures, progress=lambda share: report("counting", share)
-    )
+    asked = list(wanted.values())
+    counts = engine.count(schema, asked, measures=measures, progress=lambda share: report("counting", share))
     _check_rows(counts)
     return counts
 
@@ -146,10 +136,8 @@ def _check_sums(part: Design, measure: Measure, rows: int) -> None:
         raise DataError(f"measure {measure.name!r}", "its sums might not fit 64-bit integers", fix)
 
 
-def _tell(schema: Schema, counts: ExactCounts, tell_owner: Callable[[str], None] | None) -> None:
+def _tell(schema: Schema, counts: ExactCounts, tell_owner: Callable[[str], None]) -> None:
     """How many rows there were, and how many of them the tables are of."""
-    if tell_owner is None:
-        return
     told = f"{counts.rows:,} rows were read and counted"
     if schema.unit is not None:
         read = counts.rows + counts.dropped
@@ -157,7 +145,8 @@ def _tell(schema: Schema, counts: ExactCounts, tell_owner: Callable[[str], None]
         if counts.dropped:
             most = f"more than {schema.unit.max_rows} of one {schema.unit.column!r}"
             told += f": {most}, {share(counts.dropped, read)} of all"
-    tell_owner(f"{told} (exact, for the owner of the data only)")
+    remarks = [told]
     if counts.bad:
-        bad = f"{counts.bad:,} rows cannot be read and count as missing in every attribute"
-        tell_owner(f"{bad} (exact, for the owner of the data only)")
+        remarks.append(f"{counts.bad:,} rows cannot be read and count as missing in every attribute")
+    for remark in remarks:
+        tell_owner(f"{remark} (exact, for the owner of the data only)")

@@ -12,8 +12,7 @@ from hushcube.model.schema import Schema
 from hushcube.shown import Column, Grid, Page, Part, Remark, number
 
 if TYPE_CHECKING:
-    from hushcube.private.contributions import Bound
-    from hushcube.private.draft import Finding
+    from hushcube.private.draft import Bound, Finding
 
 _HEADING: Final = "# A draft made from the data. Review every value before use: a schema is public.\n"
 _LARGEST_JSON: Final = 10**300
@@ -166,8 +165,7 @@ def check_schema(schema: Schema | str | Path, data: object = None, *, query: str
     declared = schema_of(schema)
     if data is None and query is None:
         return SchemaCheck(declared)
-    from hushcube.private.contributions import compare_bounds
-    from hushcube.private.draft import check_data
+    from hushcube.private.draft import check_data, compare_bounds
 
     findings = check_data(declared, data, query=query)
     return SchemaCheck(declared, tuple(findings), tuple(compare_bounds(declared, data, query=query)))

@@ -23,7 +23,7 @@ from hushcube.experiments.truth import overall_error
 from hushcube.model.attribute import Attribute
 from hushcube.model.privacy import Privacy
 from hushcube.model.schema import Schema
-from hushcube.private.engines.kernels import RowCounts
+from hushcube.private.engines.counting import RowCounts
 from hushcube.private.noise import SeededEntropy
 from hushcube.samples import TITANIC, titanic
 from hushcube.strategies.adaptive import ADAPTIVE, NOT_PRIVATE

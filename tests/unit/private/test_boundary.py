@@ -118,7 +118,7 @@ def test_a_resource_is_named_and_a_file_only_where_it_is_ours(tmp_path):
 
 
 def test_a_failure_is_named_by_its_kind_and_place():
-    with pytest.raises(DataError, match=r"it cannot be read \(KeyError at private/engines/frames\.py:\d+\)"):
+    with pytest.raises(DataError, match=r"it cannot be read \(KeyError at private/engines/source\.py:\d+\)"):
         open_source(Stream(KeyError(SECRET)))
 
 

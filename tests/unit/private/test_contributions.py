@@ -12,7 +12,7 @@ from hushcube.cli import run
 from hushcube.model.attribute import Attribute
 from hushcube.model.privacy import Unit
 from hushcube.model.schema import Schema
-from hushcube.private.contributions import compare_bounds
+from hushcube.private.draft import compare_bounds
 
 ROWS = {"alone": 1, "pair": 2, "house": 40, "clinic": 457}
 """So many rows has each address."""

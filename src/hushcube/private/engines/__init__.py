@@ -8,21 +8,17 @@ the schema alone, before anything is read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Final, cast, get_args
 
-import numpy as np
-from numpy.typing import NDArray
-
 from hushcube.errors import DataError, SchemaError
 from hushcube.model.at_level import AtLevel, at_level, base_of
 from hushcube.model.attribute import ERROR, Attribute
-from hushcube.model.measure import Measure
 from hushcube.model.schema import Schema
 from hushcube.private.boundary import guarded, shown
-from hushcube.private.engines.contract import BadRows, Engine, ExactCounts, ReadShare
+from hushcube.private.engines.contract import BadRows, Engine, ExactCounts, Measures, ReadShare, Wanted, attributes_of
 from hushcube.temporary import remove_leftovers
 
 __all__ = ["REMOTE", "BadRows", "Engine", "ExactCounts", "ReadShare", "open_source"]
@@ -30,8 +26,8 @@ __all__ = ["REMOTE", "BadRows", "Engine", "ExactCounts", "ReadShare", "open_sour
 Recognise = Callable[[object, str | None], Engine | None]
 """The engine for a source, if it is one of its own; the second is the engine that was asked for, if any."""
 REMOTE: Final[dict[str, str]] = {
-    "postgres": "hushcube.private.engines.postgres.engine:recognise_postgres",
-    "spark": "hushcube.private.engines.spark.engine:recognise_spark",
+    "postgres": "hushcube.private.engines.postgres:recognise_postgres",
+    "spark": "hushcube.private.engines.spark:recognise_spark",
     "ibis": "hushcube.private.engines.ibis:recognise_ibis",
 }
 """The engines other than DuckDB: where to find what recognises their sources. A new engine is added here; drivers are
@@ -51,9 +47,8 @@ def open_source(
     remove_leftovers()
     if bad_rows not in get_args(BadRows):
         raise DataError("bad_rows", f"{shown(str(bad_rows))} is unknown", "choose refuse or missing")
-    if bad_rows == "missing":
-        return Tolerant(_opened(source, query, engine, tolerant=True))
-    return _opened(source, query, engine, tolerant=False)
+    opened = _opened(source, query, engine, tolerant=bad_rows == "missing")
+    return Tolerant(opened) if bad_rows == "missing" else opened
 
 
 def _opened(source: object, query: str | None, engine: str | None, *, tolerant: bool) -> Engine:
@@ -89,15 +84,10 @@ class Tolerant:
     engine: Engine
 
     def count(
-        self,
-        schema: Schema,
-        wanted: Sequence[NDArray[np.int32]],
-        *,
-        measures: Sequence[Measure] = (),
-        progress: ReadShare | None = None,
+        self, schema: Schema, wanted: Wanted, *, measures: Measures = (), progress: ReadShare | None = None
     ) -> ExactCounts:
         """Count under the same domains, with a place for everything."""
-        used = {int(i) for marginals in wanted for i in np.unique(marginals)}
+        used = attributes_of(wanted)
         attributes = tuple(_open(each) if i in used else each for i, each in enumerate(schema.attributes))
         for measure in measures:
             if measure.missing is None:

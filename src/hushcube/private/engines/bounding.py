@@ -28,7 +28,7 @@ from typing import Final, cast
 import duckdb
 
 from hushcube.model.privacy import Unit
-from hushcube.private.engines.fit import without_unit
+from hushcube.private.engines.contract import position, without_unit
 from hushcube.private.engines.source import Opened
 
 _ROWS: Final = "hushcube_rows"
@@ -37,7 +37,7 @@ _PEOPLE: Final = "hushcube_people"
 
 def bounded(data: Opened, unit: Unit, columns: Sequence[str] | None = None) -> tuple[Opened, int]:
     """The rows that count, and how many are left out; only `columns` are kept, where given."""
-    place = data.position(unit.column, f"unit {unit.column!r}")
+    place = position(data.names, unit.column, f"unit {unit.column!r}")
     used = [i for i, name in enumerate(data.names) if columns is None or name in columns]
     shown = ", ".join(f"#{i + 1} AS c{i}" for i in sorted({*used, place}))
     rows = data.relation.project(shown)

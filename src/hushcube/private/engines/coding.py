@@ -1,4 +1,4 @@
-"""From a column to cell positions: DuckDB fetches, Arrow looks texts up, numpy places numbers.
+"""From columns to cell positions and bounded integers: DuckDB fetches, Arrow looks texts up, numpy places numbers.
 
 A position is an unsigned integer below the attribute's size. A value that the schema refuses becomes a
 refusal code just above: `size` for a missing value, `size + 1` for a value outside the domain. The reader
@@ -7,6 +7,10 @@ sees those by taking the maximum, so that explaining a refusal never needs a val
 Coding in SQL was measured and is slower: a CASE takes five times as long as numpy, and a lookup in an ENUM
 takes 0.8 microseconds for each text that is not in it. It also keeps labels out of SQL; what little is
 written into it goes through `quote` (identifiers) or `literal` (values).
+
+Of a measure, null, NaN and texts come first, then clipping, then rounding. Whatever a row holds, its integer lies
+within the measure's bounds: that alone is what the noise relies on. A value that is missing, or is no number, counts
+as the measure says, or is refused. Infinities are clipped like large numbers.
 """
 
 from __future__ import annotations
@@ -23,10 +27,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hushcube.errors import DataError
-from hushcube.model.arrays import Bools
+from hushcube.model.arrays import Bools, Ints
 from hushcube.model.at_level import AtLevel
 from hushcube.model.attribute import Attribute
 from hushcube.model.domain import day_groups, day_numbers
+from hushcube.model.measure import Measure
+from hushcube.private.engines.contract import Measures
 
 Codes = NDArray[np.unsignedinteger[Any]]
 
@@ -35,12 +41,14 @@ INTEGERS: Final = _SMALL | {"ubigint", "hugeint"}
 FLOATS: Final = frozenset(("float", "double"))
 NUMBERS: Final = INTEGERS | FLOATS | {"decimal"}
 _TIMES: Final = ("timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns", "timestamp with time zone")
-_EXACT: Final = 2**53
+EXACT: Final = 2**53
 """Integers below this are exact as doubles."""
 _OUTSIDE: Final = 2**62
 """No range reaches so far: what lies beyond is moved here, to fit 64 bits."""
 _NUMBER: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
 """A label that is a number: ASCII only, since a full-width 1 is a label of its own."""
+MOST: Final = 2**62
+"""Sums of absolute integers that 64 bits hold with room to spare."""
 
 
 @dataclass(frozen=True)
@@ -73,29 +81,23 @@ def coder(attribute: Attribute, column: str, duckdb_type: str) -> Coder:
     if isinstance(attribute, AtLevel):
         below = coder(attribute.base, column, duckdb_type)
         return Coder(below.sql, lambda array: regrouped(attribute, below.positions(array)))
+    text = _text(column, duckdb_type)
     if attribute.before is not None:
-        places = {label: i for i, label in enumerate(attribute.labels)}
-        sql = f"split_part({_text(column, duckdb_type)}, {literal(attribute.before)}, 1)"
-        return Coder(sql, _find_texts(attribute, places))
-    if attribute.dates is not None:
-        return Coder(
-            _with_categories(attribute, column, _day(attribute, column, duckdb_type), duckdb_type),
-            _into_days(attribute),
-        )
-    if attribute.declared_by == "values" and duckdb_type in INTEGERS - _SMALL:
-        return Coder(_text(column, duckdb_type), _find_texts(attribute, _integer_labels(attribute)))
-    if attribute.declared_by == "values" and duckdb_type not in NUMBERS:
-        places = {label: i for i, label in enumerate(attribute.labels)}
-        return Coder(_text(column, duckdb_type), _find_texts(attribute, places))
+        return Coder(f"split_part({text}, {literal(attribute.before)}, 1)", _find_texts(attribute))
     if attribute.declared_by == "values":
+        if duckdb_type not in NUMBERS:
+            return Coder(text, _find_texts(attribute))
+        if duckdb_type in INTEGERS - _SMALL:
+            return Coder(text, _find_texts(attribute, integers=True))
         fetched = column if duckdb_type in _SMALL else _double(column, duckdb_type)
         return Coder(fetched, _find_numbers(attribute, duckdb_type))
-    if attribute.declared_by == "bins":
-        return Coder(
-            _with_categories(attribute, column, _double(column, duckdb_type), duckdb_type), _into_bins(attribute)
-        )
-    fetched = _integer(attribute, column, duckdb_type)
-    return Coder(_with_categories(attribute, column, fetched, duckdb_type), _within_range(attribute))
+    if attribute.dates is not None:
+        fetched, positions = _day(attribute, column, duckdb_type), _into_days(attribute)
+    elif attribute.bins is not None:
+        fetched, positions = _double(column, duckdb_type), _into_bins(attribute)
+    else:
+        fetched, positions = _integer(attribute, column, duckdb_type), _within_range(attribute)
+    return Coder(_with_categories(attribute, column, fetched, duckdb_type), positions)
 
 
 def refusals(attribute: Attribute) -> tuple[int, int]:
@@ -113,8 +115,11 @@ def regrouped(attribute: Attribute, codes: Codes) -> Codes:
     return result
 
 
-def _find_texts(attribute: Attribute, places: dict[str, int]) -> Callable[[pa.Array], Codes]:
+def _find_texts(attribute: Attribute, *, integers: bool = False) -> Callable[[pa.Array], Codes]:
     """Look up texts as they are, byte by byte; truth values are `true` and `false`."""
+    places = {label: i for i, label in enumerate(attribute.labels)}
+    if integers:  # too wide for numpy: "1.0" and "01" are all 1
+        places = {str(int(x)): i for x, i in number_labels(attribute).items() if is_whole(x)}
     labels, targets = list(places), np.array(list(places.values()), dtype=np.int64)
 
     def positions(array: pa.Array) -> Codes:
@@ -129,7 +134,7 @@ def _find_numbers(attribute: Attribute, duckdb_type: str) -> Callable[[pa.Array]
     """In a column of numbers, a label that is a number stands for it: "1", "1.0" and "01" are all 1."""
     places = number_labels(attribute)
     if duckdb_type in _SMALL:
-        places = {x: i for x, i in places.items() if x == x.to_integral_value() and abs(x) < 2**63}
+        places = {x: i for x, i in places.items() if is_whole(x) and abs(x) < 2**63}
         numbers: NDArray[Any] = np.array([int(x) for x in places], dtype=np.int64)
     else:
         # A label meets a 32-bit float as the nearest 32-bit float: 0.1 is found in a column of such floats.
@@ -152,7 +157,7 @@ def _find_numbers(attribute: Attribute, duckdb_type: str) -> Callable[[pa.Array]
 
 def _within_range(attribute: Attribute) -> Callable[[pa.Array], Codes]:
     """Integers, and floats that are exactly integers."""
-    low, high = attribute.range if attribute.range is not None else (0, (attribute.codes or 0) - 1)
+    low, high = ends(attribute)
     code = code_type(attribute.size)
 
     def positions(array: pa.Array) -> Codes:
@@ -239,19 +244,14 @@ def _integer(attribute: Attribute, column: str, duckdb_type: str) -> str:
     """A 64-bit integer or a double, whichever is exact for the attribute's range."""
     if duckdb_type in _SMALL:
         return column
-    low, high = attribute.range if attribute.range is not None else (0, 0)
-    if duckdb_type not in INTEGERS and max(abs(low), abs(high)) < _EXACT:
-        return _double(column, duckdb_type)
-    wide = (
-        column
-        if duckdb_type in INTEGERS
-        else f"TRY_CAST({column if duckdb_type in NUMBERS else _text(column, duckdb_type)} AS HUGEINT)"
-    )
-    clipped = f"CAST(greatest(least({wide}, {_OUTSIDE}), -{_OUTSIDE}) AS BIGINT)"
+    clipped = f"CAST(greatest(least({{}}, {_OUTSIDE}), -{_OUTSIDE}) AS BIGINT)"
     if duckdb_type in INTEGERS:  # least and greatest pass over nulls
-        return f"CASE WHEN {column} IS NOT NULL THEN {clipped} END"
+        return f"CASE WHEN {column} IS NOT NULL THEN {clipped.format(column)} END"
     double = _double(column, duckdb_type)
-    whole = f"CASE WHEN CAST({wide} AS DOUBLE) = {double} THEN {clipped} END"
+    if max(map(abs, ends(attribute))) < EXACT:
+        return double
+    wide = f"TRY_CAST({column if duckdb_type in NUMBERS else _text(column, duckdb_type)} AS HUGEINT)"
+    whole = f"CASE WHEN CAST({wide} AS DOUBLE) = {double} THEN {clipped.format(wide)} END"
     return f"CASE WHEN {column} IS NOT NULL AND NOT isnan({double}) THEN COALESCE({whole}, {_OUTSIDE}) END"
 
 
@@ -277,8 +277,8 @@ def _with_categories(attribute: Attribute, column: str, fetched: str, duckdb_typ
         return f"CASE WHEN {_text(column, duckdb_type)} <> {literal(label)} THEN {fetched} END"
     if (number := number_of(label)) is None:
         return fetched
-    whole = number == number.to_integral_value() and abs(number) < 2**63
-    return f"NULLIF({fetched}, {int(number) if whole else f'CAST({literal(str(number))} AS DOUBLE)'})"
+    exact = int(number) if is_whole(number) and abs(number) < 2**63 else f"CAST({literal(str(number))} AS DOUBLE)"
+    return f"NULLIF({fetched}, {exact})"
 
 
 def number_of(label: str) -> Decimal | None:
@@ -295,13 +295,41 @@ def number_labels(attribute: Attribute) -> dict[Decimal, int]:
             continue
         twin = places.setdefault(number, position)
         if twin != position:
-            raise DataError(
-                f"attribute {attribute.name!r}",
-                f"its labels {attribute.labels[twin]!r} and {label!r} are one number in a column of numbers",
-                "keep one of the two labels",
-            )
+            problem = f"its labels {attribute.labels[twin]!r} and {label!r} are one number in a column of numbers"
+            raise DataError(f"attribute {attribute.name!r}", problem, "keep one of the two labels")
     return places
 
 
-def _integer_labels(attribute: Attribute) -> dict[str, int]:
-    return {str(int(x)): i for x, i in number_labels(attribute).items() if x == x.to_integral_value()}
+def is_whole(number: Decimal) -> bool:
+    """Whether a number is an integer."""
+    return number == number.to_integral_value()
+
+
+def ends(attribute: Attribute) -> tuple[int, int]:
+    """The first and the last integer of a range, or of codes."""
+    low, high = attribute.range if attribute.range is not None else (0, (attribute.codes or 0) - 1)
+    return low, high
+
+
+def fetched_measure(column: str, duckdb_type: str) -> str:
+    """The SQL that fetches a measure as a double; NaN where it is missing or no number."""
+    parsed = f"CAST({column} AS DOUBLE)" if duckdb_type in NUMBERS else f"TRY_CAST(CAST({column} AS VARCHAR) AS DOUBLE)"
+    return f"COALESCE({parsed}, CAST('nan' AS DOUBLE))"
+
+
+def quantised(array: pa.Array, measure: Measure) -> tuple[Ints, bool]:
+    """The integers of some rows, and whether some were missing that must not be."""
+    values = array.to_numpy(zero_copy_only=False).astype(np.float64, copy=True)
+    missing = np.isnan(values)
+    refused = bool(missing.any()) and measure.missing is None
+    values[missing] = float(measure.center if measure.missing is None else measure.missing)
+    low, high = (float(bound) for bound in measure.bounds)
+    scaled = (np.clip(values, low, high) - float(measure.center)) / float(measure.resolution)
+    return np.clip(np.rint(scaled), measure.low, measure.high).astype(np.int64), refused
+
+
+def check_sums(measures: Measures, rows: int) -> None:
+    """Refuse sums that might not fit 64 bits."""
+    for measure in measures:
+        if rows * measure.largest >= MOST:
+            raise DataError(f"measure {measure.name!r}", "its sums might not fit 64-bit integers", "give a larger step")

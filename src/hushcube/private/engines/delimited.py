@@ -21,6 +21,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from io import BufferedIOBase
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,7 +32,7 @@ import pyarrow.csv as arrow_csv
 
 from hushcube.errors import DataError
 from hushcube.private.engines.coding import literal
-from hushcube.private.engines.fit import needed
+from hushcube.private.engines.contract import needed
 from hushcube.private.engines.source import Opened, Source, exactly
 
 LONGEST_LINE: Final = 2**25
@@ -89,10 +90,9 @@ class _Parser:
         plain = [line for line in good if b'"' not in line]
         quoted = pa.array([line for line in good if b'"' in line], pa.large_binary())
         whole = quoted.filter(pc.match_substring_regex(quoted, self._whole)).to_pylist()
-        tables, bad = zip(
-            self._read(b"\n".join(plain), quoted=False), self._read(b"\n".join(whole), quoted=True), strict=True
-        )
-        return pa.concat_tables(tables), sum(bad) + len(lines) - len(plain) - len(whole)
+        first, some = self._read(b"\n".join(plain), quoted=False)
+        second, others = self._read(b"\n".join(whole), quoted=True)
+        return pa.concat_tables([first, second]), some + others + len(lines) - len(plain) - len(whole)
 
     def _read(self, lines: bytes, *, quoted: bool) -> tuple[pa.Table, int]:
         """Lines that are whole by themselves; those with too few or too many fields are bad."""
@@ -138,6 +138,7 @@ class Delimited(Source):
     """A CSV file in which every line must have as many fields, and a field between quotes may span lines."""
 
     path: Path
+    fields_span_lines = True
     problem = "the CSV file cannot be read"
     fix = (
         'it must be UTF-8 with a header, `"` around fields that need it, and equally many fields in each line; '
@@ -170,16 +171,11 @@ class Delimited(Source):
         """The names of the columns, and the delimiter: the mark that the first line has most of."""
         with self._bytes() as file:
             first = file.readline(LONGEST_LINE).decode("utf-8-sig")
-        if not first.strip():
-            raise DataError("data", "the CSV file has no header", "write the column names into the first line")
-        delimiter = max(_DELIMITERS, key=lambda mark: len(next(csv.reader([first], delimiter=mark))))
-        return self._names(first, delimiter), delimiter
-
-    def _names(self, first: str, delimiter: str) -> tuple[str, ...]:  # noqa: ARG002
-        """A name between quotes may span lines."""
-        with self._bytes() as file:
-            lines = (line.decode("utf-8-sig" if number == 0 else "utf-8") for number, line in enumerate(file))
-            return tuple(next(csv.reader(lines, delimiter=delimiter, strict=True)))
+            if not first.strip():
+                raise DataError("data", "the CSV file has no header", "write the column names into the first line")
+            delimiter = max(_DELIMITERS, key=lambda mark: len(next(csv.reader([first], delimiter=mark))))
+            more = (line.decode() for line in file) if self.fields_span_lines else ()
+            return tuple(next(csv.reader(chain([first], more), delimiter=delimiter, strict=True))), delimiter
 
     def _bytes(self) -> BufferedIOBase:
         return gzip.open(self.path) if self.path.name.endswith(".gz") else self.path.open("rb")
@@ -191,6 +187,7 @@ class Lines(Delimited):
     So a line changes no other row: not how it is read, and not whether it is. A field cannot span lines here.
     """
 
+    fields_span_lines = False
     fix = "it must have a header in UTF-8 in its first line"
 
     def show(self, connection: duckdb.DuckDBPyConnection, columns: Sequence[str] | None) -> Opened:
@@ -208,7 +205,3 @@ class Lines(Delimited):
         nothing = ", ".join(["NULL"] * len(listed))
         connection.execute(f"INSERT INTO {_TABLE} SELECT {nothing} FROM range({bad})")  # noqa: S608
         return Opened(connection.table(_TABLE), tuple(names[i] for i in kept), rows, bad=bad)
-
-    def _names(self, first: str, delimiter: str) -> tuple[str, ...]:
-        """The header is one line."""
-        return tuple(next(csv.reader([first], delimiter=delimiter, strict=True)))

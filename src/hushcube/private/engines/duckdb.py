@@ -22,25 +22,19 @@ from pathlib import Path
 from typing import Any, Final
 
 import duckdb
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from hushcube.errors import DataError
 from hushcube.model.arrays import Ints
 from hushcube.model.attribute import Attribute
-from hushcube.model.measure import Measure
 from hushcube.model.schema import Schema
 from hushcube.private.boundary import guarded, shown
 from hushcube.private.engines.bounding import bounded
-from hushcube.private.engines.coding import Codes, coder
-from hushcube.private.engines.contract import ExactCounts, ReadShare
-from hushcube.private.engines.cover import Counter
+from hushcube.private.engines.coding import Codes, check_sums, coder, fetched_measure, quantised
+from hushcube.private.engines.contract import ExactCounts, Measures, ReadShare, Wanted, attributes_of, refuse_data
 from hushcube.private.engines.delimited import Delimited, Lines
-from hushcube.private.engines.fit import missing_values, refuse_data, refused
-from hushcube.private.engines.frames import recognise_frame
-from hushcube.private.engines.measuring import check_sums, fetched, quantised
-from hushcube.private.engines.source import Database, Opened, Parquet, Relation, Source, unreadable
+from hushcube.private.engines.source import Database, Opened, Parquet, Relation, Source, recognise_frame, unreadable
+from hushcube.private.engines.tally import Tally, counts_of
 
 _CSV: Final = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 _PARQUET: Final = (".parquet", ".pq")
@@ -59,17 +53,11 @@ class DuckDBEngine:
 
     @guarded
     def count(
-        self,
-        schema: Schema,
-        wanted: Sequence[NDArray[np.int32]],
-        *,
-        measures: Sequence[Measure] = (),
-        progress: ReadShare | None = None,
+        self, schema: Schema, wanted: Wanted, *, measures: Measures = (), progress: ReadShare | None = None
     ) -> ExactCounts:
         """Read the rows once and count them, or keep them coded; measures are summed over the same rows."""
-        used = sorted({int(i) for marginals in wanted for i in np.unique(marginals)})
+        used = attributes_of(wanted)
         attributes = [schema.attributes[i] for i in used]
-        sizes = [attribute.size for attribute in attributes]
         columns = [a.source_column for a in attributes] + [m.source_column for m in measures]
         unit, dropped = schema.unit, 0
         with self.source.open([*columns, *([unit.column] if unit else [])]) as data:
@@ -77,35 +65,16 @@ class DuckDBEngine:
             bad = data.bad
             if unit is not None:
                 data, dropped = bounded(data, unit, columns)
-            if not columns:
-                return _only_total(data, dropped, bad, progress)
-            counters = [Counter(wanted, schema.sizes, data.rows) for _ in range(1 + len(measures))]
-            largest = np.zeros(len(used), dtype=np.int64)
-            absent = np.zeros(len(measures), dtype=bool)
-            seen = 0
+            tally = Tally(schema, used, wanted, measures, data.rows)
             for codes, sums, rows in batches(data, attributes, measures):
-                largest = np.maximum(largest, [column.max(initial=0) for column in codes])
-                absent |= np.array([refusal for _, refusal in sums], dtype=bool)
-                seen += rows
-                check_sums(measures, seen)
-                if (largest < sizes).all():
-                    batch = dict(zip(used, codes, strict=True))
-                    for counter, weights in zip(counters, [None, *(q for q, _ in sums)], strict=True):
-                        counter.add(batch, rows, weights)
+                check_sums(measures, tally.rows + rows)
+                tally.add(codes, rows, [integers for integers, _ in sums], [refusal for _, refusal in sums])
                 if progress and data.rows:
-                    progress(min(1.0, seen / data.rows))
-        # Only now, so that which attribute is named does not depend on the order of the rows.
-        for attribute, top in zip(attributes, largest.tolist(), strict=True):
-            if top >= attribute.size:
-                raise refused(attribute, missing=top == attribute.size)
-        for measure, refusal in zip(measures, absent.tolist(), strict=True):
-            if refusal:
-                raise missing_values(measure)
+                    progress(min(1.0, tally.rows / data.rows))
+        counts = counts_of(schema, measures, [tally])
         if progress:
             progress(1.0)
-        counts, *sums_of = [counter.finish() for counter in counters]
         counts.dropped, counts.bad = dropped, bad
-        counts.sums = {measure.name: tables for measure, tables in zip(measures, sums_of, strict=True)}
         return counts
 
 
@@ -116,15 +85,15 @@ def coded(data: Opened, attributes: Sequence[Attribute]) -> Iterator[list[Codes]
 
 
 def batches(
-    data: Opened, attributes: Sequence[Attribute], measures: Sequence[Measure]
+    data: Opened, attributes: Sequence[Attribute], measures: Measures
 ) -> Iterator[tuple[list[Codes], list[tuple[Ints, bool]], int]]:
     """In batches of rows: positions of attributes, integers of measures, and how many rows there are."""
-    types = data.relation.types
-    coders = []
-    for attribute in attributes:
-        place = data.position(attribute.source_column, f"attribute {attribute.name!r}")
-        coders.append(coder(attribute, f"#{place + 1}", str(types[place].id)))
-    fetches = [each.sql for each in coders] + [fetched(data, measure) for measure in measures]
+    coders = [coder(each, *data.reference(each.source_column, f"attribute {each.name!r}")) for each in attributes]
+    fetches = [each.sql for each in coders]
+    fetches += [fetched_measure(*data.reference(each.source_column, f"measure {each.name!r}")) for each in measures]
+    if not fetches:
+        yield [], [], int(data.relation.aggregate("count(*) AS n").fetchall()[0][0])
+        return
     chosen = data.relation.project(", ".join(f"{sql} AS k{i}" for i, sql in enumerate(fetches)))
     size = max(1 << 16, 1 << (_BATCH_VALUES // len(fetches)).bit_length() - 1)
     for batch in _read_ahead(chosen.to_arrow_reader(size), data.stop):
@@ -147,25 +116,17 @@ def _read_ahead(reader: pa.RecordBatchReader, stop: Callable[[], None]) -> Itera
             raise
 
 
-def _only_total(data: Opened, dropped: int, bad: int, progress: ReadShare | None) -> ExactCounts:
-    found: Any = data.relation.aggregate("count(*) AS n").fetchall()
-    counter = Counter([], (), None)
-    counter.add({}, int(found[0][0]))
-    if progress:
-        progress(1.0)
-    counts = counter.finish()
-    counts.dropped, counts.bad = dropped, bad
-    return counts
-
-
 def recognise(source: object, *, query: str | None = None, tolerant: bool = False) -> Source:
     """Find out what a source is; files must exist, but are not read.
 
     A `tolerant` source has a row for every line of a CSV file, and takes each value of a frame by itself.
     """
     if query is not None:
-        path = None if source is None or source == ":memory:" else _query_file(source)
-        return Database(path, query=query)
+        if source is None or source == ":memory:":
+            return Database(None, query=query)
+        if not isinstance(source, str | os.PathLike):
+            raise DataError("query", "works on a DuckDB file or alone", "leave out the data, or give a .duckdb file")
+        return Database(_existing(str(os.fspath(source)).removeprefix("duckdb:")), query=query)
     if isinstance(source, str | os.PathLike):
         return _recognise_path(os.fspath(source), tolerant=tolerant)
     if isinstance(source, duckdb.DuckDBPyRelation):
@@ -197,12 +158,6 @@ def _recognise_path(text: Any, *, tolerant: bool) -> Source:
     if kind == "duckdb" or lower.endswith(_DATABASE):
         raise DataError("data", "names a database but no table", "write FILE.duckdb#TABLE, or give a query")
     raise DataError("data", f"it is not clear what {shown(text)} is", _HELP)
-
-
-def _query_file(source: object) -> Path:
-    if not isinstance(source, str | os.PathLike):
-        raise DataError("query", "works on a DuckDB file or alone", "leave out the data, or give a .duckdb file")
-    return _existing(str(os.fspath(source)).removeprefix("duckdb:"))
 
 
 def _existing(name: str) -> Path:

@@ -20,26 +20,16 @@ from typing import Any
 import pyarrow as pa
 
 from hushcube.errors import DataError
+from hushcube.model.measure import Measure
 from hushcube.model.privacy import Unit
+from hushcube.private.engines.contract import Measures
+from hushcube.private.engines.grouped import GroupedEngine, warehouse
 from hushcube.private.engines.grouped.asking import missing_integer, read_texts
-from hushcube.private.engines.grouped.engine import GroupedEngine
-from hushcube.private.engines.grouped.warehouse import (
-    MISSING,
-    OUTSIDE,
-    Binned,
-    Column,
-    ColumnType,
-    Known,
-    Opened,
-    People,
-    Summed,
-    Warehouse,
-    Whole,
-)
+from hushcube.private.engines.grouped.warehouse import Binned, Column, Columns, ColumnType, Known, Whole
 from hushcube.resources import exhausted
 
 
-class IbisRows(Opened):
+class IbisRows(warehouse.Opened):
     """A table expression."""
 
     def __init__(self, table: Any) -> None:
@@ -49,24 +39,20 @@ class IbisRows(Opened):
             self.column_types = tuple(map(_column_type, schema.types))
         self._table = table
 
-    def grouped(self, columns: Sequence[Column], sums: Sequence[Summed] = ()) -> pa.Table:
+    def grouped(self, columns: Columns, sums: Measures = ()) -> pa.Table:
         """Group by expressions of the columns."""
         with _spoken("the warehouse cannot group the table"):
-            keys = {
-                f"k{i}": _key(column, self._table[column.name], self._column_type(column.name))
-                for i, column in enumerate(columns)
-            }
+            keys = {f"k{i}": _key(column, *self._typed(column.name)) for i, column in enumerate(columns)}
             numbers, texts = {}, {}
-            for i, summed in enumerate(sums):
-                value = self._table[summed.measure.source_column]
-                column_type = self._column_type(summed.measure.source_column)
+            for i, measure in enumerate(sums):
+                value, column_type = self._typed(measure.source_column)
                 numbers[f"x{i}"] = _number(value, column_type)
                 if column_type == "text":
                     texts[f"t{i}"] = value
             prepared = self._table.select(**keys, **numbers, **texts) if keys or sums else self._table
             totals = {"n": prepared.count()}
-            for i, summed in enumerate(sums):
-                totals.update(_totals(i, summed, prepared, has_texts=f"t{i}" in texts))
+            for i, measure in enumerate(sums):
+                totals.update(_totals(i, measure, prepared, has_texts=f"t{i}" in texts))
             by = [*keys, *texts]
             counted = prepared.group_by(by).aggregate(**totals) if by else prepared.aggregate(**totals)
             table: pa.Table = counted.to_pyarrow()
@@ -74,7 +60,7 @@ class IbisRows(Opened):
                 table = table.set_column(table.column_names.index(name), name, table.column(name).cast(pa.int64()))
             return read_texts(table.select([*keys, *totals, *texts]), sums)
 
-    def people(self, unit: Unit) -> People:
+    def people(self, unit: Unit) -> warehouse.People:
         """Count the rows of each person."""
         with _spoken("the warehouse cannot count the rows of people"):
             return count_people(self._table, self._table[unit.column], unit.max_rows)
@@ -84,8 +70,8 @@ class IbisRows(Opened):
         with _spoken("the warehouse cannot choose rows of people: it may lack SHA-256 or window functions"):
             return IbisRows(chosen(self._table, unit, columns, key))
 
-    def _column_type(self, name: str) -> ColumnType:
-        return self.column_types[self.names.index(name)]
+    def _typed(self, name: str) -> tuple[Any, ColumnType]:
+        return self._table[name], self.column_types[self.names.index(name)]
 
 
 def _column_type(dtype: Any) -> ColumnType:
@@ -102,8 +88,7 @@ def _key(column: Column, value: Any, column_type: ColumnType) -> Any:
     import ibis
 
     if isinstance(column, Known):
-        known = value.isnull() | value.isin(column.labels)
-        return known.ifelse(value, column.outside)
+        return (value.isnull() | value.isin(column.labels)).ifelse(value, column.outside)
     if not isinstance(column, Binned | Whole):
         return value
     whole = isinstance(column, Whole) and column_type == "integer"
@@ -121,7 +106,7 @@ def _key(column: Column, value: Any, column_type: ColumnType) -> Any:
         if not whole:
             inside &= x == x.floor()
         place = inside.ifelse(x, column.low).cast("int64") - column.low  # what is far outside fits no integer
-    return ibis.cases((missing, MISSING), (inside, place), else_=OUTSIDE).cast("int64")
+    return ibis.cases((missing, warehouse.MISSING), (inside, place), else_=warehouse.OUTSIDE).cast("int64")
 
 
 def _bin(x: Any, edges: Sequence[float], first: int, last: int) -> Any:
@@ -144,24 +129,20 @@ def _number(value: Any, column_type: ColumnType) -> Any:
     return value.isnan().ifelse(ibis.null("float64"), x) if value.type().is_floating() else x
 
 
-def _totals(place: int, summed: Summed, table: Any, *, has_texts: bool) -> dict[str, Any]:
+def _totals(place: int, measure: Measure, table: Any, *, has_texts: bool) -> dict[str, Any]:
     """The sum of the integers of column x0, x1, ..., and how many values are missing."""
     import ibis
 
-    measure, x = summed.measure, table[f"x{place}"]
-    low, high, center, step = (
-        ibis.literal(float(number), "float64") for number in (*measure.bounds, measure.center, measure.resolution)
-    )
+    x = table[f"x{place}"]
+    public = (*measure.bounds, measure.center, measure.resolution)
+    low, high, center, step = (ibis.literal(float(number), "float64") for number in public)
     offset = (x < low).ifelse(low, (x > high).ifelse(high, x)) - center
     # Some warehouses refuse quotients that are too small for a double.
     scaled = (offset.abs() < float(measure.resolution) / 4).ifelse(ibis.literal(0.0, "float64"), offset / step)
     q = _half_to_even(scaled)
     q = (q < measure.low).ifelse(measure.low, (q > measure.high).ifelse(measure.high, q)).cast("int64")
     missing = x.isnull() & table[f"t{place}"].isnull() if has_texts else x.isnull()
-    unread = 0 if has_texts else missing_integer(summed)
-    integer = x.isnull().ifelse(unread, q)
-    if has_texts:
-        integer = missing.ifelse(missing_integer(summed), 0)
+    integer = missing.ifelse(missing_integer(measure), 0 if has_texts else q)
     return {
         f"s{place}": integer.cast("int64").sum().fill_null(0).cast("int64"),
         f"m{place}": missing.ifelse(1, 0).sum().fill_null(0).cast("int64"),
@@ -189,13 +170,13 @@ def _spoken(problem: str) -> Iterator[None]:
 
 
 @dataclass(frozen=True, repr=False)
-class IbisTable(Warehouse):
+class IbisTable(warehouse.Warehouse):
     """A table expression of the user's own connection, which stays theirs."""
 
     table: Any
 
     @contextmanager
-    def open(self) -> Iterator[Opened]:
+    def open(self) -> Iterator[IbisRows]:
         """Nothing to open or close."""
         yield IbisRows(self.table)
 
@@ -209,7 +190,7 @@ def recognise_ibis(source: object, engine: str | None = None) -> GroupedEngine |
     return GroupedEngine(IbisTable(source))
 
 
-def count_people(table: Any, person: Any, most: int) -> People:
+def count_people(table: Any, person: Any, most: int) -> warehouse.People:
     """Rows in all, without an id, and remaining."""
     import ibis
 
@@ -218,7 +199,7 @@ def count_people(table: Any, person: Any, most: int) -> People:
     kept = (nobody | (each.n <= most)).ifelse(each.n, most)
     totals = each.aggregate(rows=each.n.sum(), missing=nobody.ifelse(each.n, 0).sum(), kept=kept.sum())
     (found,) = totals.to_pyarrow().to_pylist()
-    return People(*(int(found[name] or 0) for name in ("rows", "missing", "kept")))
+    return warehouse.People(*(int(found[name] or 0) for name in ("rows", "missing", "kept")))
 
 
 def chosen(table: Any, unit: Unit, columns: Sequence[str], key: bytes) -> Any:

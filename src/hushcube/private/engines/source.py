@@ -21,12 +21,13 @@ from pathlib import Path
 from typing import Any, Final
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 
 from hushcube.errors import DataError
 from hushcube.private.boundary import PASSING, reported, shown
 from hushcube.private.engines.coding import literal, quote
-from hushcube.private.engines.fit import position
+from hushcube.private.engines.contract import needed, position
 from hushcube.temporary import overfull, temporary_folder
 
 MEMORY: Final = 2 << 30
@@ -37,31 +38,26 @@ _SETTINGS: Final = {
     "autoload_known_extensions": "false",
     "preserve_insertion_order": "false",
 }
-_RAISED: Final = (duckdb.Error, pa.ArrowException, OSError, UnicodeError, csv.Error, EOFError)
+Kinds = tuple[type[Exception], ...]
+_RAISED: Final[Kinds] = (duckdb.Error, pa.ArrowException, OSError, UnicodeError, csv.Error, EOFError)
 
 
 @contextmanager
 def connected(database: str, *, limited: bool, read_only: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
     """A connection that spills into a folder of its own; `limited` unless queries are run that may need more memory."""
-    with temporary_folder() as folder, _machine():
+    with temporary_folder() as folder:
         settings: dict[str, Any] = {**_SETTINGS, "temp_directory": str(folder)}
-        with duckdb.connect(database, read_only=read_only, config=settings) as connection:
-            if limited:
-                usual = "parse_formatted_bytes(current_setting('memory_limit'))"
-                least = connection.execute(f"SELECT least({usual}, {MEMORY})").fetchall()[0][0]
-                connection.execute(f"SET memory_limit = '{int(least)}B'")
-            yield connection
-
-
-@contextmanager
-def _machine() -> Iterator[None]:
-    """Tell apart what the machine lacks from what is wrong with the data."""
-    try:
-        yield
-    except (duckdb.Error, OSError, MemoryError) as problem:
-        if (lacking := overfull(problem)) is not None:
-            raise lacking from None
-        raise
+        try:
+            with duckdb.connect(database, read_only=read_only, config=settings) as connection:
+                if limited:
+                    usual = "parse_formatted_bytes(current_setting('memory_limit'))"
+                    least = connection.execute(f"SELECT least({usual}, {MEMORY})").fetchall()[0][0]
+                    connection.execute(f"SET memory_limit = '{int(least)}B'")
+                yield connection
+        except (duckdb.Error, OSError, MemoryError) as problem:  # what the machine lacks is not wrong with the data
+            if (lacking := overfull(problem)) is not None:
+                raise lacking from None
+            raise
 
 
 @dataclass(frozen=True, repr=False)
@@ -81,9 +77,10 @@ class Opened:
     bad: int = 0
     """Rows that could not be read: they are there, without any value. For the owner of the data only."""
 
-    def position(self, column: str, field: str) -> int:
-        """Where a column stands; the name must match exactly and once."""
-        return position(self.names, column, field)
+    def reference(self, column: str, field: str) -> tuple[str, str]:
+        """A column in SQL, by its position, and its type; the name must match exactly and once."""
+        place = position(self.names, column, field)
+        return f"#{place + 1}", str(self.relation.types[place].id)
 
 
 class Source(ABC):
@@ -130,12 +127,7 @@ def stamps(files: Sequence[str | Path]) -> tuple[tuple[int, ...], ...]:
 
 @contextmanager
 def unreadable(
-    problem: str,
-    fix: str,
-    field: str = "data",
-    *,
-    kinds: tuple[type[Exception], ...] = _RAISED,
-    files: Sequence[str | Path] = (),
+    problem: str, fix: str, field: str = "data", *, kinds: Kinds = _RAISED, files: Sequence[str | Path] = ()
 ) -> Iterator[None]:
     """Turn what DuckDB, Arrow and the file system raise, or other kinds, into an error without any data in it.
 
@@ -186,9 +178,7 @@ class Database(Source):
     table: str | None = None
     query: str | None = field(default=None, repr=False)
     problem = "the database cannot be read"
-    fix = (
-        "it must be a DuckDB file that nobody else has open for writing, this program included, and the query must run"
-    )
+    fix = "it must be a DuckDB file that nobody has open for writing, this program included, and the query must run"
 
     @contextmanager
     def open(self, columns: Sequence[str] | None = None) -> Iterator[Opened]:
@@ -225,9 +215,8 @@ class Database(Source):
         ).fetchall()
         if len(found) != 1:
             what = "no table or view" if not found else "several tables or views"
-            raise DataError(
-                "data", f"the database has {what} {shown(self.table or '')}", "write FILE#TABLE or FILE#SCHEMA.TABLE"
-            )
+            fix = "write FILE#TABLE or FILE#SCHEMA.TABLE"
+            raise DataError("data", f"the database has {what} {shown(self.table or '')}", fix)
         schema, name, steady = found[0]
         return connection.sql(f"SELECT * FROM {quote(schema)}.{quote(name)}"), bool(steady)  # noqa: S608
 
@@ -249,6 +238,86 @@ class Relation(Source):
     def show(self, connection: duckdb.DuckDBPyConnection, columns: Sequence[str] | None) -> Opened:
         """Not needed: the relation has a connection."""
         raise NotImplementedError
+
+
+@dataclass(frozen=True, repr=False)
+class Frame(Source):
+    """A table in memory; only the columns needed are turned into Arrow, which most frames share without a copy."""
+
+    frame: Any
+    library: str
+    tolerant: bool = False
+    """Whether columns of Python's objects, and of categories that may be such, are read value by value, as texts."""
+    problem = "the data frame cannot be turned into an Arrow table"
+    fix = 'give each column one type: numbers, texts, truth values or dates; or release with `bad_rows="missing"`'
+
+    def show(self, connection: duckdb.DuckDBPyConnection, columns: Sequence[str] | None) -> Opened:
+        """Columns named by position, since their own names may be one name to DuckDB."""
+        with unreadable(self.problem, self.fix, kinds=(Exception,)):
+            names = self._names()
+            kept = needed(names, columns)
+            table = self._arrow(names, kept).rename_columns([f"c{i}" for i in range(len(kept))])
+        return Opened(connection.from_arrow(table), tuple(names[i] for i in kept), table.num_rows)
+
+    def _names(self) -> list[str]:
+        if self.library == "polars":
+            return list(self.frame.collect_schema().names())
+        return [str(name) for name in (self.frame.columns if self.library == "pandas" else self.frame.schema.names)]
+
+    def _arrow(self, names: Sequence[str], kept: Sequence[int]) -> pa.Table:
+        if self.library == "arrow":
+            return self.frame.select(list(kept))
+        if self.library == "pandas":
+            columns = [self.frame.iloc[:, i] for i in kept]
+        else:
+            chosen = self.frame.select([names[i] for i in kept])
+            columns = (chosen.collect() if hasattr(chosen, "collect") else chosen).get_columns()
+        return pa.table([self._array(column) for column in columns], names=[str(i) for i in kept])
+
+    def _array(self, column: Any) -> pa.Array:
+        """A column; what stands beside an object must not decide how it is read, where bad values are tolerated."""
+        if self.tolerant and str(column.dtype) in ("object", "Object", "category"):
+            return pa.array([text_of(value) for value in column], pa.string())
+        return column.to_arrow() if self.library == "polars" else pa.array(column, from_pandas=True)
+
+
+def text_of(value: Any) -> str | None:
+    """One object as a text, as a CSV file would have it; None where it is missing, or cannot be written.
+
+    >>> [text_of(value) for value in ("x", 1, 2.0, 0.5, True, float("nan"), b"\\xff", "\\ud800", [1])]
+    ['x', '1', '2', '0.5', 'true', None, None, None, '[1]']
+    """
+    try:
+        if isinstance(value, np.generic):
+            value = value.item()
+        if value is None or value != value:  # NaN and the like
+            return None
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        if isinstance(value, float) and value.is_integer():
+            return str(int(value))
+        text = value.decode() if isinstance(value, bytes) else str(value)
+        text.encode()
+    except Exception:  # whatever an object of the data raises
+        return None
+    return text or None
+
+
+def recognise_frame(source: object, *, tolerant: bool = False) -> Frame | None:
+    """The frame that a user's object is; a stream is read here, once, since it cannot be read again.
+
+    Arrow, pandas and polars are recognised without importing what the user did not import.
+    """
+    library = type(source).__module__.partition(".")[0]
+    if (library, type(source).__name__) in (("pandas", "DataFrame"), ("polars", "DataFrame"), ("polars", "LazyFrame")):
+        return Frame(source, library, tolerant)
+    if isinstance(source, pa.Table):
+        return Frame(source, "arrow")
+    if isinstance(source, pa.RecordBatch):
+        return Frame(pa.Table.from_batches([source]), "arrow")
+    if hasattr(source, "__arrow_c_stream__"):
+        return Frame(pa.RecordBatchReader.from_stream(source).read_all(), "arrow")
+    return None
 
 
 def exactly(path: str | Path) -> str:

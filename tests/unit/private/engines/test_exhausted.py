@@ -8,7 +8,7 @@ import pytest
 
 from hushcube.errors import DataError, ResourceError
 from hushcube.private.engines.ibis import _spoken as ibis
-from hushcube.private.engines.postgres.engine import _explained
+from hushcube.private.engines.postgres import _explained
 from hushcube.private.engines.source import unreadable
 from hushcube.private.engines.spark.session import spoken as spark
 

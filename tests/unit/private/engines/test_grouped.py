@@ -19,10 +19,9 @@ from hushcube.model.attribute import Attribute
 from hushcube.model.measure import Measure
 from hushcube.model.privacy import Unit
 from hushcube.model.schema import Schema
-from hushcube.private.engines import open_source
-from hushcube.private.engines.grouped import engine as grouped
-from hushcube.private.engines.grouped.engine import GroupedEngine
-from hushcube.private.engines.grouped.engine import choose_groups as choose
+from hushcube.private.engines import grouped, open_source
+from hushcube.private.engines.grouped import GroupedEngine
+from hushcube.private.engines.grouped import choose_groups as choose
 from hushcube.private.engines.grouped.warehouse import MISSING, OUTSIDE, Binned, Known, Opened, People, Warehouse, Whole
 
 
@@ -48,8 +47,8 @@ class Rows(Warehouse, Opened):
         found = list(zip(*groups, strict=True)) or [()] * len(columns)
         arrays = [pa.array(c, t) for c, t in zip(found, coded, strict=True)]
         totals = {"n": list(groups.values())}
-        for i, summed in enumerate(sums):
-            for what, part in zip("sm", summed_by(summed.measure, self.table), strict=True):
+        for i, measure in enumerate(sums):
+            for what, part in zip("sm", summed_by(measure, self.table), strict=True):
                 own = Counter()
                 for group, x in zip(keys, part, strict=True):
                     own[group] += x
@@ -287,7 +286,7 @@ def test_people_who_come_between_the_two_readings_are_noticed():
 
 def test_groups_in_many_parts_are_counted_as_they_arrive(monkeypatch):
     """Beyond what is kept, groups go into covering tables: nothing else changes."""
-    from hushcube.private.engines import cover
+    from hushcube.private.engines import counting
 
     class Parts(Rows):
         def several(self, groups, sums=()):
@@ -301,7 +300,7 @@ def test_groups_in_many_parts_are_counted_as_they_arrive(monkeypatch):
     wanted = marginals(4, (0, 1, 2))
     expected = open_source(table).count(schema, wanted, measures=[measure])
     for kept in (1 << 25, 1_000):
-        monkeypatch.setattr(cover, "KEPT_BYTES", kept)
+        monkeypatch.setattr(counting, "KEPT_BYTES", kept)
         found = GroupedEngine(Parts(table)).count(schema, wanted, measures=[measure])
         assert found.rows == expected.rows
         for group in wanted:

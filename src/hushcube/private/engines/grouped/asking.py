@@ -20,34 +20,15 @@ import pyarrow as pa
 from hushcube.model.arrays import Ints
 from hushcube.model.at_level import AtLevel, base_of
 from hushcube.model.attribute import Attribute
-from hushcube.private.engines.coding import (
-    Coder,
-    Codes,
-    code_type,
-    coder,
-    number_labels,
-    number_of,
-    refusals,
-    regrouped,
-)
-from hushcube.private.engines.fit import position
-from hushcube.private.engines.frames import Frame
-from hushcube.private.engines.grouped.warehouse import (
-    OUTSIDE,
-    Binned,
-    Column,
-    ColumnType,
-    Known,
-    Opened,
-    Summed,
-    Whole,
-)
-from hushcube.private.engines.measuring import quantised
+from hushcube.model.measure import Measure
+from hushcube.private.engines import coding
+from hushcube.private.engines.coding import EXACT, Coder, Codes, number_labels, quantised, refusals
+from hushcube.private.engines.contract import Measures, position
+from hushcube.private.engines.grouped.warehouse import OUTSIDE, Binned, Column, ColumnType, Known, Opened, Whole
+from hushcube.private.engines.source import Frame
 
 _MOST_LABELS: Final = 2_000
 """Labels of an attribute that are sent along, so that what no label names is grouped as one."""
-_EXACT: Final = 2**53
-"""Integers below this are exact as doubles."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +45,7 @@ class Asked:
         places = np.zeros(0, np.int64) if self.places is None else self.places
         if len(codes) and not OUTSIDE <= codes.min() <= codes.max() < len(places):
             raise ValueError("an adapter returned a number that is no bin")
-        positions: Codes = np.append(places, (other, missing)).astype(code_type(attribute.size))[codes]
+        positions: Codes = np.append(places, (other, missing)).astype(coding.code_type(attribute.size))[codes]
         return positions
 
 
@@ -73,7 +54,12 @@ def asked_for(attribute: Attribute, data: Opened) -> Asked:
     name = attribute.source_column
     column_type = data.column_types[position(data.names, name, f"attribute {base_of(attribute).name!r}")]
     if isinstance(attribute, AtLevel):
-        return _level(attribute, column_type) or _regrouped(attribute, asked_for(attribute.base, data))
+        if (level := _level(attribute, column_type)) is not None:
+            return level
+        below = asked_for(attribute.base, data)
+        if below.places is None:  # the coder of the level does it
+            return below
+        return Asked(below.column, coding.regrouped(attribute, below.places.astype(np.uint32)).astype(np.int64))
     if attribute.before is not None or attribute.dates is not None:
         return Asked(Column(name))
     if attribute.declared_by == "values":
@@ -89,11 +75,11 @@ def asked_for(attribute: Attribute, data: Opened) -> Asked:
     if attribute.bins is not None:
         edges = tuple(map(float, attribute.bins))
         return Asked(Binned(name, edges, None if missing is None else float(missing)), places)
-    low, high = attribute.range if attribute.range is not None else (0, (attribute.codes or 0) - 1)
+    low, high = coding.ends(attribute)
     if column_type == "integer":
-        whole = missing is not None and missing == missing.to_integral_value() and abs(missing) < 2**63
+        whole = missing is not None and coding.is_whole(missing) and abs(missing) < 2**63
         return Asked(Whole(name, low, high, int(missing) if missing is not None and whole else None), places)
-    if max(abs(low), abs(high)) < _EXACT:
+    if max(abs(low), abs(high)) < EXACT:
         return Asked(Whole(name, low, high, None if missing is None else float(missing)), places)
     return Asked(Column(name))
 
@@ -109,35 +95,26 @@ def _level(attribute: AtLevel, column_type: ColumnType) -> Asked | None:
     if base.bins is not None:
         edges: list[float] = [*(base.bins[i] for i in firsts), base.bins[-1]]
     else:
-        low, high = base.range if base.range is not None else (0, (base.codes or 0) - 1)
-        if column_type != "integer" or max(abs(low), abs(high)) >= _EXACT or low + firsts[-1] == high:
+        low, high = coding.ends(base)
+        if column_type != "integer" or max(abs(low), abs(high)) >= EXACT or low + firsts[-1] == high:
             return None  # between two integers there may be other numbers; and the last bin needs two ends
         edges = [*(low + i for i in firsts), high]
     column = Binned(attribute.source_column, tuple(map(float, edges)), None if missing is None else float(missing))
     return Asked(column, np.array([places[i] for i in firsts]))
 
 
-def _regrouped(attribute: AtLevel, below: Asked) -> Asked:
-    """What is asked for the values themselves, with places in the level."""
-    if below.places is None:  # the coder of the level does it
-        return below
-    return Asked(below.column, regrouped(attribute, below.places.astype(np.uint32)).astype(np.int64))
-
-
 def _numbers(attribute: Attribute, column_type: ColumnType) -> Asked:
     """Labels that are numbers, as bins that hold one double each: [x, next double after x)."""
     places = number_labels(attribute)
     if column_type == "integer":
-        places = {x: i for x, i in places.items() if x == x.to_integral_value()}
-        exact = all(abs(x) < _EXACT for x in places)
+        places = {x: i for x, i in places.items() if coding.is_whole(x)}
+        exact = all(abs(x) < EXACT for x in places)
     else:  # a 32-bit float meets a label as the nearest 32-bit float: which floats they are is not known here
-        exact = all(abs(x) < _EXACT and x == float(np.float32(float(x))) for x in places)
+        exact = all(abs(x) < EXACT and x == float(np.float32(float(x))) for x in places)
     at = {float(x): i for x, i in places.items()}
     if not exact or len(at) < len(places):
         return Asked(Column(attribute.source_column))
-    edges = sorted({edge for x in at for edge in (x, math.nextafter(x, math.inf))})
-    if not edges:
-        edges = [0.0, math.nextafter(0.0, 1.0)]
+    edges = sorted({edge for x in at or (0.0,) for edge in (x, math.nextafter(x, math.inf))})
     edges.append(math.nextafter(edges[-1], math.inf))  # the last bin, closed, holds no label
     other = refusals(attribute)[1]
     return Asked(Binned(attribute.source_column, tuple(edges)), np.array([at.get(edge, other) for edge in edges[:-1]]))
@@ -147,7 +124,7 @@ def _missing_number(attribute: Attribute) -> Decimal | None:
     """The number that is the label of the category for missing values, where it is one."""
     if attribute.missing_position is None or attribute.missing in attribute.domain:
         return None
-    return number_of(attribute.missing)
+    return coding.number_of(attribute.missing)
 
 
 def _no_label(attribute: Attribute) -> str:
@@ -162,7 +139,7 @@ def coded_groups(table: pa.Table, asked: Sequence[tuple[Attribute, Asked]]) -> t
     if raw:
         with Frame(table, "arrow").open() as data:
             types = [str(each.id) for each in data.relation.types]
-            coders = {i: coder(asked[i][0], f"#{i + 1}", types[i]) for i in raw}
+            coders = {i: coding.coder(asked[i][0], f"#{i + 1}", types[i]) for i in raw}
             # All columns go through DuckDB together, since it keeps no order of rows.
             fetched = [coders[i].sql if i in coders else f"#{i + 1}" for i in range(len(types))]
             chosen = data.relation.project(", ".join(f"{sql} AS k{i}" for i, sql in enumerate(fetched)))
@@ -185,40 +162,32 @@ def _integers(array: pa.Array) -> Ints:
     return numbers
 
 
-def missing_integer(summed: Summed) -> int:
+def missing_integer(measure: Measure) -> int:
     """What a row without a number adds to a sum."""
-    if summed.measure.missing is None:
-        return 0
-    integers, _ = quantised(pa.array([float("nan")]), summed.measure)
-    return int(integers[0])
+    return 0 if measure.missing is None else int(quantised(pa.array([math.nan]), measure)[0][0])
 
 
-def read_texts(table: pa.Table, sums: Sequence[Summed]) -> pa.Table:
+def read_texts(table: pa.Table, sums: Measures) -> pa.Table:
     """Turn columns t0, t1, ... (of the sums with these numbers) into parts of s0, m0, s1, m1, ..."""
     asked = [i for i in range(len(sums)) if f"t{i}" in table.column_names]
-    if not asked:
-        return table
     rows: Ints = table.column("n").to_numpy()
     for i in asked:
-        texts = table.column(f"t{i}").combine_chunks()
-        known = texts.dictionary_encode() if isinstance(texts, pa.Array) else texts.chunk(0).dictionary_encode()
+        known = _whole(table.column(f"t{i}")).dictionary_encode()
         integers, missing = _quantised_texts(known.dictionary, sums[i])
         places = known.indices.fill_null(len(known.dictionary)).to_numpy(zero_copy_only=False)
-        for name, more in (("s", integers), ("m", missing)):
-            place = table.column_names.index(f"{name}{i}")
-            added = table.column(place).to_numpy() + np.append(more, 0)[places] * rows
-            table = table.set_column(place, f"{name}{i}", pa.array(added, pa.int64()))
+        for name, more in ((f"s{i}", integers), (f"m{i}", missing)):
+            added = table.column(name).to_numpy() + np.append(more, 0)[places] * rows
+            table = table.set_column(table.column_names.index(name), name, pa.array(added, pa.int64()))
     return table.drop_columns([f"t{i}" for i in asked])
 
 
-def _quantised_texts(texts: pa.Array, summed: Summed) -> tuple[Ints, Ints]:
+def _quantised_texts(texts: pa.Array, measure: Measure) -> tuple[Ints, Ints]:
     """The integer of each text, and 1 where it is no number."""
     numbered = pa.table({"place": np.arange(len(texts)), "text": texts.cast(pa.string())})
     with Frame(numbered, "arrow").open() as data:
         parsed = data.relation.project("#1 AS place, TRY_CAST(#2 AS DOUBLE) AS x").to_arrow_table().sort_by("place")
-    values = parsed.column("x").combine_chunks()
-    doubles = (values.chunk(0) if isinstance(values, pa.ChunkedArray) else values).fill_null(float("nan"))
+    doubles = _whole(parsed.column("x")).fill_null(math.nan)
     missing = np.isnan(doubles.to_numpy(zero_copy_only=False))
-    integers, _ = quantised(doubles, summed.measure)
-    integers[missing] = missing_integer(summed)
+    integers, _ = quantised(doubles, measure)
+    integers[missing] = missing_integer(measure)
     return integers, missing.astype(np.int64)

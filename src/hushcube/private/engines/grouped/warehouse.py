@@ -15,8 +15,8 @@ from typing import Final, Literal
 
 import pyarrow as pa
 
-from hushcube.model.measure import Measure
 from hushcube.model.privacy import Unit
+from hushcube.private.engines.contract import Measures
 
 ColumnType = Literal["integer", "number", "text", "other"]
 """What a warehouse says of a column: 64-bit or shorter integers; floats and decimals; texts, compared byte by
@@ -80,17 +80,7 @@ class Known(Column):
     outside: str
 
 
-@dataclass(frozen=True)
-class Summed:
-    """Sum the integer q of each row, bit for bit what `measuring.quantised` makes of double(x).
-
-        q = clip(rint((clip(x, low, high) - center) / resolution), q_low, q_high)      in 64-bit floats, halves to even
-
-    A row whose value is null, NaN, or a text that DuckDB takes for no number adds the q of `measure.missing`, or 0
-    where missing values are refused. Infinities are clipped like large numbers.
-    """
-
-    measure: Measure
+Columns = Sequence[Column]
 
 
 @dataclass(frozen=True)
@@ -120,16 +110,21 @@ class Opened(ABC):
     """What a reading with at most so many groups costs, as a share of one with as many as are ever asked for."""
 
     @abstractmethod
-    def grouped(self, columns: Sequence[Column], sums: Sequence[Summed] = ()) -> pa.Table:
+    def grouped(self, columns: Columns, sums: Measures = ()) -> pa.Table:
         """Columns k0, k1, ... as each `Column` says, and `n`, int64: one row for each group that is not empty.
 
         Then for each of the sums s0, m0, s1, m1, ..., int64: the sum, and how many rows had a missing value. The same
         group may come more than once. Without columns: one row for all rows.
+
+        What is summed is the integer q of each row, bit for bit what `coding.quantised` makes of double(x):
+
+            q = clip(rint((clip(x, low, high) - center) / resolution), q_low, q_high)   in 64-bit floats, halves to even
+
+        A row whose value is null, NaN, or a text that DuckDB takes for no number adds the q of `measure.missing`, or 0
+        where missing values are refused. Infinities are clipped like large numbers.
         """
 
-    def several(
-        self, groups: Sequence[Sequence[Column]], sums: Sequence[Summed] = ()
-    ) -> Iterator[tuple[int, pa.Table]]:
+    def several(self, groups: Sequence[Columns], sums: Measures = ()) -> Iterator[tuple[int, pa.Table]]:
         """Answers to several group-bys, each in one or more parts: which it is of, and some of its groups.
 
         Parts may come while others are still underway, so that all groups need never be held at once.

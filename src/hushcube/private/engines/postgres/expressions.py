@@ -17,26 +17,17 @@ anyway. Sums of up to 32 bits each are 64-bit there, and sums of 64 bits are num
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, LiteralString
 
 import numpy as np
 import pyarrow as pa
 
 from hushcube.model.arrays import Bools, Ints
-from hushcube.private.engines.grouped.warehouse import MISSING, OUTSIDE, Binned, Column, ColumnType, Known, Whole
-
-if TYPE_CHECKING:
-    from psycopg import sql
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from psycopg import sql
-from typing import TYPE_CHECKING
-
+from hushcube.model.measure import Measure
 from hushcube.private.engines.grouped.asking import missing_integer
-from hushcube.private.engines.grouped.warehouse import Summed
+from hushcube.private.engines.grouped.warehouse import MISSING, OUTSIDE, Binned, Column, ColumnType, Known, Whole
 
 if TYPE_CHECKING:
     from psycopg import sql
@@ -46,7 +37,8 @@ BOOL, BYTEA, _NUMERIC = 16, 17, 1700
 _INTEGERS: Final = {21: pa.int16(), 23: pa.int32(), 20: pa.int64()}
 _FLOATS: Final = {700: pa.float32(), 701: pa.float64()}
 _TEXTS: Final = frozenset((18, 19, 25, 1042, 1043))
-_FIRST_OF_USERS: Final = 16384
+FIRST_OF_USERS: Final = 16384
+"""Below it, `=` is sure to mean what GROUP BY means: an extension's `=` may be outside the search path."""
 _RAW: Final = {BOOL: pa.bool_(), BYTEA: pa.binary(), **_INTEGERS, **_FLOATS}
 _MOST: Final = 2**62
 TEXT: Final = '({name}::text COLLATE "C")'
@@ -98,9 +90,15 @@ def key_of(column: Column, oid: int, bound: list[Any]) -> sql.Composable:
 
     name = sql.Identifier(column.name)
     template, values = _template(column, oid)
-    places = {what: sql.SQL(f"${len(bound) + i}") for i, what in enumerate(values, 1)}
+    return sql.SQL(template).format(name=name, double=double_of(name, oid), **_bind(values, bound))
+
+
+def _bind(values: Mapping[str, Any], bound: list[Any]) -> dict[str, sql.SQL]:
+    """The placeholders of named values, which join those already bound."""
+    from psycopg import sql
+
     bound.extend(values.values())
-    return sql.SQL(template).format(name=name, double=double_of(name, oid), **places)
+    return {name: sql.SQL(f"${i}") for i, name in enumerate(values, len(bound) - len(values) + 1)}
 
 
 def double_of(name: sql.Identifier, oid: int) -> sql.Composed:
@@ -115,11 +113,6 @@ def person_of(name: sql.Identifier, oid: int, *, loose: bool) -> sql.Composed:
     from psycopg import sql
 
     return sql.SQL(TEXT if oid in _TEXTS and not loose else "{name}").format(name=name)
-
-
-def is_builtin(oid: int) -> bool:
-    """Whether `=` is sure to mean what GROUP BY means: an extension's `=` may be outside the search path."""
-    return oid < _FIRST_OF_USERS
 
 
 def _template(column: Column, oid: int) -> tuple[LiteralString, dict[str, Any]]:
@@ -219,17 +212,15 @@ def values_of(place: int, name: str, oid: int) -> list[sql.Composed]:
     from psycopg import sql
 
     column = sql.Identifier(name)
-    number: sql.Composable = sql.SQL("NULL::float8")
-    odd: sql.Composable | None = None
+    templates: list[LiteralString] = [_NUMBER]
     if oid == BYTEA:
-        odd = sql.SQL(_BYTES).format(name=column)
+        templates = ["NULL::float8", _BYTES]
     elif column_type_of(oid) == "text":
-        odd = sql.SQL(_ODD_TEXT).format(name=column)
-        number = sql.SQL(_TEXT_NUMBER).format(name=column)
-    elif oid != BOOL:
-        number = sql.SQL(_NUMBER).format(double=double_of(column, oid))
-    named = {f"x{place}": number, **({} if odd is None else {f"t{place}": odd})}
-    return [sql.SQL("{} AS {}").format(value, sql.Identifier(name)) for name, value in named.items()]
+        templates = [_TEXT_NUMBER, _ODD_TEXT]
+    elif oid == BOOL:
+        templates = ["NULL::float8"]
+    values = [sql.SQL(template).format(name=column, double=double_of(column, oid)) for template in templates]
+    return [sql.SQL(f"{{}} AS {what}{place}").format(value) for what, value in zip("xt", values, strict=False)]
 
 
 def has_texts(oid: int) -> bool:
@@ -237,29 +228,19 @@ def has_texts(oid: int) -> bool:
     return oid == BYTEA or column_type_of(oid) == "text"
 
 
-def sum_of(place: int, summed: Summed, oid: int, bound: list[Any]) -> list[sql.Composed]:
+def sum_of(place: int, measure: Measure, oid: int, bound: list[Any]) -> list[sql.Composable]:
     """The sum and how many values are missing, over x and t of `values_of`; numbers join those already bound."""
     from psycopg import sql
 
-    measure = summed.measure
     low, high = map(float, measure.bounds)
-    numbers = {
-        "low": low,
-        "high": high,
-        "center": float(measure.center),
-        "resolution": float(measure.resolution),
-        "quarter": float(measure.resolution) / 4,
-        "q_low": float(measure.low),
-        "q_high": float(measure.high),
-        "missing": float(missing_integer(summed)),
-    }
-    places = {what: sql.SQL(f"${len(bound) + i}") for i, what in enumerate(numbers, 1)}
-    bound.extend(numbers.values())
-    integer = sql.SQL(_QUANTISED).format(x=sql.Identifier(f"x{place}"), **places)
+    numbers = {"low": low, "high": high, "center": float(measure.center), "resolution": float(measure.resolution)}
+    numbers |= {"q_low": float(measure.low), "q_high": float(measure.high)}
+    numbers |= {"quarter": numbers["resolution"] / 4, "missing": float(missing_integer(measure))}
+    places = _bind(numbers, bound)
+    integer = sql.SQL(_QUANTISED).format(x=sql.SQL(f"x{place}"), **places)
     integers = sql.SQL("int4" if measure.largest < 2**31 - 1 else "int8")
-    counted = sql.SQL(f" FILTER (WHERE t{place} IS NULL)" if has_texts(oid) else "")
-    absent = [sql.SQL(f"x{place} IS NULL"), *([sql.SQL(f"t{place} IS NULL")] if has_texts(oid) else [])]
+    counted, unread = (f" FILTER (WHERE t{place} IS NULL)", f" AND t{place} IS NULL") if has_texts(oid) else ("", "")
     return [
-        sql.SQL("coalesce(sum(({})::{}){}, 0)::int8").format(integer, integers, counted),
-        sql.SQL("count(*) FILTER (WHERE {})").format(sql.SQL(" AND ").join(absent)),
+        sql.SQL("coalesce(sum(({})::{}){}, 0)::int8").format(integer, integers, sql.SQL(counted)),
+        sql.SQL(f"count(*) FILTER (WHERE x{place} IS NULL{unread})"),
     ]

@@ -26,26 +26,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hushcube.model.privacy import Unit
-from hushcube.private.engines.fit import no_equality, position
+from hushcube.private.engines.contract import Measures, no_equality, position
 from hushcube.private.engines.grouped.asking import read_texts
-from hushcube.private.engines.grouped.warehouse import Column, Opened, People, Summed
-from hushcube.private.engines.postgres.expressions import (
-    Packed,
-    column_type_of,
-    has_texts,
-    is_builtin,
-    packed,
-    person_of,
-    sum_of,
-    values_of,
-)
+from hushcube.private.engines.grouped.warehouse import Columns, Opened, People
+from hushcube.private.engines.postgres import expressions
+from hushcube.private.engines.postgres.expressions import Packed, has_texts
 
 if TYPE_CHECKING:
     import psycopg
-    from psycopg import sql
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
     from psycopg import sql
 
 _FETCHED: Final = 1 << 16
@@ -103,7 +91,7 @@ class PostgresRows(Opened):
         steady: bool = False,
     ) -> None:
         self.names = names
-        self.column_types = tuple(map(column_type_of, types))
+        self.column_types = tuple(map(expressions.column_type_of, types))
         self.steady = steady
         self._connection = connection
         self._rows = rows
@@ -111,16 +99,13 @@ class PostgresRows(Opened):
         self._bound = tuple(bound)
         self._loose = loose
 
-    def grouped(self, columns: Sequence[Column], sums: Sequence[Summed] = ()) -> pa.Table:
+    def grouped(self, columns: Columns, sums: Measures = ()) -> pa.Table:
         """All groups at once."""
         return pa.concat_tables(table for _, table in self._answers([columns], sums))
 
-    def several(
-        self, groups: Sequence[Sequence[Column]], sums: Sequence[Summed] = ()
-    ) -> Iterator[tuple[int, pa.Table]]:
+    def several(self, groups: Sequence[Columns], sums: Measures = ()) -> Iterator[tuple[int, pa.Table]]:
         """Chosen rows are grouped by one statement; a plain one, since the server runs cursors without parallelism."""
-        keys = list(dict.fromkeys(column for columns in groups for column in columns))
-        if self._bound and len(keys) <= _MOST_SETS:
+        if self._bound and len({column for columns in groups for column in columns}) <= _MOST_SETS:
             yield from self._answers(groups, sums)
             return
         for place, columns in enumerate(groups):
@@ -144,7 +129,7 @@ class PostgresRows(Opened):
         """A statement in place of the table."""
         from psycopg import sql
 
-        listed = self.steady and is_builtin(self._type(unit.column))
+        listed = self.steady and self._type(unit.column) < expressions.FIRST_OF_USERS
         chosen = bounded_rows(self._rows, self._person(unit), columns, listed=listed, own=unit.missing == "own")
         types = tuple(self._type(name) for name in columns)
         rows = sql.SQL("({}) AS chosen").format(chosen)
@@ -154,16 +139,17 @@ class PostgresRows(Opened):
         from psycopg import sql
 
         place = position(self.names, unit.column, f"unit {unit.column!r}")
-        return person_of(sql.Identifier(unit.column), self._types[place], loose=unit.column in self._loose)
+        name = sql.Identifier(unit.column)
+        return expressions.person_of(name, self._types[place], loose=unit.column in self._loose)
 
     def _type(self, name: str) -> int:
         return self._types[self.names.index(name)]
 
-    def _answers(self, groups: Sequence[Sequence[Column]], sums: Sequence[Summed]) -> Iterator[tuple[int, pa.Table]]:
+    def _answers(self, groups: Sequence[Columns], sums: Measures) -> Iterator[tuple[int, pa.Table]]:
         """At least one part for each group-by, maybe an empty one."""
         keys = list(dict.fromkeys(column for columns in groups for column in columns))
-        parts = packed(keys) if len(groups) == 1 else [Packed((key,)) for key in keys]
-        oids = [self._type(summed.measure.source_column) for summed in sums]
+        parts = expressions.packed(keys) if len(groups) == 1 else [Packed((key,)) for key in keys]
+        oids = [self._type(measure.source_column) for measure in sums]
         texts = [f"t{i}" for i, oid in enumerate(oids) if has_texts(oid)]
         totals = ["n", *(f"{what}{i}" for i in range(len(sums)) for what in "sm")]
         others = {**dict.fromkeys(totals, pa.int64()), **dict.fromkeys(texts, pa.string())}
@@ -184,11 +170,9 @@ class PostgresRows(Opened):
     ) -> pa.Table:
         """Some rows of an answer: keys k0, k1, ... and then other columns."""
         fetched = list(zip(*rows, strict=True)) or [()] * (len(parts) + len(others))
-        arrays = [
-            array
-            for part, values in zip(parts, fetched, strict=False)
-            for array in part.arrays(self._types_of(part), values)
-        ]
+        arrays: list[pa.Array] = []
+        for part, values in zip(parts, fetched, strict=False):
+            arrays.extend(part.arrays(self._types_of(part), values))
         names = [*(f"k{i}" for i in range(len(arrays))), *others]
         arrays.extend(pa.array(*each) for each in zip(fetched[len(parts) :], others.values(), strict=True))
         return pa.table(arrays, names)
@@ -209,30 +193,27 @@ class PostgresRows(Opened):
                 yield rows
 
     def _query(
-        self, parts: Sequence[Packed], groups: Sequence[Sequence[Column]], sums: Sequence[Summed], oids: Sequence[int]
+        self, parts: Sequence[Packed], groups: Sequence[Columns], sums: Measures, oids: Sequence[int]
     ) -> tuple[sql.Composed, list[Any]]:
         """Keys, numbers and texts of each row first, then groups of them."""
         from psycopg import sql
 
         bound = list(self._bound)
         names = [sql.SQL(f"k{i}") for i in range(len(parts))]
-        inner = [
-            sql.SQL("{} AS {}").format(part.key(self._types_of(part), bound), name)
-            for part, name in zip(parts, names, strict=True)
-        ]
+        keys = [part.key(self._types_of(part), bound) for part in parts]
+        inner = [sql.SQL("{} AS {}").format(key, name) for key, name in zip(keys, names, strict=True)]
         texts = [sql.SQL(f"t{i}") for i, oid in enumerate(oids) if has_texts(oid)]
         totals: list[sql.Composable] = [sql.SQL("count(*)")]
-        for i, (summed, oid) in enumerate(zip(sums, oids, strict=True)):
-            inner.extend(values_of(i, summed.measure.source_column, oid))
-            totals.extend(sum_of(i, summed, oid, bound))
+        for i, (measure, oid) in enumerate(zip(sums, oids, strict=True)):
+            inner.extend(expressions.values_of(i, measure.source_column, oid))
+            totals.extend(expressions.sum_of(i, measure, oid, bound))
         listed = sql.SQL(", ")
         by = listed.join([*names, *texts])
         mask: list[sql.Composable] = []
         if len(groups) > 1:
             # Attributes may share a column: then two group-bys may be one.
-            distinct = dict.fromkeys(
-                tuple(i for i, part in enumerate(parts) if part.columns[0] in columns) for columns in groups
-            )
+            within = (tuple(i for i, part in enumerate(parts) if part.columns[0] in columns) for columns in groups)
+            distinct = dict.fromkeys(within)
             sets = [listed.join([*(names[i] for i in chosen), *texts]) for chosen in distinct]
             by = sql.SQL("GROUPING SETS ({})").format(listed.join(sql.SQL("({})").format(each) for each in sets))
             mask = [sql.SQL("grouping({})::int8").format(listed.join(names))]

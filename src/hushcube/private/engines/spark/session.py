@@ -25,7 +25,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from hushcube.errors import DataError, HushcubeError, MissingDependency, ResourceError
+from hushcube.errors import DataError, HushcubeError, MissingDependency
 from hushcube.resources import exhausted
 from hushcube.temporary import temporary_folder
 
@@ -72,7 +72,10 @@ def spoken(problem: str, fix: str, *, answered: bool = True) -> Iterator[None]:
     except HushcubeError:
         raise
     except Exception as error:
-        if (lacking := _lacking(error)) is not None:
+        text = ""
+        with suppress(Exception):  # Java itself is asked for its words
+            text = str(error)
+        if (lacking := exhausted(error, "the disk where Spark keeps what does not fit memory", text=text)) is not None:
             raise lacking from None
         if answered and _gone(error):
             problem, fix = "Spark stopped answering", "see its own logs, and start again: nothing was written"
@@ -90,14 +93,6 @@ def _silence() -> Iterator[None]:
             yield
     finally:
         logging.disable(before)
-
-
-def _lacking(error: Exception) -> ResourceError | None:
-    """The memory or disk that Spark ran out of, by the words of Java."""
-    text = ""
-    with suppress(Exception):  # Java itself is asked for them
-        text = str(error)
-    return exhausted(error, "the disk where Spark keeps what does not fit memory", text=text)
 
 
 def _gone(error: Exception) -> bool:
@@ -121,14 +116,12 @@ def _reach(address: str, scheme: str) -> None:
         except ValueError:
             host = None
         if not host:
-            raise DataError(
-                "data", f"{scheme}://{hosts} is not an address", f"write {scheme}://HOST:{_PORTS[scheme]}#TABLE"
-            )
+            fix = f"write {scheme}://HOST:{_PORTS[scheme]}#TABLE"
+            raise DataError("data", f"{scheme}://{hosts} is not an address", fix)
         with suppress(OSError), socket.create_connection((host, port), _REACH_SECONDS):
             return
-    raise DataError(
-        "data", f"nobody answers at {scheme}://{hosts}", "check host and port, and that the server is running"
-    )
+    fix = "check host and port, and that the server is running"
+    raise DataError("data", f"nobody answers at {scheme}://{hosts}", fix)
 
 
 @contextmanager
@@ -180,19 +173,6 @@ def _classic(master: str) -> Iterator[Any]:
                 each.stop()
 
 
-@contextmanager
-def _own_handler() -> Iterator[None]:
-    """Spark sets a handler of Ctrl-C that ends its jobs, and leaves it there; a session of ours ends them anyway."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    handler = signal.getsignal(signal.SIGINT)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, handler)
-
-
 def _start(master: str) -> Any:
     from pyspark import SparkConf, SparkContext, java_gateway
 
@@ -212,23 +192,27 @@ def _start(master: str) -> Any:
     conf.setMaster(master)
     for key, value in settings.items():
         conf.setIfMissing(key, value)
-    fix = "check the master, its version, and the settings for Spark"
-    with spoken(f"Spark cannot start at {master}", fix), _own_handler():
-        return SparkContext(gateway=gateway, conf=conf)
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        with spoken(f"Spark cannot start at {master}", "check the master, its version, and the settings for Spark"):
+            return SparkContext(gateway=gateway, conf=conf)
+    finally:  # Spark leaves a handler of Ctrl-C that ends its jobs; a session of ours ends them anyway
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, handler)
 
 
 @contextmanager
 def _memory() -> Iterator[None]:
     """Java may have half of the machine's memory: Spark's own default of 1 GB fails where groups are many."""
     name = "SPARK_DRIVER_MEMORY"  # of all ways to say it the weakest
-    if name in os.environ:
-        yield
-        return
-    os.environ[name] = f"{max(1024, os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') // 2**21)}m"
+    half = f"{max(1024, os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') // 2**21)}m"
+    own = name not in os.environ
+    os.environ.setdefault(name, half)
     try:
         yield
     finally:
-        del os.environ[name]
+        if own:
+            del os.environ[name]
 
 
 @functools.cache

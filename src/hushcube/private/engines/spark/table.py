@@ -24,14 +24,17 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 
 from hushcube.errors import DataError
+from hushcube.model.measure import Measure
 from hushcube.model.privacy import Unit
-from hushcube.private.engines.fit import position
-from hushcube.private.engines.grouped.warehouse import Column, ColumnType, Known, Opened, People, Summed
+from hushcube.private.engines.contract import Measures, position
+from hushcube.private.engines.grouped import warehouse
+from hushcube.private.engines.grouped.asking import missing_integer
+from hushcube.private.engines.grouped.warehouse import Binned, Column, Columns, ColumnType, Known, People, Whole
 from hushcube.private.engines.source import Parquet, unreadable
-from hushcube.private.engines.spark.expressions import double, integer, key
 from hushcube.private.engines.spark.session import spoken
 
 _COLUMN_TYPES: Final[dict[str, ColumnType]] = {
@@ -45,9 +48,15 @@ _BYTEWISE: Final = "UTF8_BINARY"
 _SENT_PEOPLE: Final = 1_000_000
 """People with too many rows whose ids are sent to every machine: some 100 MB there."""
 _NESTED: Final = ("ArrayType", "StructType", "MapType", "VariantType")
+_COMPARED_EDGES: Final = 64
+"""More edges than this are searched in an array: as compiled comparisons, each costs five milliseconds."""
+_DIGITS: Final = "[0-9](?:_?[0-9])*"
+_NUMBER: Final = rf"\+?-?(?:(?:{_DIGITS}\.?(?:{_DIGITS})?|\.{_DIGITS})(?:[eE][+-]?{_DIGITS})?|(?i:inf|infinity))"
+"""A text that DuckDB casts to a double other than NaN; Java alone would take `1d` and `0x1p3` for numbers as well."""
+_BLANKS: Final = r"[ \t-\r]*"
 
 
-class SparkRows(Opened):
+class SparkRows(warehouse.Opened):
     """A data frame, its columns renamed by position."""
 
     keeps_choice = True
@@ -64,9 +73,9 @@ class SparkRows(Opened):
         self._heavy: dict[Unit, int] = {}
         self._kept: list[Any] = []
 
-    def grouped(self, columns: Sequence[Column], sums: Sequence[Summed] = ()) -> pa.Table:
+    def grouped(self, columns: Columns, sums: Measures = ()) -> pa.Table:
         """Group by expressions of the columns."""
-        self._check([*(column.name for column in columns), *(each.measure.source_column for each in sums)])
+        self._check([*(column.name for column in columns), *(measure.source_column for measure in sums)])
         fix = "check that each column can be grouped by, and that Spark has memory enough (SPARK_DRIVER_MEMORY)"
         with spoken("Spark cannot group the data", fix):
             table: pa.Table = self._counted(columns, sums).toArrow()
@@ -81,7 +90,7 @@ class SparkRows(Opened):
             found, self._heavy[unit] = count_people(F, ids, unit.max_rows)
         return found
 
-    def bounded(self, unit: Unit, columns: Sequence[str], key: bytes) -> Opened:
+    def bounded(self, unit: Unit, columns: Sequence[str], key: bytes) -> SparkRows:
         """The same rows in every later answer: kept for it, and what is lost is chosen again by the same key.
 
         A frame may draw at random, and a table may change: people with few rows are listed only where every reading
@@ -92,9 +101,8 @@ class SparkRows(Opened):
         places = sorted({place, *(position(self.names, name, f"column {name!r}") for name in columns)})
         with spoken("Spark cannot choose rows of people", "check that the columns can be grouped by"):
             F, window = _functions(self._frame)
-            used = self._frame.select(
-                *(self._value(F, i).alias(f"c{i}") for i in places), F.col(f"c{place}").alias("p")
-            )
+            values = [self._value(F, i).alias(f"c{i}") for i in places]
+            used = self._frame.select(*values, F.col(f"c{place}").alias("p"))
             types = {f"c{i}": self._types[i] for i in places}
             heavy = self._heavy.get(unit) if self.steady else None
             fewer = copy.copy(self)
@@ -120,7 +128,7 @@ class SparkRows(Opened):
         value = F.col(f"c{place}")
         return value if self._collations[place] == _BYTEWISE else F.collate(value, _BYTEWISE)
 
-    def _counted(self, columns: Sequence[Column], sums: Sequence[Summed]) -> Any:
+    def _counted(self, columns: Columns, sums: Measures) -> Any:
         F, _ = _functions(self._frame)
         frame, keys = self._frame, []
         for i, column in enumerate(columns):
@@ -134,10 +142,10 @@ class SparkRows(Opened):
                 by = key(F, column, value, self.column_types[place])
             keys.append(by.alias(f"k{i}"))
         added, totals = [], [F.count(F.lit(1)).alias("n")]
-        for i, each in enumerate(sums):
-            place = self.names.index(each.measure.source_column)
+        for i, measure in enumerate(sums):
+            place = self.names.index(measure.source_column)
             x = double(F, self._value(F, place), self.column_types[place], self._types[place])
-            q, missing = integer(F, F.col(f"x{i}"), each.measure)
+            q, missing = integer(F, F.col(f"x{i}"), measure)
             added.append(x.alias(f"x{i}"))
             totals += [_total(F, q, f"s{i}"), _total(F, missing.cast("long"), f"m{i}")]
         if not keys:
@@ -187,6 +195,70 @@ def _functions(frame: Any) -> tuple[Any, Any]:
     from pyspark.sql.window import Window
 
     return classic, Window
+
+
+# `F` is the module of functions, which differs between sessions in this process and those of Spark Connect.
+
+
+def key(F: Any, column: Column, value: Any, column_type: ColumnType) -> Any:
+    """What a column is grouped by, as its class says."""
+    if isinstance(column, Known):
+        return F.when(value.isNull() | value.isin(*column.labels), value).otherwise(F.lit(column.outside))
+    if not isinstance(column, Binned | Whole):
+        return value
+    whole = isinstance(column, Whole) and column_type == "integer"
+    x = value.cast("long" if whole else "double")
+    # Spark takes NaN for equal to itself and larger than all numbers; it goes first.
+    missing = x.isNull() if whole else x.isNull() | F.isnan(x)
+    if column.missing is not None:
+        missing = missing | (x == F.lit(column.missing))
+    low, high = (column.edges[0], column.edges[-1]) if isinstance(column, Binned) else (column.low, column.high)
+    inside = (x >= F.lit(low)) & (x <= F.lit(high))
+    if isinstance(column, Binned):
+        few = len(column.edges) <= _COMPARED_EDGES
+        place = _bin(F, x, column.edges, 0, len(column.edges) - 1) if few else _search(F, x, column.edges)
+    else:
+        place = x.try_cast("long") - F.lit(low)
+        inside = inside if whole else inside & (F.rint(x) == x)
+    place = F.when(inside, place).otherwise(F.lit(warehouse.OUTSIDE))
+    return F.when(missing, F.lit(warehouse.MISSING)).otherwise(place).cast("long")
+
+
+def _bin(F: Any, x: Any, edges: Sequence[float], first: int, last: int) -> Any:
+    """The bin from `first` up to before `last` that x is in, by bisection: a row takes log2 comparisons."""
+    if last - first == 1:
+        return F.lit(first)
+    middle = (first + last) // 2
+    lower, upper = _bin(F, x, edges, first, middle), _bin(F, x, edges, middle, last)
+    return F.when(x < F.lit(edges[middle]), lower).otherwise(upper)
+
+
+def _search(F: Any, x: Any, edges: Sequence[float]) -> Any:
+    """The same by steps of ..., 4, 2, 1 through an array of all edges but the last; beyond its end nothing is less."""
+    known = F.lit(np.array(edges[:-1]))
+    steps = F.lit(2 ** np.arange(len(edges).bit_length(), dtype=np.int32)[::-1])
+    return F.aggregate(steps, F.lit(0), lambda at, n: F.when(F.get(known, at + n) <= x, at + n).otherwise(at))
+
+
+def double(F: Any, value: Any, column_type: ColumnType, type_name: str) -> Any:
+    """A measure's column as a double, as DuckDB reads it: null or NaN where it is no number."""
+    if column_type in ("integer", "number"):
+        return value.cast("double")
+    if column_type == "text" or type_name == "BinaryType":
+        # DuckDB writes bytes out before it reads a number, and blanks other than a space do not stay blanks.
+        around = _BLANKS if column_type == "text" else " *"
+        found = F.regexp_extract(value.cast("string"), rf"\A{around}({_NUMBER}){around}\z", 1)
+        return F.when(found != F.lit(""), F.regexp_replace(found, r"\A\+|_", "").try_cast("double"))
+    return F.lit(None).cast("double")
+
+
+def integer(F: Any, x: Any, measure: Measure) -> tuple[Any, Any]:
+    """The integer of each row, bit for bit what `coding.quantised` makes, and whether its value is missing."""
+    low, high = (F.lit(float(bound)) for bound in measure.bounds)
+    scaled = (F.least(F.greatest(x, low), high) - F.lit(float(measure.center))) / F.lit(float(measure.resolution))
+    q = F.least(F.greatest(F.rint(scaled), F.lit(float(measure.low))), F.lit(float(measure.high))).cast("long")
+    missing = x.isNull() | F.isnan(x)
+    return F.when(missing, F.lit(missing_integer(measure))).otherwise(q).cast("long"), missing
 
 
 def count_people(F: Any, ids: Any, most: int) -> tuple[People, int]:
