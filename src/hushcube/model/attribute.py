@@ -13,22 +13,23 @@ and any number of levels above them [model/level.py]; dates have those of the ca
 
 from __future__ import annotations
 
+import math
 import re
 import reprlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 from hushcube.errors import SchemaError
-from hushcube.model.domain import CHECKS, STEPS, Step, calendar_levels, day_groups, read_dates
-from hushcube.model.label import LabelFile, check_column, check_name, is_label, label_of, number_text, short
-from hushcube.model.level import Level, read_levels, read_mapping
+from hushcube.model.label import LabelFile, check_column, check_keys, check_name, is_label, label_of, number_text, short
+from hushcube.model.level import STEPS, Level, Step, calendar_levels, day_groups, read_dates, read_levels, read_mapping
 
 Declaration = Literal["values", "range", "bins", "size", "dates"]
 
-DECLARATIONS: Final[tuple[Declaration, ...]] = ("values", "range", "bins", "size", "dates")
+DECLARATIONS: Final[tuple[Declaration, ...]] = get_args(Declaration)
+MAX_VALUES: Final = 1_000_000
 ERROR: Final = "error"
 """The policy word: refuse the data instead of folding the value into a category."""
 
@@ -37,10 +38,8 @@ _few.maxstring = 40
 
 ReadFile = Callable[[str], str]
 """Reads a mapping file that a schema names."""
-_KEYS: Final = frozenset(
-    {"name", "column", "ordered", "missing", "other", "by", "before", "levels", "mapping", "values_from", "levels_from"}
-    | {*DECLARATIONS}
-)
+_KEYS: Final = ("name", *DECLARATIONS, "column", "ordered", "missing", "other", "by", "before", "levels", "mapping")
+_ORIGINS: Final = ("values_from", "levels_from")
 
 
 @dataclass(frozen=True, repr=False)
@@ -84,46 +83,51 @@ class Attribute:
     def __post_init__(self) -> None:
         self._check_name()
         where = f"attribute {self.name!r}"
-        self._freeze(where)
-        given = (self.values, self.range, self.bins, self.codes, self.dates)
-        declared = {way: value for way, value in zip(DECLARATIONS, given, strict=True) if value is not None}
+        declared = self._declared
         if len(declared) != 1:
             found = " and ".join(declared) if declared else "none of them"
             raise SchemaError(where, f"declares {found}", f"declare exactly one of {', '.join(DECLARATIONS)}")
+        for way, value in declared.items():
+            object.__setattr__(self, "codes" if way == "size" else way, _READERS[way](f"{where}, {way}", value))
+        if not isinstance(self.ordered, bool | None):
+            raise SchemaError(f"{where}, ordered", "must be true or false", "write `ordered: true`")
         if self.column != "":  # the name of a column of some frames
             check_column(where, self.column)
-        self._check_dates(where)
-        for way, value in declared.items():
-            if way != "dates":
-                CHECKS[way](where, value)
+        if self.by not in STEPS or (self.dates is None and self.by != "day"):
+            raise SchemaError(f"{where}, by", "is a step of dates", f"write one of {', '.join(STEPS)}, with `dates:`")
         for policy in ("missing", "other"):
-            if not is_label(getattr(self, policy)):
-                raise SchemaError(
-                    f"{where}, {policy}", "must be a label", f"write `{policy}: error` or `{policy}: unknown`"
-                )
-        if self.before is not None and (not is_label(self.before) or self.values is None):
-            fix = "write for example `before: .`, with values"
-            raise SchemaError(f"{where}, before", "must be a mark in texts", fix)
-        self._read_levels(where)
+            label = label_of(f"{where}, {policy}", getattr(self, policy))
+            if not is_label(label):
+                fix = f"write `{policy}: error` or `{policy}: unknown`"
+                raise SchemaError(f"{where}, {policy}", "must be a label", fix)
+            object.__setattr__(self, policy, label)
+        if self.before is not None:
+            object.__setattr__(self, "before", label_of(f"{where}, before", self.before))
+            if not is_label(self.before) or self.values is None:
+                fix = "write for example `before: .`, with values"
+                raise SchemaError(f"{where}, before", "must be a mark in texts", fix)
+        object.__setattr__(self, "levels", self._read_levels(where))
 
     def _check_name(self) -> None:
         check_name(self.name, "attribute")
 
-    def _freeze(self, where: str) -> None:
-        """Lists become tuples, and numbers among the values their texts."""
-        for key in ("range", "bins"):
-            if (given := getattr(self, key)) is not None:
-                object.__setattr__(self, key, _sequence(where, key, given))
-        if self.values is not None:
-            object.__setattr__(self, "values", _labels(where, self.values))
-        for policy in ("missing", "other"):
-            if isinstance(label := getattr(self, policy), int):
-                object.__setattr__(self, policy, label_of(where, label))
+    @property
+    def _declared(self) -> dict[Declaration, Any]:
+        given = (self.values, self.range, self.bins, self.codes, self.dates)
+        return {way: value for way, value in zip(DECLARATIONS, given, strict=True) if value is not None}
+
+    def _read_levels(self, where: str) -> tuple[Level, ...]:
+        if self.dates is None:
+            return read_levels(where, self.levels, self.ground, self._number_label) if self.levels != () else ()
+        given = self.levels if isinstance(self.levels, list | tuple) else [self.levels]
+        if any(not isinstance(each, Level) for each in given):
+            fix = "leave them out; month, quarter and year are there already"
+            raise SchemaError(f"{where}, levels", "dates have the levels of the calendar", fix)
+        return calendar_levels(self.dates, self.by)
 
     def __repr__(self) -> str:
-        key = "codes" if self.declared_by == "size" else self.declared_by
-        declared = getattr(self, key)
-        few = _few.repr
+        (declared,) = self._declared.values()
+        few, key = _few.repr, "codes" if self.declared_by == "size" else self.declared_by
         parts = [few(self.name), f"{key}={few(list(declared) if isinstance(declared, tuple) else declared)}"]
         policies = {"missing": self.missing, "other": self.other}
         parts += [f"{policy}={few(label)}" for policy, label in policies.items() if label != ERROR]
@@ -131,32 +135,10 @@ class Attribute:
             parts.append(f"levels={few([level.name for level in self.grouped])}")
         return f"{type(self).__name__}({', '.join(parts)})"
 
-    def _check_dates(self, where: str) -> None:
-        if self.dates is not None:
-            object.__setattr__(self, "dates", read_dates(where, self.dates))
-        if self.by not in STEPS or (self.dates is None and self.by != "day"):
-            raise SchemaError(f"{where}, by", "is a step of dates", f"write one of {', '.join(STEPS)}, with `dates:`")
-        if self.dates is not None and any(not isinstance(level, Level) for level in self.levels):
-            fix = "leave them out; month, quarter and year are there already"
-            raise SchemaError(f"{where}, levels", "dates have the levels of the calendar", fix)
-
-    def _read_levels(self, where: str) -> None:
-        if self.dates is not None:
-            levels = calendar_levels(self.dates, self.by)
-        else:
-            levels = read_levels(where, self.levels, self.ground, self._number_label) if self.levels else ()
-        object.__setattr__(self, "levels", levels)
-
-    @property
+    @cached_property
     def declared_by(self) -> Declaration:
         """Which of the declarations was used."""
-        if self.values is not None:
-            return "values"
-        if self.range is not None:
-            return "range"
-        if self.dates is not None:
-            return "dates"
-        return "bins" if self.bins is not None else "size"
+        return next(iter(self._declared))
 
     @property
     def is_ordered(self) -> bool:
@@ -169,18 +151,20 @@ class Attribute:
         return self.name if self.column is None else self.column
 
     @cached_property
+    def _integers(self) -> Sequence[int] | None:
+        """What `range` or `size` declares."""
+        if self.range is not None:
+            return range(self.range[0], self.range[1] + 1)
+        return None if self.codes is None else range(self.codes)
+
+    @cached_property
     def domain(self) -> tuple[str, ...]:
         """The labels of the declared values, without the categories for missing and other."""
-        if self.values is not None:
-            return tuple(map(str, self.values))
-        if self.range is not None:
-            low, high = self.range
-            return tuple(map(str, range(low, high + 1)))
         if self.bins is not None:
             return tuple(self._number_label(a, b) for a, b in zip(self.bins, (*self.bins[1:-1], None), strict=False))
         if self.dates is not None:
             return day_groups(self.dates, self.by)[0]
-        return tuple(map(str, range(self.codes or 0)))
+        return tuple(map(str, self.values or self._integers or ()))
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
@@ -195,21 +179,16 @@ class Attribute:
     @property
     def ground(self) -> Level:
         """The values themselves as the finest level; with numbers where they begin, if they are such."""
-        starts: Sequence[float] | None = None
-        if self.declared_by in ("range", "size"):
-            low = self.range[0] if self.range is not None else 0
-            starts = tuple(range(low, low + self.domain_size))
-        elif self.bins is not None:
-            starts = self.bins[:-1]
-        ends = None if starts is None else tuple(starts)
-        return Level(self.name, self.domain, tuple(range(self.domain_size)), ends)
+        starts = self._integers if self.bins is None else self.bins[:-1]
+        places = tuple(range(self.domain_size))
+        return Level(self.name, self.domain, places, None if starts is None else tuple(starts))
 
     def _number_label(self, low: float, beyond: float | None) -> str:
         """The numbers from one up to before another, or up to the end: `[0, 10)` of bins, `0-17` of integers."""
         if self.bins is not None:
             end = f"{number_text(self.bins[-1])}]" if beyond is None else f"{number_text(beyond)})"
             return f"[{number_text(low)}, {end}"
-        last = (self.range[1] if self.range is not None else self.domain_size - 1) if beyond is None else beyond - 1
+        last = (self._integers or [low])[-1] if beyond is None else beyond - 1
         if last == low:
             return number_text(low)
         return f"{number_text(low)}-{number_text(last)}" if low >= 0 else f"{number_text(low)} to {number_text(last)}"
@@ -231,13 +210,7 @@ class Attribute:
     @property
     def domain_size(self) -> int:
         """How many declared values there are, without the categories for missing and other."""
-        if self.range is not None:
-            return self.range[1] - self.range[0] + 1
-        if self.bins is not None:
-            return len(self.bins) - 1
-        if self.dates is not None:
-            return len(self.domain)
-        return len(self.values) if self.values is not None else self.codes or 0
+        return len(self.domain if self._integers is None else self._integers)
 
     @cached_property
     def _categories(self) -> tuple[str, ...]:
@@ -246,93 +219,120 @@ class Attribute:
         return tuple(label for label in extra if not self._declares(label))
 
     def _declares(self, label: str) -> bool:
-        if self.range is None and self.codes is None:
+        if self._integers is None:
             return label in self.domain
-        low, high = self.range if self.range is not None else (0, (self.codes or 0) - 1)
-        return re.fullmatch(r"0|-?[1-9][0-9]{0,18}", label) is not None and low <= int(label) <= high
+        return re.fullmatch(r"0|-?[1-9][0-9]{0,18}", label) is not None and int(label) in self._integers
 
     @cached_property
     def _index(self) -> dict[str, int]:
         return {label: i for i, label in enumerate(self.labels)}
-
-    def to_dict(self) -> dict[str, Any]:
-        """The declaration with the keys of the YAML form, defaults left out."""
-        declared: Any = self.codes if self.declared_by == "size" else getattr(self, self.declared_by)
-        fields: dict[str, Any] = {
-            "name": self.name,
-            self.declared_by: declared if self.declared_by == "size" else list(declared),
-        }
-        if self.ordered is not None:
-            fields["ordered"] = self.ordered
-        for policy in ("missing", "other"):
-            if getattr(self, policy) != ERROR:
-                fields[policy] = getattr(self, policy)
-        if self.column is not None:
-            fields["column"] = self.column
-        if self.before is not None:
-            fields["before"] = self.before
-        if self.dates is not None:
-            return fields if self.by == "day" else {**fields, "by": self.by}
-        if self.levels:
-            fields["levels"] = [level.to_dict(below) for below, level in pairwise((self.ground, *self.grouped))]
-        for key in ("values_from", "levels_from"):
-            if (file := getattr(self, key)) is not None:
-                fields[key] = file.to_dict()
-        return fields
 
     @property
     def grouped(self) -> tuple[Level, ...]:
         """The levels above the values, from fine to coarse."""
         return tuple(level for level in self.levels if isinstance(level, Level))
 
+    def to_dict(self) -> dict[str, Any]:
+        """The declaration with the keys of the YAML form, defaults left out."""
+        fields: dict[str, Any] = {"name": self.name}
+        fields |= {way: list(value) if isinstance(value, tuple) else value for way, value in self._declared.items()}
+        usual = {"ordered": None, "missing": ERROR, "other": ERROR, "column": None, "before": None, "by": "day"}
+        fields |= {key: getattr(self, key) for key, value in usual.items() if getattr(self, key) != value}
+        if self.levels and self.dates is None:
+            fields["levels"] = [level.to_dict(below) for below, level in pairwise((self.ground, *self.grouped))]
+        return fields | {key: file.to_dict() for key in _ORIGINS if (file := getattr(self, key)) is not None}
+
     @classmethod
     def from_dict(cls, raw: Any, *, where: str = "attribute", read: ReadFile | None = None) -> Attribute:
-        """Read the YAML form; every key is checked and the offending one is named. `read` reads mapping files."""
-        if not isinstance(raw, Mapping):
-            raise SchemaError(where, "must be a mapping", "write for example {name: sex, values: [Female, Male]}")
-        unknown = sorted(str(key) for key in raw.keys() - _KEYS)
-        if unknown:
-            raise SchemaError(where, f"has the unknown key {short(unknown[0])}", f"use only {', '.join(sorted(_KEYS))}")
+        """Read the YAML form; the offending key is named. `read` reads mapping files."""
+        check_keys(where, raw, (*_KEYS, *_ORIGINS), "write for example {name: sex, values: [Female, Male]}")
         if "name" not in raw:
             raise SchemaError(where, "has no name", "add `name:`")
         where = f"attribute {short(raw['name'])}"
-        for key in ("ordered",):
-            if key in raw and not isinstance(raw[key], bool):
-                raise SchemaError(f"{where}, {key}", "must be true or false", f"write `{key}: true`")
+        for key in (*DECLARATIONS, "ordered", "before"):
+            if key in raw and raw[key] is None:
+                raise SchemaError(f"{where}, {key}", "is empty", "write what it is, or leave the key out")
         if raw.get("column") == "":  # in a file, a name that somebody forgot
             raise SchemaError(f"{where}, column", "must be a column name", "write the name of the data's column")
-        if "mapping" in raw:
-            raw = _mapped(where, raw, read)
-        if "levels" in raw and not isinstance(raw["levels"], list | tuple):
-            fix = "write `levels:` and one `- {name: ...}` for each"
-            raise SchemaError(f"{where}, levels", "must be a list", fix)
-        return cls(
-            name=raw["name"],
-            values=_labels(where, raw["values"]) if "values" in raw else None,
-            range=_sequence(where, "range", raw["range"]) if "range" in raw else None,
-            bins=_sequence(where, "bins", raw["bins"]) if "bins" in raw else None,
-            codes=raw.get("size"),
-            ordered=raw.get("ordered"),
-            missing=label_of(f"{where}, missing", raw["missing"]) if "missing" in raw else ERROR,
-            other=label_of(f"{where}, other", raw["other"]) if "other" in raw else ERROR,
-            column=raw.get("column"),
-            dates=raw.get("dates"),
-            by=raw.get("by", "day"),
-            before=None if "before" not in raw else label_of(f"{where}, before", raw["before"]),
-            levels=tuple(raw.get("levels", ())),
-            values_from=LabelFile.from_dict(raw.get("values_from")),
-            levels_from=LabelFile.from_dict(raw.get("levels_from")),
-        )
+        fields = dict(_mapped(where, raw, read) if "mapping" in raw else raw)
+        origins = {key: LabelFile.from_dict(fields.pop(key, None)) for key in _ORIGINS}
+        return cls(codes=fields.pop("size", None), **origins, **fields)
 
 
-def _sequence(where: str, key: str, raw: Any) -> tuple[Any, ...]:
+def _sequence(field: str, raw: Any) -> tuple[Any, ...]:
     if not isinstance(raw, list | tuple):
-        raise SchemaError(f"{where}, {key}", "must be a list", f"write for example `{key}: [0, 10]`")
+        raise SchemaError(field, "must be a list", f"write for example `{field.rpartition(', ')[2]}: [0, 10]`")
     return tuple(raw)
 
 
-def _labels(where: str, raw: Any) -> tuple[str, ...]:
-    return tuple(label_of(f"{where}, values", value) for value in _sequence(where, "values", raw))
+def _values(field: str, raw: Any) -> tuple[str, ...]:
+    values = tuple(label_of(field, value) for value in _sequence(field, raw))
+    if not values:
+        raise SchemaError(field, "the domain is empty", "list at least one value")
+    _check_count(field, len(values))
+    seen: set[str] = set()
+    for value in values:
+        if not is_label(value):
+            raise SchemaError(field, f"{short(value)} is not a label", "use non-empty texts or numbers")
+        if value in seen:
+            raise SchemaError(field, f"{value[:40]!r} is listed twice", "list each value once")
+        seen.add(value)
+    return values
+
+
+def _range(field: str, raw: Any) -> tuple[int, int]:
+    ends = _sequence(field, raw)
+    if len(ends) != 2 or not all(map(_is_int, ends)):
+        raise SchemaError(field, "must be two integers", "write for example `range: [0, 99]`")
+    low, high = ends
+    if low > high:
+        raise SchemaError(field, f"the domain is empty: {low} is above {high}", "write the smaller end first")
+    if max(abs(low), abs(high)) >= 2**62:
+        raise SchemaError(field, "its ends do not fit 64-bit integers", "use smaller numbers")
+    _check_count(field, high - low + 1)
+    return low, high
+
+
+def _bins(field: str, raw: Any) -> tuple[float, ...]:
+    edges = _sequence(field, raw)
+    if len(edges) < 2:
+        raise SchemaError(field, "the domain is empty", "give at least two edges")
+    _check_count(field, len(edges))
+    if not all(_is_int(edge) or (isinstance(edge, float) and math.isfinite(edge)) for edge in edges):
+        raise SchemaError(field, "edges must be finite numbers", "write for example `bins: [0, 10, 50]`")
+    if max(map(abs, edges)) >= 2**53:
+        raise SchemaError(field, "edges beyond 2^53 are not exact", "use smaller numbers")
+    if any(a >= b for a, b in pairwise(edges)):
+        raise SchemaError(field, "edges must increase", "sort them and drop repeated ones")
+    return edges
+
+
+def _size(field: str, codes: Any) -> int:
+    if not _is_int(codes):
+        raise SchemaError(field, "must be an integer", "write for example `size: 10`")
+    if codes < 1:
+        raise SchemaError(field, "the domain is empty", "give a size of at least 1")
+    _check_count(field, codes)
+    return int(codes)
+
+
+_READERS: Final[Mapping[Declaration, Callable[[str, Any], Any]]] = {
+    "values": _values,
+    "range": _range,
+    "bins": _bins,
+    "size": _size,
+    "dates": read_dates,
+}
+"""What may be declared, and what may not."""
+
+
+def _check_count(field: str, count: int) -> None:
+    if count > MAX_VALUES:
+        raise SchemaError(field, f"{count:,} values are more than {MAX_VALUES:,}", "declare coarser values or bins")
+
+
+def _is_int(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _mapped(where: str, raw: Mapping[str, Any], read: ReadFile | None) -> dict[str, Any]:

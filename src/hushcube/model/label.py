@@ -6,7 +6,7 @@ import hashlib
 import math
 import re
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from pathlib import Path
@@ -26,11 +26,8 @@ def check_name(name: Any, what: str) -> None:
         raise SchemaError(f"{what} name", f"{short(name)} is not a name", "use a non-empty text without outer blanks")
     bad = sorted(set(name) & _RESERVED)
     if bad:
-        raise SchemaError(
-            f"{what} {name!r}",
-            f"its name holds {bad[0]!r}, which workload words use",
-            "rename it, and give `column:`",
-        )
+        problem = f"its name holds {bad[0]!r}, which workload words use"
+        raise SchemaError(f"{what} {name!r}", problem, "rename it, and give `column:`")
     if _WORKLOAD_WORD.fullmatch(name):
         raise SchemaError(f"{what} {name!r}", "its name is a workload word", "rename it, and give `column:`")
 
@@ -39,6 +36,16 @@ def check_column(where: str, column: Any) -> None:
     """Refuse what cannot name a column of the data."""
     if column is not None and not is_label(column):
         raise SchemaError(f"{where}, column", "must be a column name", "write the name of the data's column")
+
+
+def check_keys(where: str, raw: Any, keys: Sequence[str], example: str, error: type[BadInput] = SchemaError) -> None:
+    """Refuse what is not a mapping, and keys that are not known."""
+    if not isinstance(raw, Mapping):
+        raise error(where, "must be a mapping", example)
+    unknown = [key for key in raw if key not in keys]
+    if unknown:
+        fix = f"use only {', '.join(keys[:-1])} and {keys[-1]}"
+        raise error(where, f"has the unknown key {short(unknown[0])}", fix)
 
 
 def label_of(field: str, raw: Any, error: type[BadInput] = SchemaError) -> str:

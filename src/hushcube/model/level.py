@@ -7,6 +7,7 @@
 
 A mapping file holds the same as a table: the values in the first column, their groups in the others, fine to coarse.
 Every value lies in one group of each level, every group in one group of the next: levels are nested.
+Days between two dates have the levels that calendars have: months, quarters and years.
 """
 
 from __future__ import annotations
@@ -14,18 +15,22 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, timedelta
 from itertools import accumulate, pairwise
-from typing import Any, Final
+from typing import Any, Final, Literal, get_args
 
 from hushcube.errors import SchemaError
-from hushcube.model.label import is_label, label_of, short
+from hushcube.model.label import check_keys, is_label, label_of, short
 from hushcube.text import visible
 
 LEVEL_NAME: Final = re.compile(r"\w([\w -]{0,198}\w)?")
 LARGEST_MAPPING: Final = 1_000_000
-_KEYS: Final = frozenset({"name", "groups", "starts"})
+Step = Literal["day", "month", "quarter", "year"]
+STEPS: Final[tuple[Step, ...]] = get_args(Step)
+_MOST_DAYS: Final = 200_000
+"""Between two dates: five centuries."""
 NumberLabel = Callable[[float, float | None], str]
 """Names the numbers from one up to before another, or up to the end."""
 
@@ -59,8 +64,8 @@ class Level:
 
     def to_dict(self, below: Level) -> dict[str, Any]:
         """The keys of the YAML form."""
-        told: dict[str, Any] = {"name": self.name}
-        return {**told, "groups": self.groups(below)} if self.starts is None else {**told, "starts": list(self.starts)}
+        own = {"groups": self.groups(below)} if self.starts is None else {"starts": list(self.starts)}
+        return {"name": self.name, **own}
 
 
 def read_levels(where: str, raw: Any, values: Level, number_label: NumberLabel) -> tuple[Level, ...]:
@@ -82,11 +87,7 @@ def _read_level(where: str, raw: Any, below: Level, number_label: NumberLabel) -
         if len(raw.places) != len(below.places) or not all(0 <= place < len(raw.labels) for place in raw.places):
             raise SchemaError(where, "does not have one group for each value", "give each value its group")
         raw = raw.to_dict(below)
-    if not isinstance(raw, Mapping):
-        raise SchemaError(where, "must be a mapping", "write for example {name: band, starts: [0, 18, 65]}")
-    unknown = sorted(str(key)[:40] for key in raw.keys() - _KEYS)
-    if unknown:
-        raise SchemaError(where, f"has the unknown key {unknown[0]!r}", f"use only {', '.join(sorted(_KEYS))}")
+    check_keys(where, raw, ("name", "groups", "starts"), "write for example {name: band, starts: [0, 18, 65]}")
     if ("groups" in raw) == ("starts" in raw):
         raise SchemaError(where, "needs either groups or starts", "say which values belong together")
     if "starts" in raw:
@@ -179,3 +180,59 @@ def read_mapping(where: str, text: str) -> tuple[tuple[str, ...], list[dict[str,
             groups.setdefault(row[column], {})[row[column - 1]] = None
         levels.append({"name": rows[0][column], "groups": {label: list(each) for label, each in groups.items()}})
     return tuple(row[0] for row in rows[1:]), levels
+
+
+def read_dates(field: str, raw: Any) -> tuple[str, str]:
+    """Two dates in ISO form, the earlier first."""
+    fix = "write for example `dates: [2020-01-01, 2024-12-31]`"
+    if not isinstance(raw, list | tuple) or len(raw) != 2:
+        raise SchemaError(field, "must be two dates", fix)
+    try:
+        first, last = (date.fromisoformat(str(each)) for each in raw)
+    except ValueError:
+        raise SchemaError(field, "must be two dates as YYYY-MM-DD", fix) from None
+    if first > last:
+        raise SchemaError(field, "the domain is empty: the first is after the last", fix)
+    if (last - first).days > _MOST_DAYS:
+        raise SchemaError(field, f"there are more than {_MOST_DAYS:,} days between them", fix)
+    return first.isoformat(), last.isoformat()
+
+
+def day_numbers(ends: Sequence[str]) -> tuple[int, int]:
+    """Days since 1970-01-01 of both ends."""
+    epoch = date(1970, 1, 1)
+    first, last = ((date.fromisoformat(end) - epoch).days for end in ends)
+    return first, last
+
+
+def day_groups(ends: Sequence[str], step: Step) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """The labels of the steps between two dates, and the step of each day.
+
+    >>> day_groups(("2023-12-30", "2024-01-02"), "quarter")
+    (('2023-Q4', '2024-Q1'), (0, 0, 1, 1))
+    """
+    first = date.fromisoformat(ends[0])
+    low, high = day_numbers(ends)
+    names = [_label(first + timedelta(days=each), step) for each in range(high - low + 1)]
+    places = {label: place for place, label in enumerate(dict.fromkeys(names))}
+    return tuple(places), tuple(places[name] for name in names)
+
+
+def calendar_levels(ends: Sequence[str], by: Step) -> tuple[Level, ...]:
+    """The levels above a step.
+
+    >>> [level.name for level in calendar_levels(("2023-01-01", "2023-12-31"), "month")]
+    ['quarter', 'year']
+    """
+    _, own = day_groups(ends, by)
+    a_day = {place: day for day, place in enumerate(own)}
+    coarser = ((step, *day_groups(ends, step)) for step in STEPS[STEPS.index(by) + 1 :])
+    return tuple(Level(step, labels, tuple(places[day] for day in a_day.values())) for step, labels, places in coarser)
+
+
+def _label(day: date, step: Step) -> str:
+    if step == "day":
+        return day.isoformat()
+    if step == "quarter":
+        return f"{day.year:04}-Q{(day.month + 2) // 3}"
+    return f"{day.year:04}-{day.month:02}" if step == "month" else f"{day.year:04}"
