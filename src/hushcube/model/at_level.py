@@ -91,5 +91,4 @@ def coarsening(fine: Attribute, coarse: Attribute) -> Ints:
 def _category(attribute: Attribute, level: Level, label: str) -> str:
     """Where missing or other values go: their own category, or the group of the value that they count as."""
     place = None if label == ERROR else attribute.position(label)
-    inside = place is not None and place < attribute.domain_size
-    return level.labels[level.places[place]] if inside and place is not None else label
+    return label if place is None or place >= attribute.domain_size else level.labels[level.places[place]]

@@ -28,9 +28,11 @@ import numpy as np
 from hushcube.errors import FactsError, SchemaError, readable
 from hushcube.model.arrays import Ints, Marginal
 from hushcube.model.files import read_yaml
-from hushcube.model.label import label_of, short
+from hushcube.model.label import check_keys, label_of, short
 from hushcube.model.schema import Schema
 
+_Where = Mapping[str, Any]
+"""Labels, or lists of labels, of some attributes."""
 _Item = tuple[str, dict[int, tuple[int, ...]], int]
 """One item of a file: where it stands, the values that are meant of each attribute, the count."""
 
@@ -103,13 +105,7 @@ class Facts:
         return cls(schema, ())
 
     @classmethod
-    def of(
-        cls,
-        schema: Schema,
-        *,
-        zeros: Iterable[Mapping[str, Any]] = (),
-        totals: Iterable[tuple[Mapping[str, Any], int]] = (),
-    ) -> Facts:
+    def of(cls, schema: Schema, *, zeros: Iterable[_Where] = (), totals: Iterable[tuple[_Where, int]] = ()) -> Facts:
         """Declare facts in Python; an empty mapping stands for everybody."""
         listed = [{"where": where, "count": count} for where, count in totals]
         return cls.from_dict({"zeros": list(zeros), "totals": listed}, schema)
@@ -117,7 +113,7 @@ class Facts:
     @classmethod
     def from_dict(cls, raw: Any, schema: Schema) -> Facts:
         """Read the file form; the offending key is named."""
-        _check_keys("facts", raw, ("zeros", "totals"), "start it with `zeros:` or `totals:`")
+        check_keys("facts", raw, ("zeros", "totals"), "start it with `zeros:` or `totals:`", FactsError)
         found: dict[tuple[Marginal, tuple[int, ...]], tuple[int, str]] = {}
         read = [*_zeros(_items(raw, "zeros"), schema), *_totals(_items(raw, "totals"), schema)]
         if sum(math.prod(map(len, choices.values())) for _, choices, _ in read) > MAX_CELLS:
@@ -134,8 +130,7 @@ class Facts:
     @classmethod
     def from_yaml(cls, text: str, schema: Schema) -> Facts:
         """Read a facts file's text."""
-        raw = read_yaml(text, "facts", FactsError, "write plain lists of zeros and totals")
-        return cls.from_dict(raw, schema)
+        return cls.from_dict(read_yaml(text, "facts", FactsError, "write plain lists of zeros and totals"), schema)
 
     def to_dict(self) -> dict[str, Any]:
         """The file form, one item for each cell."""
@@ -224,7 +219,9 @@ def _zeros(items: list[Any], schema: Schema) -> Iterator[_Item]:
 def _totals(items: list[Any], schema: Schema) -> Iterator[_Item]:
     for number, item in enumerate(items, 1):
         field = f"facts, totals[{number}]"
-        _check_keys(field, item, ("where", "count"), "write for example {where: {sex: Female}, count: 10771}")
+        check_keys(
+            field, item, ("where", "count"), "write for example {where: {sex: Female}, count: 10771}", FactsError
+        )
         if "count" not in item:
             raise FactsError(field, "has no count", "add `count:`")
         choices = _choices(f"{field}, where", item.get("where", {}), schema, lists=False)
@@ -239,8 +236,7 @@ def _choices(field: str, raw: Any, schema: Schema, *, lists: bool = True) -> dic
     for key, value in raw.items():
         name = _text(field, key)
         if name not in schema.names:
-            known = ", ".join(schema.names[:20]) + (", ..." if len(schema) > 20 else "")
-            raise FactsError(field, f"{name[:40]!r} is not in the schema", f"use one of: {known}")
+            raise FactsError(field, f"{name[:40]!r} is not in the schema", f"use one of: {schema.some_names}")
         place = f"{field}, {name}"
         if isinstance(value, list | tuple) and not lists:
             raise FactsError(place, "is a list", "give one label for each attribute, and one total for each cell")
@@ -288,14 +284,6 @@ def _items(raw: Mapping[str, Any], key: str) -> list[Any]:
     if not isinstance(items, list):
         raise FactsError(f"facts, {key}", "must be a list", f"write `{key}:` and one `- {{...}}` for each")
     return items
-
-
-def _check_keys(field: str, raw: Any, keys: tuple[str, ...], example: str) -> None:
-    if not isinstance(raw, Mapping):
-        raise FactsError(field, "must be a mapping", example)
-    unknown = [key for key in raw if key not in keys]
-    if unknown:
-        raise FactsError(field, f"has the unknown key {short(unknown[0])}", f"use only {' and '.join(keys)}")
 
 
 def _shape(marginal: Marginal, schema: Schema) -> tuple[int, ...]:

@@ -9,19 +9,19 @@ in [100, 200] need 200, not their range of 100 [Ding et al. 2011, section 7.3, c
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, Final
 
-from hushcube.errors import PrivacyError, SchemaError
-from hushcube.model.label import check_column, check_name, short
+from hushcube.errors import SchemaError
+from hushcube.model.label import check_column, check_keys, check_name, short
 from hushcube.model.privacy import Number, exact_number
 
 LARGEST: Final = 2**31
 """Of q: with 2^22 rows of a person, and 2^34 rows in all, no sum overflows 64 bits by more than can be checked."""
-_KEYS: Final = frozenset({"name", "column", "bounds", "resolution", "center", "missing"})
+_KEYS: Final = ("name", "column", "bounds", "resolution", "center", "missing")
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -59,15 +59,11 @@ class Measure:
         where = f"measure {short(name)}"
         if not isinstance(bounds, list | tuple) or len(bounds) != 2:
             raise SchemaError(f"{where}, bounds", "must be two numbers", "write for example `bounds: [0, 100]`")
-        low, high = (_number(f"{where}, bounds", bound) for bound in bounds)
-        fields = {
-            "name": name,
-            "bounds": (low, high),
-            "resolution": _number(f"{where}, resolution", resolution),
-            "center": (low + high) / 2 if center == "middle" else _number(f"{where}, center", center),
-            "missing": None if missing is None else _number(f"{where}, missing", missing),
-            "column": column,
-        }
+        low, high = (exact_number(f"{where}, bounds", bound, SchemaError) for bound in bounds)
+        given = {"resolution": resolution, "center": (low + high) / 2 if center == "middle" else center}
+        given |= {} if missing is None else {"missing": missing}
+        numbers = {key: exact_number(f"{where}, {key}", value, SchemaError) for key, value in given.items()}
+        fields = {"name": name, "bounds": (low, high), "missing": None, "column": column, **numbers}
         for key, value in fields.items():
             object.__setattr__(self, key, value)
         self._check()
@@ -132,22 +128,11 @@ class Measure:
     @classmethod
     def from_dict(cls, raw: Any, *, where: str = "measure") -> Measure:
         """Read the YAML form; the offending key is named."""
-        if not isinstance(raw, Mapping):
-            raise SchemaError(where, "must be a mapping", "write for example {name: wage, bounds: [0, 200000]}")
-        unknown = sorted(str(key) for key in raw.keys() - _KEYS)
-        if unknown:
-            raise SchemaError(where, f"has the unknown key {short(unknown[0])}", f"use only {', '.join(sorted(_KEYS))}")
+        check_keys(where, raw, _KEYS, "write for example {name: wage, bounds: [0, 200000]}")
         for key, example in (("name", "name: wage"), ("bounds", "bounds: [0, 200000]")):
             if key not in raw:
                 raise SchemaError(where, f"has no {key}", f"add it, for example `{example}`")
         return cls(**raw)
-
-
-def _number(field: str, raw: Any) -> Fraction:
-    try:
-        return exact_number(field, raw)
-    except PrivacyError as problem:
-        raise SchemaError(field, problem.problem, problem.fix) from None
 
 
 def _text(value: Fraction) -> int | float | str:

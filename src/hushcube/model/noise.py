@@ -63,9 +63,6 @@ class Law(ABC):
     tail_kurtosis: ClassVar[float]
     """The excess kurtosis of a single draw, as the continuous law has it."""
 
-    def __str__(self) -> str:
-        return self.name
-
     def __repr__(self) -> str:
         return self.name
 
@@ -121,15 +118,12 @@ class _Laplace(Law):
     tail_kurtosis = 3.0
 
     def parameter(self, budget: Fraction, stretch: int = 1) -> Fraction:
-        """The rate."""
         return budget / stretch
 
     def formula(self, budgets: Floats) -> Floats:
-        """2 / budget²."""
         return 2 / budgets**2
 
     def variance(self, budgets: Floats) -> Floats:
-        """Of the discrete law."""
         return laplace_variance(budgets)
 
     def best_budgets(self, energies: Floats, columns: Floats) -> Floats:
@@ -141,12 +135,10 @@ class _Laplace(Law):
         return np.cbrt(energies / columns)
 
     def is_drawable(self, budgets: Floats, stretch: Floats | float = 1.0, norms: Floats | float = 1.0) -> bool:  # noqa: ARG002 - of Gaussian noise
-        """Whether no rate is too small."""
         return bool((budgets >= SMALLEST_RATE * stretch).all())
 
     def is_coarse(self, budgets: Floats) -> bool:  # noqa: ARG002 - whatever they are
-        """No: margins take single draws into account anyway."""
-        return False
+        return False  # margins take single draws into account anyway
 
     def tail(self, budgets: Floats, m: Floats) -> Floats:
         """Exactly.
@@ -155,15 +147,12 @@ class _Laplace(Law):
         >>> bool(abs(LAPLACE.tail(np.array([1.0]), np.array([1.0]))[0] - (1 - (1 - p) / (1 + p))) < 1e-15)
         True
         """
-        exact: Floats = 2 * np.exp(-budgets * m) / (1 + np.exp(-budgets))
-        return exact
+        return np.asarray(2 * np.exp(-budgets * m) / (1 + np.exp(-budgets)))
 
     def weights(self, parameter: float, k: Floats) -> Floats:
-        """exp(-rate |k|)."""
         return np.exp(-parameter * k)
 
     def reach(self, parameter: float, variance: float) -> float:
-        """Beyond the normal part, a single draw's."""
         return 12 * math.sqrt(variance) + 60 / parameter + 16
 
 
@@ -174,15 +163,12 @@ class _Gaussian(Law):
     tail_kurtosis = 0.0
 
     def parameter(self, budget: Fraction, stretch: int = 1) -> Fraction:  # noqa: ARG002 - multipliers say it
-        """The variance parameter."""
         return 1 / (2 * budget)
 
     def formula(self, budgets: Floats) -> Floats:
-        """1 / (2 budget)."""
         return 0.5 / budgets
 
     def variance(self, budgets: Floats) -> Floats:
-        """Of the discrete law."""
         return gaussian_variance(0.5 / budgets)
 
     def best_budgets(self, energies: Floats, columns: Floats) -> Floats:
@@ -194,24 +180,18 @@ class _Gaussian(Law):
         return np.sqrt(energies / columns)
 
     def is_drawable(self, budgets: Floats, stretch: Floats | float = 1.0, norms: Floats | float = 1.0) -> bool:  # noqa: ARG002 - of Laplace noise
-        """Whether no variance is too large."""
         return bool((0.5 / budgets * norms <= LARGEST_VARIANCE).all())
 
     def is_coarse(self, budgets: Floats) -> bool:
-        """Whether some parameter is small."""
         return bool((0.5 / budgets < SMOOTH).any())
 
     def tail(self, budgets: Floats, m: Floats) -> Floats:
-        """At most; the variance is 1/(2 budget)."""
-        most: Floats = np.minimum(2 * np.exp(-(m**2) * budgets), 1.0)
-        return most
+        return np.minimum(2 * np.exp(-(m**2) * budgets), 1.0)  # at most; the variance is 1/(2 budget)
 
     def weights(self, parameter: float, k: Floats) -> Floats:
-        """exp(-k² / 2 parameter)."""
         return np.exp(-(k**2) / (2 * parameter))
 
     def reach(self, parameter: float, variance: float) -> float:  # noqa: ARG002 - the variance says it all
-        """Twelve deviations."""
         return 12 * math.sqrt(variance) + 16
 
 
@@ -253,7 +233,9 @@ def standard_margin(excess_kurtosis: float, coverage: float) -> float:
     if excess_kurtosis >= 3:
         return -math.log1p(-coverage) / math.sqrt(2)
     if excess_kurtosis < 1e-4:
-        return _normal_quantile((1 + coverage) / 2)
+        from statistics import NormalDist
+
+        return NormalDist().inv_cdf((1 + coverage) / 2)
     nu = 3 / excess_kurtosis
     # P(|X| <= x) = (2/pi) int_0^inf sin(t x)/t (1 + t²/(2 nu))^-nu dt, unit variance; it dies like t^(-2 nu - 1)
     # (the trapezoid rule with step h errs by the law's mass beyond 2 pi / h = 125 standard deviations)
@@ -270,12 +252,6 @@ def standard_margin(excess_kurtosis: float, coverage: float) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if probability(middle) < coverage else (low, middle)
     return (low + high) / 2
-
-
-def _normal_quantile(p: float) -> float:
-    from statistics import NormalDist
-
-    return NormalDist().inv_cdf(p)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

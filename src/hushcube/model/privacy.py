@@ -18,7 +18,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Final, Literal, get_args
 
-from hushcube.errors import PrivacyError, SchemaError
+from hushcube.errors import BadInput, PrivacyError, SchemaError
 from hushcube.model.label import is_label, short
 from hushcube.text import at_most
 
@@ -74,13 +74,11 @@ class Privacy:
         if epsilon is None and rho is None:
             raise PrivacyError("epsilon", "no budget is given", "give epsilon, rho, or epsilon and delta")
         if rho is not None and (epsilon is not None or delta is not None):
-            raise PrivacyError(
-                "rho", "cannot be combined with epsilon or delta", "give rho alone, or epsilon with or without delta"
-            )
+            fix = "give rho alone, or epsilon with or without delta"
+            raise PrivacyError("rho", "cannot be combined with epsilon or delta", fix)
         if isinstance(rows_per_person, bool) or not isinstance(rows_per_person, int) or rows_per_person < 1:
-            raise PrivacyError(
-                "rows_per_person", "must be a positive integer", "give the most rows one person may have"
-            )
+            fix = "give the most rows one person may have"
+            raise PrivacyError("rows_per_person", "must be a positive integer", fix)
         if rows_per_person > MAX_ROWS_PER_PERSON:
             raise PrivacyError("rows_per_person", f"is above {MAX_ROWS_PER_PERSON:,}", "bound the rows of a person")
         return cls(
@@ -154,15 +152,14 @@ def _budget(field: str, raw: Any) -> Fraction:
 def _delta(raw: Any) -> Fraction:
     value = exact_number("delta", raw)
     if not 0 < value < 1:
-        raise PrivacyError(
-            "delta", "must lie between 0 and 1", "give a small probability such as 1e-9, or leave it out"
-        )
+        fix = "give a small probability such as 1e-9, or leave it out"
+        raise PrivacyError("delta", "must lie between 0 and 1", fix)
     if value < SMALLEST_DELTA:
         raise PrivacyError("delta", "is below 1e-200", "leave delta out: that is pure epsilon")
     return value
 
 
-def exact_number(field: str, raw: Any) -> Fraction:
+def exact_number(field: str, raw: Any, error: type[BadInput] = PrivacyError) -> Fraction:
     """Decimal meaning for texts and floats: "0.1" and 0.1 both are one tenth."""
     if isinstance(raw, Fraction):
         return raw
@@ -172,7 +169,7 @@ def exact_number(field: str, raw: Any) -> Fraction:
     if _RATIO.fullmatch(text):
         return Fraction(text)
     if not _DECIMAL.fullmatch(text):
-        raise PrivacyError(field, f"{str(raw)[:40]!r} is not a finite number", "write a decimal number such as 0.5")
+        raise error(field, f"{str(raw)[:40]!r} is not a finite number", "write a decimal number such as 0.5")
     return Fraction(text)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -17,7 +17,7 @@ from hushcube.model.arrays import Ints, Marginal
 from hushcube.model.at_level import MARK, at_level, base_of, coarsening
 from hushcube.model.attribute import Attribute, ReadFile
 from hushcube.model.files import mapping_reader, read_text, read_yaml
-from hushcube.model.label import MAX_NAME, is_label
+from hushcube.model.label import MAX_NAME, check_keys, is_label
 from hushcube.model.measure import Measure
 from hushcube.model.privacy import KEYS, MAX_ROWS, Unit
 from hushcube.text import visible
@@ -55,7 +55,7 @@ class Schema:
     """Whose rows belong together; without it, a row is a person, or a person has no more rows than promised."""
     measures: Sequence[Measure] = ()
     """Numbers that rows carry, to be summed and averaged."""
-    whole: Schema | None = field(default=None)
+    whole: Schema | None = None
     """The declared schema, where this one is how a workload sees it: at some levels.  [`at_levels`]"""
 
     def __post_init__(self) -> None:
@@ -68,9 +68,8 @@ class Schema:
         if not is_label(self.name) or len(self.name) > MAX_NAME:
             raise SchemaError("name", f"must be a text of at most {MAX_NAME} characters", "write `name: people`")
         if sum(attribute.size for attribute in self.attributes) > MAX_LABELS:
-            raise SchemaError(
-                "attributes", f"together they have more than {MAX_LABELS:,} values", "declare coarser values or bins"
-            )
+            problem = f"together they have more than {MAX_LABELS:,} values"
+            raise SchemaError("attributes", problem, "declare coarser values or bins")
         seen: set[str] = set()
         for kind, declared in (("attribute", self.attributes), ("measure", self.measures)):
             for one in declared:
@@ -143,14 +142,12 @@ class Schema:
         seen: list[Attribute] = []
         for attribute in declared.attributes:
             wanted = asked.get(attribute.name) or {None}
-            for level in wanted:
-                if level is not None:
-                    at_level(attribute, level)  # names a level that does not exist
-            seen.extend(at_level(attribute, level.name) for level in attribute.grouped[::-1] if level.name in wanted)
-            seen.extend([attribute] if None in wanted else [])
-        return (
-            declared if seen == list(declared.attributes) else replace(declared, attributes=tuple(seen), whole=declared)
-        )
+            levels = [at_level(attribute, level) for level in wanted if level is not None]
+            seen += sorted(levels, key=lambda level: -level.depth)
+            seen += [attribute] if None in wanted else []
+        if seen == list(declared.attributes):
+            return declared
+        return replace(declared, attributes=tuple(seen), whole=declared)
 
     @cached_property
     def chains(self) -> tuple[tuple[int, ...], ...]:
@@ -197,11 +194,14 @@ class Schema:
 
     def position(self, name: str) -> int:
         """Where an attribute stands in the schema."""
-        try:
-            return self._positions[name]
-        except KeyError:
-            known = ", ".join(self.names[:20]) + (", ..." if len(self) > 20 else "")
-            raise WorkloadError("attribute", f"{name!r} is not in the schema", f"use one of: {known}") from None
+        if name not in self._positions:
+            raise WorkloadError("attribute", f"{name!r} is not in the schema", f"use one of: {self.some_names}")
+        return self._positions[name]
+
+    @property
+    def some_names(self) -> str:
+        """Names of attributes for a message: the first ones."""
+        return ", ".join(self.names[:20]) + (", ..." if len(self) > 20 else "")
 
     def marginal(self, names: Sequence[str]) -> Marginal:
         """The marginal of some attributes, brought into schema order."""
@@ -229,20 +229,17 @@ class Schema:
 
     def measure(self, name: str) -> Measure:
         """A measure by its name."""
-        for measure in self.measures:
-            if measure.name == name:
-                return measure
-        known = ", ".join(measure.name for measure in self.measures) or "none; declare it under `measures:`"
-        raise WorkloadError("measure", f"{name!r} is not in the schema", f"use one of: {known}")
+        known = {measure.name: measure for measure in self.measures}
+        if name not in known:
+            fix = f"use one of: {', '.join(known) or 'none; declare it under `measures:`'}"
+            raise WorkloadError("measure", f"{name!r} is not in the schema", fix)
+        return known[name]
 
     def check_unit(self, promised: int) -> None:
         """Refuse a guarantee for another number of rows than the unit lets count of a person."""
         if self.unit is not None and self.unit.max_rows != promised:
-            raise PrivacyError(
-                "rows_per_person",
-                f"is {promised}, but the schema keeps {self.unit.max_rows} rows of each {self.unit.column!r}",
-                "leave it out: the schema decides",
-            )
+            problem = f"is {promised}, but the schema keeps {self.unit.max_rows} rows of each {self.unit.column!r}"
+            raise PrivacyError("rows_per_person", problem, "leave it out: the schema decides")
 
     def describe(self, marginal: Marginal) -> str:
         """A marginal as a workload word; the total is `total`."""
@@ -253,48 +250,39 @@ class Schema:
         if self.whole is not None:
             return self.whole.to_dict()
         unit = {} if self.unit is None else self.unit.to_dict()
-        told = {"name": self.name, **unit, "attributes": [attribute.to_dict() for attribute in self.attributes]}
-        return told if not self.measures else {**told, "measures": [measure.to_dict() for measure in self.measures]}
+        measures = {"measures": [measure.to_dict() for measure in self.measures]} if self.measures else {}
+        attributes = [attribute.to_dict() for attribute in self.attributes]
+        return {"name": self.name, **unit, "attributes": attributes, **measures}
 
     @classmethod
     def from_dict(cls, raw: Any, read: ReadFile | None = None) -> Schema:
         """Read the YAML form; the offending key is named. `read` reads the mapping files that attributes name."""
-        if not isinstance(raw, Mapping):
-            raise SchemaError("schema", "must be a mapping", "start it with `name:` and `attributes:`")
-        unknown = sorted(str(key) for key in raw.keys() - {"name", "attributes", "measures", *KEYS})
-        if unknown:
-            fix = f"use only name, attributes, measures, {', '.join(KEYS)}"
-            raise SchemaError("schema", f"has the unknown key {unknown[0][:40]!r}", fix)
-        attributes = raw.get("attributes")
-        if not isinstance(attributes, list):
-            raise SchemaError("attributes", "must be a list", "write `attributes:` and one `- {name: ...}` for each")
-        each = tuple(
-            Attribute.from_dict(item, where=f"attribute {i + 1}", read=read) for i, item in enumerate(attributes)
-        )
-        measures = raw.get("measures", [])
-        if not isinstance(measures, list):
-            raise SchemaError("measures", "must be a list", "write `measures:` and one `- {name: ...}` for each")
-        summed = tuple(Measure.from_dict(item, where=f"measure {i + 1}") for i, item in enumerate(measures))
-        return cls(each, raw.get("name", "data"), Unit.from_dict(raw), summed)
+        check_keys("schema", raw, ("name", "attributes", "measures", *KEYS), "start it with `name:` and `attributes:`")
+        declared = {"attributes": raw.get("attributes"), "measures": raw.get("measures", [])}
+        for key, items in declared.items():
+            if not isinstance(items, list):
+                raise SchemaError(key, "must be a list", f"write `{key}:` and one `- {{name: ...}}` for each")
+        numbered = {key: enumerate(items, 1) for key, items in declared.items()}
+        attributes = [
+            Attribute.from_dict(each, where=f"attribute {i}", read=read) for i, each in numbered["attributes"]
+        ]
+        measures = [Measure.from_dict(each, where=f"measure {i}") for i, each in numbered["measures"]]
+        return cls(attributes, raw.get("name", "data"), Unit.from_dict(raw), measures)
 
     def to_yaml(self) -> str:
         """The YAML form, one attribute or measure a line."""
         told = self.to_dict()
         lists = [key for key in ("attributes", "measures") if key in told]
-        head = {key: value for key, value in told.items() if key not in lists}
-        text = _dumped(head)
+        text = _dumped({key: value for key, value in told.items() if key not in lists})
         for key in lists:
-            text += f"{key}:\n" + "".join(f"  - {_line(item)}\n" for item in told[key])
+            lines = (_dumped(item, default_flow_style=True, width=math.inf).strip() for item in told[key])
+            text += f"{key}:\n" + "".join(f"  - {line}\n" for line in lines)
         return text
 
     @classmethod
     def from_yaml(cls, text: str, read: ReadFile | None = None) -> Schema:
         """Read a schema file's text; `read` reads the mapping files that it names."""
         return cls.from_dict(read_yaml(text, "schema", SchemaError, "write a flat list of attributes"), read)
-
-
-def _line(item: dict[str, Any]) -> str:
-    return _dumped(item, default_flow_style=True, width=math.inf).strip()
 
 
 def _dumped(item: dict[str, Any], **style: Any) -> str:

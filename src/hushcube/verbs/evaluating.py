@@ -132,8 +132,7 @@ def evaluate(
         given = "workload" if workload is not None else "queries"
         raise BadInput(given, "cannot be combined with classify, which asks for tables of its own", "leave it out")
     if classify not in declared.names:
-        known = ", ".join(declared.names[:20]) + (", ..." if len(declared) > 20 else "")
-        raise BadInput("classify", f"{classify!r} is not in the schema", f"use one of: {known}")
+        raise BadInput("classify", f"{classify!r} is not in the schema", f"use one of: {declared.some_names}")
 
     def read() -> Mapping[int, Any]:
         return coded_rows(declared, data, query=query, progress=progress)
