@@ -20,119 +20,69 @@ if TYPE_CHECKING:  # `typing` would be most of what the import of this module co
 
     from hushcube import errors as errors
     from hushcube import samples as samples
-    from hushcube.bundle.checks.verdict import Verdict
-    from hushcube.bundle.published_table import Table
-    from hushcube.bundle.release import Estimate, Release
-    from hushcube.bundle.verify import verify
-    from hushcube.designs.request import Request
-    from hushcube.errors import (
-        BadInput,
-        BudgetExceeded,
-        BundleError,
-        DataError,
-        FactsError,
-        HushcubeError,
-        MissingDependency,
-        NotApplicable,
-        OutputError,
-        PlanError,
-        PrivacyError,
-        QueryError,
-        ResourceError,
-        SchemaError,
-        TimeLimitReached,
-        TooLarge,
-        WorkloadError,
-    )
-    from hushcube.faces.value import FaceValue
-    from hushcube.model.attribute import Attribute
-    from hushcube.model.facts import Facts
-    from hushcube.model.level import Level
-    from hushcube.model.measure import Measure
-    from hushcube.model.privacy import Privacy, Unit
-    from hushcube.model.schema import Schema
-    from hushcube.model.workload import Workload
-    from hushcube.planning.inverse import Found
-    from hushcube.planning.plan import Plan
-    from hushcube.planning.question import Comparison
-    from hushcube.planning.what_if import Scenario, Scenarios
-    from hushcube.strategies.adaptive import Dwork, IReduct, IResamp, TwoPhase
-    from hushcube.strategies.hierarchy import Hierarchy
-    from hushcube.strategies.matrix import Matrix
-    from hushcube.strategies.pmost import PMost
-    from hushcube.strategies.sketch import Sketch
-    from hushcube.verbs.charting import chart
-    from hushcube.verbs.evaluating import Evaluation, evaluate
-    from hushcube.verbs.planning import compare, find_budget, plan, what_if
-    from hushcube.verbs.releasing import SyntheticPeople, recover, release, synthesize
+    from hushcube.bundle.checks.verdict import Verdict as Verdict
+    from hushcube.bundle.published_table import Table as Table
+    from hushcube.bundle.release import Estimate as Estimate
+    from hushcube.bundle.release import Release as Release
+    from hushcube.bundle.verify import verify as verify
+    from hushcube.designs.request import Request as Request
+    from hushcube.errors import BadInput as BadInput
+    from hushcube.errors import BudgetExceeded as BudgetExceeded
+    from hushcube.errors import BundleError as BundleError
+    from hushcube.errors import DataError as DataError
+    from hushcube.errors import FactsError as FactsError
+    from hushcube.errors import HushcubeError as HushcubeError
+    from hushcube.errors import MissingDependency as MissingDependency
+    from hushcube.errors import NotApplicable as NotApplicable
+    from hushcube.errors import OutputError as OutputError
+    from hushcube.errors import PlanError as PlanError
+    from hushcube.errors import PrivacyError as PrivacyError
+    from hushcube.errors import QueryError as QueryError
+    from hushcube.errors import ResourceError as ResourceError
+    from hushcube.errors import SchemaError as SchemaError
+    from hushcube.errors import TimeLimitReached as TimeLimitReached
+    from hushcube.errors import TooLarge as TooLarge
+    from hushcube.errors import WorkloadError as WorkloadError
+    from hushcube.faces.value import FaceValue as FaceValue
+    from hushcube.model.attribute import Attribute as Attribute
+    from hushcube.model.facts import Facts as Facts
+    from hushcube.model.level import Level as Level
+    from hushcube.model.measure import Measure as Measure
+    from hushcube.model.privacy import Privacy as Privacy
+    from hushcube.model.privacy import Unit as Unit
+    from hushcube.model.schema import Schema as Schema
+    from hushcube.model.workload import Workload as Workload
+    from hushcube.planning.inverse import Found as Found
+    from hushcube.planning.plan import Plan as Plan
+    from hushcube.planning.question import Comparison as Comparison
+    from hushcube.planning.what_if import Scenario as Scenario
+    from hushcube.planning.what_if import Scenarios as Scenarios
+    from hushcube.strategies.adaptive import Dwork as Dwork
+    from hushcube.strategies.adaptive import IReduct as IReduct
+    from hushcube.strategies.adaptive import IResamp as IResamp
+    from hushcube.strategies.adaptive import TwoPhase as TwoPhase
+    from hushcube.strategies.hierarchy import Hierarchy as Hierarchy
+    from hushcube.strategies.matrix import Matrix as Matrix
+    from hushcube.strategies.pmost import PMost as PMost
+    from hushcube.strategies.sketch import Sketch as Sketch
+    from hushcube.verbs.charting import chart as chart
+    from hushcube.verbs.evaluating import Evaluation as Evaluation
+    from hushcube.verbs.evaluating import evaluate as evaluate
+    from hushcube.verbs.planning import compare as compare
+    from hushcube.verbs.planning import find_budget as find_budget
+    from hushcube.verbs.planning import plan as plan
+    from hushcube.verbs.planning import what_if as what_if
+    from hushcube.verbs.releasing import SyntheticPeople as SyntheticPeople
     from hushcube.verbs.releasing import open as open  # noqa: A004 - what a reader does with a folder
-    from hushcube.verbs.schemas import SchemaCheck, SchemaDraft, check_schema, draft_schema
+    from hushcube.verbs.releasing import recover as recover
+    from hushcube.verbs.releasing import release as release
+    from hushcube.verbs.releasing import synthesize as synthesize
+    from hushcube.verbs.schemas import SchemaCheck as SchemaCheck
+    from hushcube.verbs.schemas import SchemaDraft as SchemaDraft
+    from hushcube.verbs.schemas import check_schema as check_schema
+    from hushcube.verbs.schemas import draft_schema as draft_schema
 
 __version__ = "0.1.0"
-
-__all__ = [
-    "Attribute",
-    "BadInput",
-    "BudgetExceeded",
-    "BundleError",
-    "Comparison",
-    "DataError",
-    "Dwork",
-    "Estimate",
-    "Evaluation",
-    "FaceValue",
-    "Facts",
-    "FactsError",
-    "Found",
-    "Hierarchy",
-    "HushcubeError",
-    "IReduct",
-    "IResamp",
-    "Level",
-    "Matrix",
-    "Measure",
-    "MissingDependency",
-    "NotApplicable",
-    "OutputError",
-    "PMost",
-    "Plan",
-    "PlanError",
-    "Privacy",
-    "PrivacyError",
-    "QueryError",
-    "Release",
-    "Request",
-    "ResourceError",
-    "Scenario",
-    "Scenarios",
-    "Schema",
-    "SchemaCheck",
-    "SchemaDraft",
-    "SchemaError",
-    "Sketch",
-    "SyntheticPeople",
-    "Table",
-    "TimeLimitReached",
-    "TooLarge",
-    "TwoPhase",
-    "Unit",
-    "Verdict",
-    "Workload",
-    "WorkloadError",
-    "chart",
-    "check_schema",
-    "compare",
-    "draft_schema",
-    "evaluate",
-    "find_budget",
-    "open",
-    "plan",
-    "recover",
-    "release",
-    "synthesize",
-    "verify",
-    "what_if",
-]
 
 _HOMES = {
     "bundle.checks.verdict": "Verdict",
@@ -167,6 +117,7 @@ _HOMES = {
 }
 """Where the names at the door are from."""
 _PLACES = {name: home for home, names in _HOMES.items() for name in names.split()}
+__all__ = sorted(_PLACES)
 _SUBMODULES = ("errors", "samples")
 """Modules that a reader may use."""
 

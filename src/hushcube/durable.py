@@ -3,6 +3,10 @@
 What is new is written aside, in the folder that it is for, and forced to the disk. One rename then puts it in its
 place, never over anything that is there, and the folder is forced to the disk as well. A file is replaced by one rename
 too. A process locks what it writes aside, so that the next one can recognise what a dead process left, and removes it.
+
+So are folders for what does not fit memory, which is rows: for their owner only, and gone with their process. Whoever
+opens data next removes the folders of processes that were killed; another user's folders, links, and what merely has a
+similar name are left alone.
 """
 
 from __future__ import annotations
@@ -13,16 +17,18 @@ import os
 import re
 import secrets
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
 from hushcube import interrupts
-from hushcube.errors import HushcubeError, OutputError
-from hushcube.resources import FULL, REFUSED
+from hushcube.errors import HushcubeError, OutputError, ResourceError
+from hushcube.resources import FULL, REFUSED, exhausted
 
 _PARTIAL: Final = ".hushcube-partial-"
+_TEMPORARY: Final = "hushcube-temporary-"
 _TAKEN: Final = (errno.EEXIST, errno.ENOTEMPTY)
 _UNSUPPORTED: Final = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP)
 _RENAME_NOREPLACE: Final = 1
@@ -31,16 +37,11 @@ _AT_FDCWD: Final = -100
 
 def check_output(folder: Path, field: str = "out") -> None:
     """Refuse a folder that exists or cannot be made, before anything is spent."""
-    _check_new(folder, field, "folder", "choose a new one; releases are never overwritten")
+    check_file(folder, field, "folder", "releases")
 
 
-def check_file(file: Path, field: str = "out") -> None:
-    """Refuse a file that exists or cannot be made, before any work is done for it."""
-    _check_new(file, field, "file", "choose a new one; files are never overwritten")
-
-
-def _check_new(target: Path, field: str, kind: str, fix: str) -> None:
-    """Refuse what exists or cannot be made; what dead processes left beside it is removed."""
+def check_file(target: Path, field: str = "out", kind: str = "file", kinds: str = "files") -> None:
+    """Refuse what exists or cannot be made, before any work is done; what dead processes left beside it is removed."""
     try:
         target.lstat()
     except FileNotFoundError:
@@ -49,6 +50,7 @@ def _check_new(target: Path, field: str, kind: str, fix: str) -> None:
         problem = f"cannot be made there: that is not a name that a {kind} can have"
         raise OutputError(field, problem, "choose another name or place") from None
     else:
+        fix = f"choose a new one; {kinds} are never overwritten"
         raise OutputError(field, f"the {kind} exists already: {_shown(target)}", fix)
     parent = target.absolute().parent
     if not parent.is_dir():
@@ -235,13 +237,38 @@ def explained(field: str, target: Path, problem: OSError, left: str) -> Hushcube
     if problem.errno in _TAKEN:
         return OutputError(field, f"another process made {_shown(target)} meanwhile; {left}", "choose a new name")
     if problem.errno in REFUSED:
-        return OutputError(
-            field,
-            f"{_shown(target)} cannot be written ({reason}); {left}",
-            "choose another place, or fix its permissions",
-        )
+        told = f"{_shown(target)} cannot be written ({reason}); {left}"
+        return OutputError(field, told, "choose another place, or fix its permissions")
     fix = "make room" if problem.errno in FULL else "look at the disk"
     return HushcubeError(f"{field}: writing {_shown(target)} failed ({reason}); {left}. Fix: {fix}, then try again.")
+
+
+def temporary_folder() -> AbstractContextManager[Path]:
+    """A new folder for rows, which is removed in the end."""
+    return aside(_place(), _make_temporary, prefix=_TEMPORARY)
+
+
+def remove_leftovers() -> None:
+    """Remove the temporary folders of processes that were killed."""
+    sweep(_place(), _TEMPORARY)
+
+
+def _place() -> Path:
+    """Where temporary folders are made: $TMPDIR, which is not replaced by another place if it cannot be used."""
+    return Path(os.environ.get("TMPDIR") or tempfile.gettempdir()).absolute()
+
+
+def _make_temporary(folder: Path) -> None:
+    try:
+        folder.mkdir(0o700)
+    except OSError as problem:
+        raise overfull(problem) or explained("TMPDIR", _place(), problem, "nothing was read") from None
+
+
+def overfull(problem: BaseException) -> ResourceError | None:
+    """The resource that ran out while something was kept in a temporary folder; None if none did."""
+    fix = "make room there, or set TMPDIR to a folder on another disk"
+    return exhausted(problem, f"the temporary folder {str(_place())!r}", fix)
 
 
 def _shown(path: Path) -> str:

@@ -13,10 +13,10 @@ import duckdb
 import pytest
 
 from hushcube import interrupts
+from hushcube.durable import remove_leftovers, temporary_folder
 from hushcube.errors import OutputError, ResourceError
 from hushcube.private.engines import open_source
 from hushcube.private.engines.source import connected
-from hushcube.temporary import remove_leftovers, temporary_folder
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def test_what_killed_processes_left_is_removed_when_data_is_opened(place):
     code = """
 import sys
 from pathlib import Path
-from hushcube.temporary import temporary_folder
+from hushcube.durable import temporary_folder
 with temporary_folder() as folder:
     Path(folder, "rows").write_text("secret")
     print("written", flush=True)

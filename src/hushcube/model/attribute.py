@@ -188,7 +188,7 @@ class Attribute:
         if self.bins is not None:
             end = f"{number_text(self.bins[-1])}]" if beyond is None else f"{number_text(beyond)})"
             return f"[{number_text(low)}, {end}"
-        last = (self._integers or [low])[-1] if beyond is None else beyond - 1
+        last = beyond - 1 if beyond is not None else self._integers[-1] if self._integers else low
         if last == low:
             return number_text(low)
         return f"{number_text(low)}-{number_text(last)}" if low >= 0 else f"{number_text(low)} to {number_text(last)}"
@@ -254,9 +254,9 @@ class Attribute:
                 raise SchemaError(f"{where}, {key}", "is empty", "write what it is, or leave the key out")
         if raw.get("column") == "":  # in a file, a name that somebody forgot
             raise SchemaError(f"{where}, column", "must be a column name", "write the name of the data's column")
-        fields = dict(_mapped(where, raw, read) if "mapping" in raw else raw)
-        origins = {key: LabelFile.from_dict(fields.pop(key, None)) for key in _ORIGINS}
-        return cls(codes=fields.pop("size", None), **origins, **fields)
+        fields: dict[str, Any] = dict(_mapped(where, raw, read) if "mapping" in raw else raw)
+        fields |= {key: LabelFile.from_dict(fields.get(key)) for key in _ORIGINS}
+        return cls(codes=fields.pop("size", None), **fields)
 
 
 def _sequence(field: str, raw: Any) -> tuple[Any, ...]:

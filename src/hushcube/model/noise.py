@@ -186,7 +186,7 @@ class _Gaussian(Law):
         return bool((0.5 / budgets < SMOOTH).any())
 
     def tail(self, budgets: Floats, m: Floats) -> Floats:
-        return np.minimum(2 * np.exp(-(m**2) * budgets), 1.0)  # at most; the variance is 1/(2 budget)
+        return np.asarray(np.minimum(2 * np.exp(-(m**2) * budgets), 1.0))  # at most; the variance is 1/(2 budget)
 
     def weights(self, parameter: float, k: Floats) -> Floats:
         return np.exp(-(k**2) / (2 * parameter))

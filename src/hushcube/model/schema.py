@@ -143,8 +143,8 @@ class Schema:
         for attribute in declared.attributes:
             wanted = asked.get(attribute.name) or {None}
             levels = [at_level(attribute, level) for level in wanted if level is not None]
-            seen += sorted(levels, key=lambda level: -level.depth)
-            seen += [attribute] if None in wanted else []
+            levels.sort(key=lambda level: -level.depth)
+            seen += [*levels, attribute] if None in wanted else levels
         if seen == list(declared.attributes):
             return declared
         return replace(declared, attributes=tuple(seen), whole=declared)

@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Final, cast, get_args
 
+from hushcube.durable import remove_leftovers
 from hushcube.errors import DataError, SchemaError
 from hushcube.model.at_level import AtLevel, at_level, base_of
 from hushcube.model.attribute import ERROR, Attribute
 from hushcube.model.schema import Schema
 from hushcube.private.boundary import guarded, shown
 from hushcube.private.engines.contract import BadRows, Engine, ExactCounts, Measures, ReadShare, Wanted, attributes_of
-from hushcube.temporary import remove_leftovers
 
 __all__ = ["REMOTE", "BadRows", "Engine", "ExactCounts", "ReadShare", "open_source"]
 

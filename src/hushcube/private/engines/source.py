@@ -24,11 +24,11 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
+from hushcube.durable import overfull, temporary_folder
 from hushcube.errors import DataError
 from hushcube.private.boundary import PASSING, reported, shown
 from hushcube.private.engines.coding import literal, quote
 from hushcube.private.engines.contract import needed, position
-from hushcube.temporary import overfull, temporary_folder
 
 MEMORY: Final = 2 << 30
 """Bytes that DuckDB may use for rows of files and frames: sorts and groups beyond that go to disk, at no great cost."""

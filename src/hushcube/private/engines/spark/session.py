@@ -25,9 +25,9 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from hushcube.durable import temporary_folder
 from hushcube.errors import DataError, HushcubeError, MissingDependency
 from hushcube.resources import exhausted
-from hushcube.temporary import temporary_folder
 
 LOCAL: Final = "local[*]"
 _PORTS: Final = {"spark": 7077, "sc": 15002}
