@@ -46,17 +46,14 @@ HOSPITAL: Final = Schema(
         Attribute(name="sex", values=("female", "male")),
         Attribute(name="season", values=("winter", "spring", "summer", "autumn")),
         Attribute(
-            name="diagnosis",
+            "diagnosis",
             values=(
                 *("heart", "lungs", "digestion", "cancer", "injury"),
                 *("infection", "mind", "bones", "pregnancy", "other"),
             ),
         ),
         Attribute(name="admission", values=("emergency", "planned", "transfer")),
-        Attribute(
-            name="ward",
-            values=("medicine", "surgery", "cardiology", "orthopaedics", "paediatrics", "maternity"),
-        ),
+        Attribute("ward", values=("medicine", "surgery", "cardiology", "orthopaedics", "paediatrics", "maternity")),
         Attribute(name="outcome", values=("home", "care home", "transfer", "died")),
     ),
     "hospital",

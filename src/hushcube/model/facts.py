@@ -83,14 +83,16 @@ class Facts:
     def __post_init__(self) -> None:
         if len(self.facts) > MAX_CELLS:
             raise _too_many()
-        known: dict[tuple[Marginal, tuple[int, ...]], int] = {}
+        known: dict[tuple[Marginal, tuple[int, ...]], Fact] = {}
         shapes = {marginal: _shape(marginal, self.schema) for marginal in {fact.marginal for fact in self.facts}}
         for number, fact in enumerate(self.facts, 1):
             _check(number, fact, shapes[fact.marginal])
-            if known.setdefault((fact.marginal, fact.cell), fact.count) != fact.count:
+            if known.setdefault((fact.marginal, fact.cell), fact).count != fact.count:
                 raise FactsError(f"facts[{number}]", "another fact says another count of the cell", "keep one of them")
-        ordered = sorted(known.items(), key=lambda item: (item[1] > 0, len(item[0][0]), item[0]))
-        object.__setattr__(self, "facts", tuple(Fact(*where, count) for where, count in ordered))
+        ordered = sorted(
+            known.values(), key=lambda fact: (fact.count > 0, len(fact.marginal), fact.marginal, fact.cell)
+        )
+        object.__setattr__(self, "facts", tuple(ordered))
 
     def __repr__(self) -> str:
         shown = " ".join(self.describe()[:3])
@@ -135,11 +137,8 @@ class Facts:
     def to_dict(self) -> dict[str, Any]:
         """The file form, one item for each cell."""
         zeros = [self._labels(fact) for fact in self.facts if not fact.count and fact.marginal]
-        totals = [
-            ({"where": self._labels(fact)} if fact.marginal else {}) | {"count": fact.count}
-            for fact in self.facts
-            if fact.count or not fact.marginal
-        ]
+        known = [fact for fact in self.facts if fact.count or not fact.marginal]
+        totals = [({"where": self._labels(fact)} if fact.marginal else {}) | {"count": fact.count} for fact in known]
         return {key: items for key, items in (("zeros", zeros), ("totals", totals)) if items}
 
     def describe(self) -> list[str]:
@@ -191,20 +190,12 @@ class Facts:
         No fact tells values of one class apart: a person who moves within a class changes no fact's count.
         Classes are numbered by their first value.
         """
-        named: list[list[Ints]] = [[] for _ in self.schema.attributes]
+        named = [np.zeros(size, bool) for size in self.schema.sizes]
         for marginal, known in self.by_marginal.items():
             for position, values in zip(marginal, known.cells.T, strict=True):
-                named[position].append(values)
-        return tuple(_classes(size, values) for size, values in zip(self.schema.sizes, named, strict=True))
-
-
-def _classes(size: int, named: list[Ints]) -> Ints:
-    if not named:
-        return np.zeros(size, np.int64)
-    alone = np.zeros(size, bool)
-    alone[np.concatenate(named)] = True
-    first = np.where(alone, np.arange(size), np.argmin(alone))
-    return np.unique(first, return_inverse=True)[1].astype(np.int64)
+                named[position][values] = True
+        firsts = (np.where(alone, np.arange(len(alone)), np.argmin(alone)) for alone in named)
+        return tuple(np.unique(first, return_inverse=True)[1].astype(np.int64) for first in firsts)
 
 
 def _zeros(items: list[Any], schema: Schema) -> Iterator[_Item]:

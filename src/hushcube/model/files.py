@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,12 +19,7 @@ from hushcube.model.label import short
 LARGEST_MAPPING: Final = 2**26
 
 
-def mapping_reader(folder: Path) -> Callable[[str], str]:
-    """Reads the mapping files that a schema in a folder names."""
-    return lambda name: _read_mapping(folder, name)
-
-
-def _read_mapping(folder: Path, name: str) -> str:
+def read_mapping_file(folder: Path, name: str) -> str:
     """A regular file inside the folder of a schema; a schema must not publish any file that it can name."""
     fix = "put the file beside the schema, or into a folder below"
     pure = Path(name)

@@ -40,10 +40,8 @@ def read_matrix(text: str, schema: Schema, field: str) -> QueryTable:
         raise BadInput(field, f"the file {path!r} cannot be read", fix) from None
     try:
         own, rows = reader(content)
-    except _Malformed as problem:
-        raise BadInput(field, f"{path!r}: {problem.problem}", problem.fix) from None
     except BadInput as problem:
-        raise BadInput(field, problem.problem, problem.fix) from None
+        raise BadInput(field, f"{path!r}: {problem.problem}", problem.fix) from None
     except Exception:  # the readers of numpy, zip and JSON raise whatever a damaged file leads them to
         raise BadInput(field, f"{path!r} is damaged or not what its name says", "write the file again") from None
     if own is not None and attributes is not None and list(own) != list(attributes):
@@ -51,12 +49,9 @@ def read_matrix(text: str, schema: Schema, field: str) -> QueryTable:
     return query_table(schema, attributes if own is None else own, rows, field=field)
 
 
-class _Malformed(Exception):
-    """A file that cannot be read as a matrix; never leaves this module."""
-
-    def __init__(self, problem: str, fix: str) -> None:
-        super().__init__(problem)
-        self.problem, self.fix = problem, fix
+def _malformed(problem: str, fix: str) -> BadInput:
+    """A file that cannot be read as a matrix."""
+    return BadInput("matrix", problem, fix)
 
 
 Read = tuple[Sequence[str] | None, Any]
@@ -80,11 +75,11 @@ def _csv(content: bytes) -> Read:
         rows.append([_number(word, number) for word in line.split(",")])
         if len(rows[-1]) != len(rows[0]):
             problem = f"line {number} has {len(rows[-1])} numbers, the first has {len(rows[0])}"
-            raise _Malformed(problem, "give one number for each cell in every row")
+            raise _malformed(problem, "give one number for each cell in every row")
         if len(rows) * len(rows[0]) > _MOST_NUMBERS:
-            raise _Malformed("it is too large", "give a sparse matrix (.npz or .mtx)")
+            raise _malformed("it is too large", "give a sparse matrix (.npz or .mtx)")
     if not rows:
-        raise _Malformed("it holds no rows", "give at least one row of numbers")
+        raise _malformed("it holds no rows", "give at least one row of numbers")
     return None, rows
 
 
@@ -92,21 +87,21 @@ def _number(word: str, line: int) -> float:
     try:
         return float(word)
     except ValueError:
-        raise _Malformed(f"line {line} holds something other than numbers", "give numbers only, no header") from None
+        raise _malformed(f"line {line} holds something other than numbers", "give numbers only, no header") from None
 
 
 def _json(content: bytes) -> Read:
     try:
         raw = read_json(content.decode("utf-8"), "matrix", BadInput, "write the file again")
     except BadInput as problem:
-        raise _Malformed(f"it is damaged: {problem.problem}", problem.fix) from None
+        raise _malformed(f"it is damaged: {problem.problem}", problem.fix) from None
     if isinstance(raw, list):
         raw = {"rows": raw}
     if not isinstance(raw, dict) or ("rows" in raw) == ("starts" in raw):
-        raise _Malformed("it has neither `rows` nor `starts`, `columns` and `values`", "give the one or the others")
+        raise _malformed("it has neither `rows` nor `starts`, `columns` and `values`", "give the one or the others")
     own = raw.get("attributes")
     if own is not None and not (isinstance(own, list) and all(isinstance(name, str) for name in own)):
-        raise _Malformed("`attributes` is not a list of names", "list the attributes' names")
+        raise _malformed("`attributes` is not a list of names", "list the attributes' names")
     if "starts" in raw:
         return own, SparseRows.from_dict(raw)
     names = raw.get("names")
@@ -116,14 +111,14 @@ def _json(content: bytes) -> Read:
 def _npy(content: bytes) -> Read:
     array = np.load(io.BytesIO(content), allow_pickle=False)
     if not isinstance(array, np.ndarray) or array.ndim != 2:
-        raise _Malformed("it does not hold one array of two dimensions", "give rows of equal length")
+        raise _malformed("it does not hold one array of two dimensions", "give rows of equal length")
     return None, array
 
 
 def _npz(content: bytes) -> Read:
     with np.load(io.BytesIO(content), allow_pickle=False) as parts:
         if "format" not in parts.files:
-            raise _Malformed("it is not a sparse matrix", "write it with scipy.sparse.save_npz, or as .npy")
+            raise _malformed("it is not a sparse matrix", "write it with scipy.sparse.save_npz, or as .npy")
         kind = parts["format"].item()
         kind = kind.decode() if isinstance(kind, bytes) else str(kind)
         height, width = (int(n) for n in parts["shape"])
@@ -136,7 +131,7 @@ def _npz(content: bytes) -> Read:
             if kind == "csc":
                 first, second = second, first
         else:
-            raise _Malformed(f"its format {kind!r} is not read", "convert it to CSR, CSC or COO first")
+            raise _malformed(f"its format {kind!r} is not read", "convert it to CSR, CSC or COO first")
     return None, _collect(height, width, first, second, data)
 
 
@@ -144,19 +139,18 @@ def _mtx(content: bytes) -> Read:
     lines = content.decode("utf-8").splitlines()
     header = lines[0].lower().split() if lines else []
     if header[:2] != ["%%matrixmarket", "matrix"] or len(header) != 5:
-        raise _Malformed("its first line is not that of a Matrix Market file", "write it with scipy.io.mmwrite")
+        raise _malformed("its first line is not that of a Matrix Market file", "write it with scipy.io.mmwrite")
     _, _, form, field, symmetry = header
     known: dict[str, Callable[[str], float]] = {"real": float, "integer": float, "pattern": lambda _: 1.0}
     if form != "coordinate" or field not in known or symmetry not in ("general", "symmetric"):
-        raise _Malformed(f"it is {form} {field} {symmetry}", "write it as coordinate real general")
+        raise _malformed(f"it is {form} {field} {symmetry}", "write it as coordinate real general")
     words = [line.split() for line in lines[1:] if line.strip() and not line.startswith("%")]
     height, width, entries = map(int, words[0])
     triples = words[1:]
     long = 2 if field == "pattern" else 3
     if len(triples) != entries or any(len(triple) != long for triple in triples):
-        raise _Malformed(f"it does not hold the {entries:,} entries that it announces", "write the file again")
-    first = np.array([int(triple[0]) - 1 for triple in triples], np.int64)
-    second = np.array([int(triple[1]) - 1 for triple in triples], np.int64)
+        raise _malformed(f"it does not hold the {entries:,} entries that it announces", "write the file again")
+    first, second = (np.array([int(triple[at]) - 1 for triple in triples], np.int64) for at in (0, 1))
     values = np.array([known[field](triple[-1]) for triple in triples])
     if symmetry == "symmetric":
         off = first != second
@@ -170,7 +164,7 @@ def _collect(height: int, width: int, first: Any, second: Any, values: Any) -> S
     first, second = (np.asarray(places).astype(np.int64) for places in (first, second))
     numbers = np.asarray(values)
     if numbers.dtype.kind not in "biuf" or not len(first) == len(second) == len(numbers) or height < 1 or width < 1:
-        raise _Malformed("its parts do not fit together", "write the file again")
+        raise _malformed("its parts do not fit together", "write the file again")
     if len(first) and (first.min() < 0 or first.max() >= height or second.min() < 0 or second.max() >= width):
-        raise _Malformed(f"an entry lies outside its {height:,} rows and {width:,} columns", "write the file again")
+        raise _malformed(f"an entry lies outside its {height:,} rows and {width:,} columns", "write the file again")
     return SparseRows.of_entries((height, width), first, second, numbers)

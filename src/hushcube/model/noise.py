@@ -127,11 +127,6 @@ class _Laplace(Law):
         return laplace_variance(budgets)
 
     def best_budgets(self, energies: Floats, columns: Floats) -> Floats:
-        """Cube roots.
-
-        >>> LAPLACE.best_budgets(np.array([1.0, 8, 27]), np.ones(3)).round(9).tolist()
-        [1.0, 2.0, 3.0]
-        """
         return np.cbrt(energies / columns)
 
     def is_drawable(self, budgets: Floats, stretch: Floats | float = 1.0, norms: Floats | float = 1.0) -> bool:  # noqa: ARG002 - of Gaussian noise
@@ -141,13 +136,7 @@ class _Laplace(Law):
         return False  # margins take single draws into account anyway
 
     def tail(self, budgets: Floats, m: Floats) -> Floats:
-        """Exactly.
-
-        >>> p = np.exp(-1.0)  # 1 - P(0), and P(0) = (1 - p)/(1 + p)
-        >>> bool(abs(LAPLACE.tail(np.array([1.0]), np.array([1.0]))[0] - (1 - (1 - p) / (1 + p))) < 1e-15)
-        True
-        """
-        return np.asarray(2 * np.exp(-budgets * m) / (1 + np.exp(-budgets)))
+        return np.asarray(2 * np.exp(-budgets * m) / (1 + np.exp(-budgets)))  # exactly
 
     def weights(self, parameter: float, k: Floats) -> Floats:
         return np.exp(-parameter * k)
@@ -172,11 +161,6 @@ class _Gaussian(Law):
         return gaussian_variance(0.5 / budgets)
 
     def best_budgets(self, energies: Floats, columns: Floats) -> Floats:
-        """Square roots.
-
-        >>> GAUSSIAN.best_budgets(np.array([1.0, 4, 9]), np.ones(3)).tolist()
-        [1.0, 2.0, 3.0]
-        """
         return np.sqrt(energies / columns)
 
     def is_drawable(self, budgets: Floats, stretch: Floats | float = 1.0, norms: Floats | float = 1.0) -> bool:  # noqa: ARG002 - of Laplace noise

@@ -121,12 +121,15 @@ class Privacy:
     @property
     def amounts(self) -> str:
         """How much is promised, never less than it is: rounded up."""
-        given = ((name, getattr(self, name)) for name in ("epsilon", "rho", "delta"))
-        return ", ".join(f"{name} = {at_most(value)}" for name, value in given if value is not None)
+        return ", ".join(f"{name} = {at_most(value)}" for name, value in self._given.items())
+
+    @property
+    def _given(self) -> dict[str, Fraction]:
+        return {name: value for name in ("epsilon", "rho", "delta") if (value := getattr(self, name)) is not None}
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form; budgets as exact texts."""
-        amounts = {n: str(v) for n in ("epsilon", "rho", "delta") if (v := getattr(self, n)) is not None}
+        amounts = {name: str(value) for name, value in self._given.items()}
         return {**amounts, "neighbours": self.neighbours, "rows_per_person": self.rows_per_person}
 
     @classmethod

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,7 +16,7 @@ from hushcube.errors import PrivacyError, SchemaError, WorkloadError
 from hushcube.model.arrays import Ints, Marginal
 from hushcube.model.at_level import MARK, at_level, base_of, coarsening
 from hushcube.model.attribute import Attribute, ReadFile
-from hushcube.model.files import mapping_reader, read_text, read_yaml
+from hushcube.model.files import read_mapping_file, read_text, read_yaml
 from hushcube.model.label import MAX_NAME, check_keys, is_label
 from hushcube.model.measure import Measure
 from hushcube.model.privacy import KEYS, MAX_ROWS, Unit
@@ -101,7 +101,7 @@ class Schema:
     def read(cls, path: str | Path) -> Schema:
         """The schema in a file. What mapping files hold is published: they are found in its folder alone."""
         text = read_text(path, SchemaError, "schema")
-        return cls.from_yaml(text, mapping_reader(Path(path).absolute().parent))
+        return cls.from_yaml(text, partial(read_mapping_file, Path(path).absolute().parent))
 
     def save(self, path: str | Path) -> None:
         """Write the schema as a new YAML file."""

@@ -85,8 +85,7 @@ class Workload:
             if not word:
                 raise WorkloadError("workload", "a word is empty", _EXAMPLE)
             body, weight, text = _split_weight(word)
-            form = _form(body, schema, queries)
-            if form is not None:
+            if (form := _form(body, schema, queries)) is not None:
                 forms[form] = weight
             for marginal in _expand(body, schema) if form is None else ():
                 weights[marginal] = weight
@@ -125,9 +124,7 @@ class Workload:
 
     def form(self, word: str) -> Form | None:
         """The form that a word names, if it is asked for."""
-        parts = (part.strip() for part in word.split("*"))
-        matches = ((part, _RANGE.fullmatch(part)) for part in parts)
-        axes = sorted(part if match is None else f"{match['kind']}({match['name'].strip()})" for part, match in matches)
+        axes = sorted(name if kind == "cells" else f"{kind}({name})" for kind, name in _axes(word))
         return next((form for form in self.forms if sorted(form.word.split("*")) == axes), None)
 
 
@@ -165,18 +162,25 @@ def _form(word: str, schema: Schema, queries: QueryTable | None) -> Form | None:
         if queries is None:
             raise WorkloadError("workload", "`queries` is asked for, but no matrix is given", "give the matrix too")
         return queries.within(schema)
-    parts = word.split("*")
-    matches = [_RANGE.fullmatch(part) for part in parts]
-    if not any(matches):
+    axes = _axes(word)
+    if all(kind == "cells" for kind, _ in axes):
         return None
-    names = [part if match is None else match["name"].strip() for part, match in zip(parts, matches, strict=True)]
-    marginal = schema.marginal(names)
-    along: dict[str, Along] = {
-        name: "cells" if match is None else "prefix" if match["kind"] == "prefix" else "ranges"
-        for name, match in zip(names, matches, strict=True)
-    }
+    marginal = schema.marginal([name for _, name in axes])
+    along = {name: kind for kind, name in axes}
     attributes = tuple(schema.attributes[i] for i in marginal)
     return RangeTable(marginal, attributes, tuple(along[a.name] for a in attributes))
+
+
+def _axes(word: str) -> list[tuple[Along, str]]:
+    """The kinds and names of the axes that stand between stars: `prefix(age)*sex`."""
+    found: list[tuple[Along, str]] = []
+    for part in word.split("*"):
+        match = _RANGE.fullmatch(part.strip())
+        if match is None:
+            found.append(("cells", part.strip()))
+        else:
+            found.append(("prefix" if match["kind"] == "prefix" else "ranges", match["name"].strip()))
+    return found
 
 
 def public_part(schema: Schema, words: str | Sequence[str], others: Collection[str] | None = ()) -> Schema:
@@ -210,9 +214,8 @@ def _asked_levels(words: Sequence[str], schema: Schema) -> tuple[dict[str, set[s
         body = _split_weight(word)[0] if word else word
         several = body in ("cube", "queries") or any(each.fullmatch(body) for each in (_WAYS, _STAR, _ANCHORED))
         families |= several and body != "0-way"
-        for part in body.split("*"):
-            match = _RANGE.fullmatch(part)
-            name, mark, level = (part if match is None else match["name"]).strip().partition(MARK)
+        for _, axis in _axes(body):
+            name, mark, level = axis.partition(MARK)
             if mark:
                 asked.setdefault(schema[name.strip()].name, set()).add(level.strip())
             elif name in declared:
