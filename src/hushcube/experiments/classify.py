@@ -147,9 +147,8 @@ def _training(
     cells = [np.zeros(folds * schema.cells(marginal), np.int64) for marginal in marginals]
     tables = [((place, *marginal), own) for marginal, own in zip(marginals, cells, strict=True)]
     counting.count({**columns, place: division}, len(division), (*schema.sizes, folds), tables, None)
-    counted: dict[Marginal, Ints] = {
-        marginal: flat.reshape(folds, *schema.shape(marginal)) for marginal, flat in zip(marginals, cells, strict=True)
-    }
+    shaped = (flat.reshape(folds, *schema.shape(marginal)) for marginal, flat in zip(marginals, cells, strict=True))
+    counted: dict[Marginal, Ints] = dict(zip(marginals, shaped, strict=True))
     totals = {marginal: by_fold.sum(axis=0) for marginal, by_fold in counted.items()}
     sizes = np.bincount(division, minlength=folds)
     for fold in range(folds):
@@ -185,10 +184,8 @@ def coded_rows(
             seen += len(batch[0])
             if progress and opened.rows:
                 progress("reading", min(1.0, seen / opened.rows))
-    columns = [
-        np.concatenate([np.zeros(0, code_type(attribute.size)), *(batch[at] for batch in batches)])
-        for at, attribute in enumerate(attributes)
-    ]
+    empty = [np.zeros(0, code_type(attribute.size)) for attribute in attributes]
+    columns = [np.concatenate(parts) for parts in zip(empty, *batches, strict=True)]
     for attribute, column in zip(attributes, columns, strict=True):
         top = int(column.max(initial=0))
         if top >= attribute.size:
@@ -217,11 +214,8 @@ class NaiveBayes:
             raise BadInput("features", "there are none", "give a table of classes by values for at least one")
         for number, table in features.items():
             if table.ndim != 2 or len(table) != len(class_table):
-                raise BadInput(
-                    f"feature {number}",
-                    f"its table has the shape {table.shape}, but there are {len(class_table)} classes",
-                    "give a table of classes by values",
-                )
+                problem = f"its table has the shape {table.shape}, but there are {len(class_table)} classes"
+                raise BadInput(f"feature {number}", problem, "give a table of classes by values")
         return cls(_log_shares(class_table), {number: _log_shares(table) for number, table in features.items()})
 
     def predict(self, columns: Mapping[int, Codes]) -> Codes:
@@ -235,42 +229,27 @@ class NaiveBayes:
             if len(codes) != rows:
                 raise DataError(f"feature {number}", "its column is longer or shorter than another", "give whole rows")
             if rows and (codes.min() < 0 or codes.max() >= table.shape[1]):  # numpy would count negatives from the end
-                raise DataError(
-                    f"feature {number}", "a code is outside its domain", f"use the codes 0 to {table.shape[1] - 1}"
-                )
+                fix = f"use the codes 0 to {table.shape[1] - 1}"
+                raise DataError(f"feature {number}", "a code is outside its domain", fix)
         predicted = np.empty(rows, dtype=np.min_scalar_type(len(self.prior) - 1))
         for start in range(0, rows, _BLOCK):
             block = slice(start, start + _BLOCK)
-            predicted[block] = self._best([(codes[block], table) for codes, table in used])
+            scores = np.repeat(self.prior[:, None], len(predicted[block]), axis=1)
+            for codes, table in used:
+                scores += table.take(codes[block], axis=1)
+            predicted[block] = scores.argmax(axis=0)
         return predicted
-
-    def _best(self, used: list[tuple[Codes, Floats]]) -> Codes:
-        scores = np.empty((len(self.prior), len(used[0][0])))
-        scores[:] = self.prior[:, None]
-        for codes, table in used:
-            scores += table.take(codes, axis=1)
-        return np.asarray(scores.argmax(axis=0))
 
 
 def accuracy(predicted: Codes, actual: Codes) -> float:
-    """The share of rows whose class was predicted.
-
-    >>> accuracy(np.array([0, 1, 1, 2]), np.array([0, 1, 2, 2]))
-    0.75
-    """
+    """The share of rows whose class was predicted."""
     if predicted.shape != actual.shape or not predicted.size:
         raise BadInput("predicted", f"{predicted.size} for {actual.size} rows", "give one for each, and at least one")
     return float((predicted == actual).mean())
 
 
 def divide(rows: int, k: int, seed: int | None) -> Codes:
-    """The number of each row's fold, 0 to k-1: a random division whose parts differ by at most one row.
-
-    Without a seed it is another one every time.
-
-    >>> np.bincount(divide(10, 3, seed=1)).tolist()
-    [4, 3, 3]
-    """
+    """The number of each row's fold, 0 to k-1: a random division whose parts differ by at most one row."""
     if not 2 <= k <= rows:
         raise BadInput("k", f"{k} folds of {rows} rows", "use at least 2 folds, and no more than rows")
     return np.random.default_rng(seed).permutation((np.arange(rows) % k).astype(np.min_scalar_type(k - 1)))

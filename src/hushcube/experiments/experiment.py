@@ -2,9 +2,8 @@
 
 overall error  =  mean over runs of the mean over tables of the mean over cells of |y - q| / max(q, delta)
                                                                       [Xiao et al. 2011, Definition 6 and section 6.1]
-Nothing of this is private: it is for the owner of the data, and for nobody else.
-
-Methods that are compared with the truth: every strategy, and those that only an experiment may use.
+Nothing of this is private: it is for the owner of the data, and for nobody else. Every strategy is a method, and so are
+some that only an experiment may use.
 
 All that a method decides without data is decided once; a run then goes from exact counts to noisy tables. Oracle and
 proportional know the counts, so that no plan describes them: their tables are their noisy answers, never recovered.
@@ -84,7 +83,10 @@ class Contender:
         recovery: Recovery,
         usual: Mapping[str, object] = MappingProxyType({}),
     ) -> Contender:
-        """Plan a method by its word; options that it is not given take their `usual` values."""
+        """Plan a method by its word; options that it is not given take their `usual` values.
+
+        Methods that know the truth begin as twophase does, the one start that needs no lambda_max.
+        """
         name = str(method).partition(":")[0].strip()
         if name not in METHODS:
             raise BadInput("method", f"{shortened(name)} is unknown", f"choose among {', '.join(METHODS)}")
@@ -95,7 +97,11 @@ class Contender:
         if isinstance(strategy, Adaptive):
             strategy = strategy.filled(**usual)
         try:
-            return cls(name, _plan(name, strategy, request, budgets, recovery))
+            if name not in NOT_PRIVATE:
+                return cls(name, compare(request, strategy=strategy, budgets=budgets, recovery=recovery).chosen)
+            if reason := strategy.refusal(request):
+                raise NotApplicable(name, reason)
+            return cls(name, strategy.plan(request, budgets, "none"))
         except NotApplicable as problem:
             fix = f"choose another among {', '.join(METHODS)}"
             raise BadInput("method", f"{name} cannot be used here: {problem.reason}", fix) from None
@@ -118,15 +124,6 @@ class Contender:
         exposed = not_private.METHODS[self.name](subject, entropy)
         values = assembled(subject.start, [answers[None] for answers in exposed.answers])
         return subject.start, Measurement(subject.start.digest, values, private=False), exposed.sensitivity
-
-
-def _plan(name: str, strategy: Strategy, request: Request, budgets: Budgets, recovery: Recovery) -> Design:
-    """The plan; methods that know the truth begin as twophase does, the one start that needs no lambda_max."""
-    if name not in NOT_PRIVATE:
-        return compare(request, strategy=strategy, budgets=budgets, recovery=recovery).chosen
-    if reason := strategy.refusal(request):
-        raise NotApplicable(name, reason)
-    return strategy.plan(request, budgets, "none")
 
 
 def truth(workload: Workload, counts: ExactCounts) -> Answers:
@@ -285,9 +282,5 @@ def known_bound(rule: Rule, rows: int) -> float:
 
 
 def standard_error(values: Floats) -> float:
-    """Of the mean of independent values.
-
-    >>> standard_error(np.array([1.0, 3.0])), standard_error(np.array([1.0]))
-    (1.0, nan)
-    """
+    """Of the mean of independent values; not a number for a single one."""
     return float(values.std(ddof=1) / math.sqrt(len(values))) if len(values) > 1 else math.nan

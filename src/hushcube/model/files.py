@@ -63,32 +63,35 @@ def read_json(text: str, field: str, error: type[BadInput], fix: str) -> Any:
     """
     try:
         return json.loads(text, object_pairs_hook=_object, parse_constant=_constant, parse_float=_float)
-    except _NotPlain as found:
+    except _Refused as found:
         raise error(field, str(found), fix) from None
     except (ValueError, RecursionError):  # thousands of digits or brackets, too
         raise error(field, "is not valid JSON", fix) from None
 
 
-class _NotPlain(Exception):
-    """What Python would read, and JSON does not mean."""
+class _Refused(Exception):
+    """What Python would read, and JSON does not mean; or valid YAML that is not plain, with what to do about it."""
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result = dict(pairs)
     if len(result) < len(pairs):
-        keys = [key for key, _ in pairs]
-        raise _NotPlain(f"the key {short(next(key for key in keys if keys.count(key) > 1))} occurs twice")
+        raise _Refused(f"the key {short(_repeated([key for key, _ in pairs]))} occurs twice")
     return result
 
 
+def _repeated(keys: list[str]) -> str:
+    return next(key for key in keys if keys.count(key) > 1)
+
+
 def _constant(name: str) -> float:
-    raise _NotPlain(f"{name} is not a number")
+    raise _Refused(f"{name} is not a number")
 
 
 def _float(digits: str) -> float:
     value = float(digits)
     if math.isinf(value):
-        raise _NotPlain("a number is too large")
+        raise _Refused("a number is too large")
     return value
 
 
@@ -96,7 +99,7 @@ def read_yaml(text: str, field: str, error: type[BadInput], plain: str) -> Any:
     """The content of a file; `plain` says what to write in place of what cannot be read."""
     try:
         return yaml.load(text, Loader=_Loader)  # noqa: S506 - a SafeLoader with fewer truth values
-    except _NotYaml as found:
+    except _Refused as found:
         raise error(field, *found.args) from None
     except yaml.YAMLError as found:
         mark = getattr(found, "problem_mark", None)
@@ -105,10 +108,6 @@ def read_yaml(text: str, field: str, error: type[BadInput], plain: str) -> Any:
     except (ValueError, LookupError, AttributeError, RecursionError):  # `!!bool x`, thousands of digits or brackets
         problem = "holds a number that is too long, a tag that does not fit, or lists that are too deep"
         raise error(field, problem, plain) from None
-
-
-class _NotYaml(Exception):
-    """Valid YAML that is refused: the problem and the fix."""
 
 
 _NUMBERS = {
@@ -138,8 +137,7 @@ class _Loader(yaml.SafeLoader):
         """A mapping whose keys are not repeated."""
         keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
         if "<<" in keys:  # merged mappings can grow without bound
-            raise _NotYaml("has the unknown key '<<'", "write each item out")
+            raise _Refused("has the unknown key '<<'", "write each item out")
         if len(set(keys)) != len(keys):
-            twice = next(key for key in keys if keys.count(key) > 1)
-            raise _NotYaml(f"the key {twice[:40]!r} occurs twice in one mapping", "keep one of them")
+            raise _Refused(f"the key {short(_repeated(keys))} occurs twice in one mapping", "keep one of them")
         return super().construct_mapping(node, deep=deep)

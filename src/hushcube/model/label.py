@@ -80,11 +80,7 @@ def number_text(number: float) -> str:
 
 @dataclass(frozen=True)
 class LabelFile:
-    """A mapping file as it was read: its name beside the schema, its size and its checksum.
-
-    >>> LabelFile.of("m.csv", "code,chapter\\n").size
-    13
-    """
+    """A mapping file as it was read: its name beside the schema, its size and its checksum."""
 
     name: str
     size: int

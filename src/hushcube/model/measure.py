@@ -66,16 +66,7 @@ class Measure:
         fields = {"name": name, "bounds": (low, high), "missing": None, "column": column, **numbers}
         for key, value in fields.items():
             object.__setattr__(self, key, value)
-        self._check()
-
-    def __repr__(self) -> str:
-        name, *rest = (f"{key}={short(value)}" for key, value in self.to_dict().items())
-        return f"Measure({', '.join([name.removeprefix('name='), *rest])})"
-
-    def _check(self) -> None:
-        check_name(self.name, "measure")
-        where = f"measure {self.name!r}"
-        low, high = self.bounds
+        check_name(name, "measure")
         if low >= high:
             raise SchemaError(f"{where}, bounds", "the lower one is not below the upper one", "write the smaller first")
         if self.resolution <= 0:
@@ -87,6 +78,10 @@ class Measure:
             raise SchemaError(f"{where}, resolution", "is too fine for these bounds", "give a larger step")
         if self.largest == 0:
             raise SchemaError(f"{where}, resolution", "is so coarse that every value is zero", "give a smaller step")
+
+    def __repr__(self) -> str:
+        name, *rest = (f"{key}={short(value)}" for key, value in self.to_dict().items())
+        return f"Measure({', '.join([name.removeprefix('name='), *rest])})"
 
     @property
     def source_column(self) -> str:

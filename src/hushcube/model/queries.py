@@ -239,8 +239,6 @@ def query_table(schema: Schema, attributes: Sequence[str] | None, matrix: Any, *
 
     >>> from hushcube.model.attribute import Attribute
     >>> schema = Schema((Attribute(name="sex", values=("F", "M")), Attribute(name="age", codes=3)))
-    >>> query_table(schema, ["age", "sex"], [[1, 0, 0, 0, 0, 7]]).rows.dense().tolist()  # age 0 F, age 2 M
-    [[1.0, 0.0, 0.0, 0.0, 0.0, 7.0]]
     >>> query_table(schema, ["age", "sex"], [[0, 1, 0, 0, 0, 0]]).rows.dense().tolist()  # age 0 M
     [[0.0, 0.0, 0.0, 1.0, 0.0, 0.0]]
     """
