@@ -28,8 +28,7 @@ from tests.populations import CENSUS, census
 from benchmarks import relative_page
 from hushcube import Attribute, Schema
 from hushcube.experiments.classify import coded_rows, cross_validate
-from hushcube.experiments.experiment import Trial, evaluate
-from hushcube.experiments.truth import held, wanted
+from hushcube.experiments.experiment import Trial, evaluate, held, wanted
 from hushcube.model.workload import Workload
 from hushcube.private.engines import open_source
 from hushcube.strategies import ADAPTIVE
@@ -176,7 +175,8 @@ def strategy_of(method, first_share):
 def measure_tables(data, task, points, runs, epsilons, deltas, steps):
     """The overall error of every method against epsilon, against delta, and of the steps between the two iReducts."""
     chosen, n = TASKS[task], data.people.num_rows
-    counts = held(open_source(data.people), data.schema, wanted(Workload.parse(task, data.schema)))
+    workload = Workload.parse(task, data.schema)
+    counts = held(open_source(data.people), data.schema, wanted(workload))
     tried = [(name, METHODS[name], epsilon, DELTA) for epsilon in epsilons for name in METHODS]
     tried += [(name, METHODS[name], chosen.centre, d) for d in deltas if d != DELTA for name in METHODS]
     tried += [(name, method, chosen.centre, d) for d in (DELTA, *deltas[:1]) for name, method in steps.items()]
@@ -199,7 +199,7 @@ def measure_tables(data, task, points, runs, epsilons, deltas, steps):
             runs=runs * chosen.more.get(name, 1),
             seed=zlib.crc32(repr(key).encode()),
         )
-        (result,) = evaluate(data.schema, task, counts, trial)
+        (result,) = evaluate(workload, counts, trial)
         busy = time.process_time() - busy
         points.add(
             Point(*key, result.runs, result.overall_error, result.standard_error, result.seconds, busy),

@@ -80,14 +80,9 @@ class NotApplicable(BadInput):
 class TooLarge(BadInput):
     """More cells, or bytes, than can be held; counted in Python integers before any memory is taken."""
 
-    def __init__(
-        self,
-        field: str,
-        cells: int,
-        limit: int,
-        fix: str = "ask for smaller marginals, or declare coarser values or bins",
-        unit: str = "cells",
-    ) -> None:
+    _fix = "ask for smaller marginals, or declare coarser values or bins"
+
+    def __init__(self, field: str, cells: int, limit: int, fix: str = _fix, unit: str = "cells") -> None:
         super().__init__(field, f"{readable(cells)} {unit} are more than the {readable(limit)} that can be held", fix)
         self.cells = cells
         self.limit = limit

@@ -13,15 +13,15 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self, TypeVar
 
 from hushcube.errors import BadInput
+from hushcube.text import short
 
 Value = TypeVar("Value")
 Reader = Callable[[Any, str], Any]
 """Turns what was given, text or not, into the value of a field, whose name is in the error otherwise."""
-_SHOWN = 40
-"""Characters of somebody else's text that a message repeats."""
 
 
 @dataclass(frozen=True)
@@ -47,17 +47,13 @@ def option(default: Value, says: str, *, takes: str, read: Reader) -> Value:
 
 def choice(default: Value, says: str, choices: tuple[Any, ...]) -> Value:
     """A field that is one of a few words."""
-
-    def read(given: object, name: str) -> object:
-        return check_choice(given, name, choices)
-
-    return option(default, says, takes="|".join(map(str, choices)), read=read)
+    return option(default, says, takes="|".join(map(str, choices)), read=partial(check_choice, choices=choices))
 
 
 def check_choice(given: object, name: str, choices: tuple[Any, ...]) -> object:
     """One of a few words, or an error that lists them."""
     if given not in choices:
-        raise BadInput(name, f"{shortened(given)} is unknown", f"choose {', '.join(choices[:-1])} or {choices[-1]}")
+        raise BadInput(name, f"{short(given)} is unknown", f"choose {', '.join(choices[:-1])} or {choices[-1]}")
     return given
 
 
@@ -66,23 +62,15 @@ def whole(least: int) -> Reader:
 
     def read(given: object, name: str) -> int:
         fix = f"give a whole number from {least}"
-        if isinstance(given, str):
-            text = given.strip()
-            if not (text.removeprefix("-").isdecimal() and text.isascii() and len(text) < 20):
-                raise BadInput(name, f"{shortened(given)} is not a whole number", fix)
-            given = int(text)
+        if isinstance(given, str) and re.fullmatch("-?[0-9]{1,18}", given.strip()):
+            given = int(given)
         if isinstance(given, bool) or not isinstance(given, int):
-            raise BadInput(name, f"{shortened(given)} is not a whole number", fix)
+            raise BadInput(name, f"{short(given)} is not a whole number", fix)
         if given < least:
             raise BadInput(name, f"{given} is too small", fix)
         return given
 
     return read
-
-
-def shortened(given: object) -> str:
-    """What was given, as far as a message repeats it."""
-    return repr(given[:_SHOWN]) if isinstance(given, str) else repr(given)[:_SHOWN]
 
 
 class Configured(ABC):
@@ -134,7 +122,7 @@ def read_word(text: str, known: Mapping[str, Kind], field: str, *, others: tuple
     name, colon, rest = text.partition(":")
     start = known.get(name.strip())
     if start is None:
-        raise BadInput(field, f"{shortened(name)} is unknown", f"choose {', '.join((*others, *known))}")
+        raise BadInput(field, f"{short(name)} is unknown", f"choose {', '.join((*others, *known))}")
     if colon and not start.options():
         raise BadInput(field, f"{start.head} has no options", f"write `{start.head}` alone")
     spelled = {own.word: own for own in start.options()}
@@ -143,7 +131,7 @@ def read_word(text: str, known: Mapping[str, Kind], field: str, *, others: tuple
         word, equals, value = part.partition("=")
         word = word.strip().replace("_", "-")
         if not equals or word not in spelled:
-            raise BadInput(field, f"{start.head} has no option {shortened(part.partition('=')[0])}", _listed(start))
+            raise BadInput(field, f"{start.head} has no option {short(part.partition('=')[0])}", _listed(start))
         if spelled[word].name in given:
             raise BadInput(field, f"{word} is given twice", "give it once")
         given[spelled[word].name] = value.strip()

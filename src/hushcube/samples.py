@@ -130,6 +130,4 @@ def people_of(schema: Schema, counts: Ints) -> Any:
 
 def _labelled(schema: Schema, codes: Sequence[Codes]) -> dict[str, Any]:
     """A column of labels for each attribute."""
-    import pyarrow as pa
-
-    return {a.name: pa.array(np.array(a.labels)[c]) for a, c in zip(schema.attributes, codes, strict=True)}
+    return {a.name: np.array(a.labels)[c] for a, c in zip(schema.attributes, codes, strict=True)}

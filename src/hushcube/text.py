@@ -1,5 +1,6 @@
 """Text as it may be shown: names and labels are anybody's, and must not steer what shows them; bounds must hold.
 
+short       messages: what was given, in a few characters
 visible     terminals, charts, messages: control characters, bidirectional and invisible marks are written out
 code        Markdown: a code span, in which nothing is markup
 prose       Markdown: a sentence in which nothing is markup
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import json
 import re
+import reprlib
 from collections.abc import Callable
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
 from fractions import Fraction
@@ -19,6 +21,11 @@ _BLANK: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 """Letters and marks that Unicode calls printable, and that nobody can see."""
 _MARKUP: Final = re.compile(r"[\\`*_\[\]|~$]")
 _ENTITIES: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
+
+
+def short(raw: object) -> str:
+    """A few characters of what was given, for a message; YAML's anchors can make a small text a huge list."""
+    return repr(raw[:40]) if isinstance(raw, str) else reprlib.repr(raw)[:40]
 
 
 def visible(text: str) -> str:

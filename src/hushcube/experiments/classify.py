@@ -23,8 +23,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.errors import BadInput, DataError
-from hushcube.experiments.experiment import Answers, Outcome, Table, Trial, known_bound, standard_error, truth
-from hushcube.experiments.truth import HeldTables, overall_error, wanted
+from hushcube.experiments.experiment import (
+    Answers,
+    HeldTables,
+    Outcome,
+    Table,
+    Trial,
+    known_bound,
+    overall_error,
+    standard_error,
+    truth,
+    wanted,
+)
 from hushcube.lattice.family import Family
 from hushcube.model.arrays import Floats, Ints, Marginal
 from hushcube.model.schema import Schema
@@ -65,25 +75,25 @@ def cross_validate(
     if schema.unit is not None:
         fix = "evaluate its tables with `workload`, or use a schema without a unit"
         raise BadInput("classify", "predicts row by row, but the schema counts people", fix)
-    request, folds = trial.request(class_workload(schema, class_name), schema), trial.runs
+    workload, folds = class_workload(schema, class_name), trial.runs
     if folds < 2:
         raise BadInput("folds", f"{folds} is less than two", "give a whole number from 2, such as 10")
-    contenders = trial.contenders(request)
+    privacy, contenders = trial.prepare(workload)
     report = trial.progress or silent
     columns = columns() if callable(columns) else columns
     rows = _checked(schema, columns)
     if rows < folds:
         raise BadInput("folds", "there are more folds than rows", "give fewer folds, or more data")
     division = divide(rows, folds, trial.seed)
-    family = wanted(request.workload, [contender.plan for contender in contenders])
-    report("counting", 0.0)
     plans = {contender.name: contender.plan for contender in contenders}
+    family = wanted(workload, list(plans.values()))
+    report("counting", 0.0)
     scores: dict[str, list[tuple[float, ...]]] = {name: [] for name in (EXACT, *plans)}
     target, bound = schema.position(class_name), known_bound(trial.relative, rows)
     for fold, training in enumerate(_training(schema, columns, family, division, folds)):
         own = np.flatnonzero(division == fold)
         held_out = {i: column[own] for i, column in columns.items()}
-        exact = truth(request.workload, training)
+        exact = truth(workload, training)
         scores[EXACT].append((0.0, _accuracy(exact, target, held_out), exact.spent, 0.0))
         for at, contender in enumerate(contenders):
             report(contender.name, (fold * len(contenders) + at) / (folds * len(contenders)))
@@ -98,7 +108,7 @@ def cross_validate(
                 method=name,
                 budgets=trial.budgets if name == EXACT else plans[name].budget_rule,
                 recovery="none" if name == EXACT else plans[name].recovery,
-                epsilon=math.inf if name == EXACT else float(request.privacy.epsilon or 0),
+                epsilon=math.inf if name == EXACT else float(privacy.epsilon or 0),
                 sanity_bound=bound,
                 folds=folds,
                 overall_error=float(errors.mean()),
@@ -113,12 +123,7 @@ def cross_validate(
 
 
 def class_workload(schema: Schema, class_name: str) -> Workload:
-    """The marginals that a classifier is made from: the class alone, and with each other attribute.
-
-    >>> from hushcube.samples import TITANIC
-    >>> class_workload(TITANIC, "survived").words
-    ('survived', 'class*survived', 'sex*survived', 'age*survived')
-    """
+    """The marginals that a classifier is made from: the class alone, and with each other attribute."""
     target = schema.position(class_name)
     if len(schema) < 2:
         raise BadInput("classify", "the schema has no other attribute", "declare what the class is predicted from")

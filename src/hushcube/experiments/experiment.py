@@ -1,7 +1,9 @@
 """Run methods on real counts again and again, and compare their answers with the truth.
 
-overall error  =  mean over runs of the mean over tables of the mean over cells of |y - q| / max(q, delta)
-                                                                      [Xiao et al. 2011, Definition 6 and section 6.1]
+error of a cell  =  |y - q| / max(q, δ),  δ the sanity bound                              [Xiao et al. 2011, Equation 1]
+overall error    =  mean over runs of the mean over tables of the mean over cells       [Definition 6 and section 6.1]
+
+A table counts as much as any other, however many cells it has. Exact tables are counted once for all methods and runs.
 Nothing of this is private: it is for the owner of the data, and for nobody else. Every strategy is a method, and so are
 some that only an experiment may use.
 
@@ -13,7 +15,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
@@ -26,26 +28,25 @@ from hushcube.designs import AdaptiveDesign
 from hushcube.designs.design import Budgets, Design, Recovery
 from hushcube.designs.refinement import Amount, Rule
 from hushcube.designs.request import MAX_TABLE_CELLS, Effort, Objective, Request
-from hushcube.errors import BadInput, NotApplicable, TooLarge
-from hushcube.experiments.truth import held, overall_error, wanted, worst_error
+from hushcube.errors import BadInput, DataError, NotApplicable, TooLarge
 from hushcube.lattice.family import Family
-from hushcube.model.arrays import Floats, Marginal
+from hushcube.model.arrays import Floats, Ints, Marginal
 from hushcube.model.noise import Measurement
 from hushcube.model.privacy import Number, Privacy
-from hushcube.model.queries import QueryTable
 from hushcube.model.schema import Schema
 from hushcube.model.workload import Workload
-from hushcube.options import read_word, shortened
+from hushcube.options import read_word
 from hushcube.planning.planner import compare
 from hushcube.private.adaptive import not_private
 from hushcube.private.adaptive.run import prepared
 from hushcube.private.adaptive.subject import assembled
 from hushcube.private.engines import Engine, ExactCounts
-from hushcube.private.measure import draw
+from hushcube.private.measure import MAX_ROWS, draw
 from hushcube.private.noise import Entropy, SeededEntropy, SystemEntropy
 from hushcube.progress import Progress, silent
 from hushcube.strategies import ADAPTIVE, ALL, Adaptive, Strategy, TwoPhase, read_strategy
 from hushcube.strategies.adaptive import NOT_PRIVATE
+from hushcube.text import short
 
 Table = NDArray[Any]
 
@@ -89,7 +90,7 @@ class Contender:
         """
         name = str(method).partition(":")[0].strip()
         if name not in METHODS:
-            raise BadInput("method", f"{shortened(name)} is unknown", f"choose among {', '.join(METHODS)}")
+            raise BadInput("method", f"{short(name)} is unknown", f"choose among {', '.join(METHODS)}")
         if isinstance(method, str) and name in NOT_PRIVATE:
             strategy: Strategy = read_word(method.replace(name, TwoPhase.name, 1), ADAPTIVE, "method")
         else:
@@ -172,12 +173,6 @@ class Trial:
     """Run i draws its noise from `seed` + i, or from the operating system."""
     progress: Progress | None = None
 
-    def request(self, workload: Workload, schema: Schema) -> Request:
-        """The workload under the guarantee."""
-        rows = schema.rows_per_person(self.rows_per_person)
-        privacy = Privacy.of(epsilon=self.epsilon, neighbours=self.neighbours, rows_per_person=rows)
-        return Request(workload, privacy, objective=self.objective, effort=self.effort)
-
     @property
     def relative(self) -> Rule:
         """What errors are relative to, checked."""
@@ -186,8 +181,11 @@ class Trial:
             raise BadInput("sanity_bound", "is not given", fix)
         return Rule.of(sanity_bound=self.sanity_bound, people=self.people, people_epsilon=self.people_epsilon)
 
-    def contenders(self, request: Request) -> list[Contender]:
-        """Check what is asked, and plan every method once; no data is needed."""
+    def prepare(self, workload: Workload) -> tuple[Privacy, list[Contender]]:
+        """Check what is asked, and plan every method once under the guarantee; no data is needed."""
+        rows = workload.schema.rows_per_person(self.rows_per_person)
+        privacy = Privacy.of(epsilon=self.epsilon, neighbours=self.neighbours, rows_per_person=rows)
+        request = Request(workload, privacy, objective=self.objective, effort=self.effort)
         relative = self.relative
         if self.runs < 1:
             raise BadInput("runs", f"{self.runs} is less than one", "give a whole number from 1")
@@ -195,11 +193,11 @@ class Trial:
             raise BadInput("seed", f"{self.seed} is negative", "give a whole number from 0")
         if not self.methods:
             raise BadInput("method", "none is given", "name at least one, such as ireduct")
-        if request.workload.cells > MAX_TABLE_CELLS:  # truth and answers are held side by side
-            raise TooLarge("workload", request.workload.cells, MAX_TABLE_CELLS)
+        if workload.cells > MAX_TABLE_CELLS:  # truth and answers are held side by side
+            raise TooLarge("workload", workload.cells, MAX_TABLE_CELLS)
         usual = {name: getattr(relative, name) for name in ("sanity_bound", "people", "people_epsilon")}
         planned = (Contender.of(method, request, self.budgets, self.recovery, usual) for method in self.methods)
-        return list({contender.name: contender for contender in planned}.values())
+        return privacy, list({contender.name: contender for contender in planned}.values())
 
     def run(self, contender: Contender, counts: ExactCounts, number: int) -> tuple[Answers, float]:
         """The tables of one run, and the seconds that it took."""
@@ -235,19 +233,12 @@ class Result(Outcome):
     """The largest relative error of any cell, on average over runs."""
 
 
-def evaluate(
-    schema: Schema,
-    workload: str | Sequence[str],
-    data: ExactCounts | Engine,
-    trial: Trial,
-    queries: QueryTable | None = None,
-) -> tuple[Result, ...]:
+def evaluate(workload: Workload, data: ExactCounts | Engine, trial: Trial) -> tuple[Result, ...]:
     """The errors of methods against the exact counts; `data` is counted once, if it is not counted already."""
-    request = trial.request(Workload.parse(workload, schema, queries), schema)
-    contenders = trial.contenders(request)
+    privacy, contenders = trial.prepare(workload)
     report = trial.progress or silent
-    counts = held(data, request.schema, wanted(request.workload, [contender.plan for contender in contenders]), report)
-    exact, bound = truth(request.workload, counts).tables, known_bound(trial.relative, counts.rows)
+    counts = held(data, workload.schema, wanted(workload, [contender.plan for contender in contenders]), report)
+    exact, bound = truth(workload, counts).tables, known_bound(trial.relative, counts.rows)
     results = []
     for at, contender in enumerate(contenders):
         scores = []
@@ -262,7 +253,7 @@ def evaluate(
                 method=contender.name,
                 budgets=contender.plan.budget_rule,
                 recovery=contender.plan.recovery,
-                epsilon=float(request.privacy.epsilon or 0),
+                epsilon=float(privacy.epsilon or 0),
                 sanity_bound=bound,
                 runs=trial.runs,
                 overall_error=float(overall.mean()),
@@ -284,3 +275,77 @@ def known_bound(rule: Rule, rows: int) -> float:
 def standard_error(values: Floats) -> float:
     """Of the mean of independent values; not a number for a single one."""
     return float(values.std(ddof=1) / math.sqrt(len(values))) if len(values) > 1 else math.nan
+
+
+class HeldTables(ExactCounts):
+    """Tables by their marginals: nothing is counted or summed again when they are asked for."""
+
+    def __init__(self, rows: int, tables: Mapping[Marginal, Ints]) -> None:
+        self.rows = rows
+        self._tables = tables
+
+    def tables(self, marginals: NDArray[np.int32]) -> Ints:
+        """Tables of one shape."""
+        if not marginals.size:  # the total, or no table at all
+            return np.full((len(marginals), *(1,) * max(1, marginals.shape[1])), self.rows, dtype=np.int64)
+        return np.stack([self._tables[tuple(row)] for row in marginals.tolist()])
+
+
+def held(data: Engine | ExactCounts, schema: Schema, family: Family, progress: Progress | None = None) -> HeldTables:
+    """Read the rows once, unless they are counted already, and keep the tables."""
+    if isinstance(data, ExactCounts):
+        return _kept(data, family)
+    report = progress or silent
+    report("counting", 0.0)
+    counts = data.count(schema, family.levels, progress=lambda share: report("counting", share))
+    if counts.rows > MAX_ROWS:
+        raise DataError("data", "there are more than 2^34 rows", "evaluate a part of the data")
+    return _kept(counts, family)
+
+
+def _kept(counts: ExactCounts, family: Family) -> HeldTables:
+    tables: dict[Marginal, Ints] = {}
+    for batch in family.batches:
+        try:
+            found = counts.tables(batch.rows)
+        except LookupError:
+            fix = "count what its plan measures, too: `wanted(workload, plans)`"
+            raise BadInput("counts", "a table that a method measures has not been counted", fix) from None
+        tables |= dict(zip(map(tuple, batch.rows.tolist()), found, strict=True))
+    return HeldTables(counts.rows, tables)
+
+
+def wanted(workload: Workload, plans: Sequence[Design] = ()) -> Family:
+    """All marginals whose exact tables are needed: for the truth, and by plans."""
+    sizes = workload.schema.sizes
+    own = Family.of((*workload.marginals, *(form.marginal for form in workload.forms)), sizes)
+    groups = [*own.levels, *(group for plan in plans for group in plan.counted)]
+    top = max(group.shape[1] for group in groups)
+    empty = [np.zeros((0, k), np.int32) for k in range(top + 1)]
+    return Family(sizes, [np.concatenate([empty[k], *(g for g in groups if g.shape[1] == k)]) for k in range(top + 1)])
+
+
+def overall_error(truth: Sequence[Table], answers: Sequence[Table], sanity_bound: float) -> float:
+    """The mean over tables of the mean relative error of their cells.
+
+    >>> overall_error([np.array([100, 0])], [np.array([90.0, 2.0])], sanity_bound=4)
+    0.3
+    """
+    return float(np.mean([errors.mean() for errors in _errors(truth, answers, sanity_bound)]))
+
+
+def worst_error(truth: Sequence[Table], answers: Sequence[Table], sanity_bound: float) -> float:
+    """The largest relative error of any cell."""
+    return float(max(errors.max() for errors in _errors(truth, answers, sanity_bound)))
+
+
+def _errors(truth: Sequence[Table], answers: Sequence[Table], sanity_bound: float) -> Iterator[Floats]:
+    if not sanity_bound > 0:
+        raise BadInput("sanity_bound", f"{sanity_bound:g} is not positive", "give a count below which errors are alike")
+    if not truth or len(truth) != len(answers):
+        problem = f"there are {len(answers)} for {len(truth)} tables"
+        raise BadInput("answers", problem, "give one for each, and at least one")
+    for q, y in zip(truth, answers, strict=True):
+        if q.shape != y.shape:  # numpy would broadcast
+            raise BadInput("answers", f"a table of shape {y.shape} answers one of shape {q.shape}", "match the shapes")
+        yield np.abs(np.subtract(y, q, dtype=np.float64)) / np.maximum(q, sanity_bound, dtype=np.float64)

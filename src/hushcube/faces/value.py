@@ -12,7 +12,8 @@ from hushcube.errors import BadInput, FactsError
 from hushcube.model.facts import Facts
 from hushcube.model.files import read_text
 from hushcube.model.schema import Schema
-from hushcube.options import Configured, Option, check_choice, choice, option, read_word, shortened, whole
+from hushcube.options import Configured, Option, check_choice, choice, option, read_word, whole
+from hushcube.text import short
 
 Norm = Literal["l2", "l1", "linf"]
 Method = Literal["auto", "full-table", "local", "barak", "shift"]
@@ -89,9 +90,7 @@ def _people(given: object, name: str) -> int:
     except BadInput:
         value = MOST_PEOPLE + 1
     if value > MOST_PEOPLE:
-        raise BadInput(
-            name, f"{shortened(given)} is not a number of people", f"give a whole number up to {MOST_PEOPLE:,}"
-        )
+        raise BadInput(name, f"{short(given)} is not a number of people", f"give a whole number up to {MOST_PEOPLE:,}")
     return int(value)
 
 

@@ -23,8 +23,9 @@ from itertools import pairwise
 from typing import Any, Final, Literal, get_args
 
 from hushcube.errors import SchemaError
-from hushcube.model.label import LabelFile, check_column, check_keys, check_name, is_label, label_of, number_text, short
+from hushcube.model.label import LabelFile, check_column, check_keys, check_name, is_label, label_of, number_text
 from hushcube.model.level import STEPS, Level, Step, calendar_levels, day_groups, read_dates, read_levels, read_mapping
+from hushcube.text import short
 
 Declaration = Literal["values", "range", "bins", "size", "dates"]
 

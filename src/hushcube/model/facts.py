@@ -27,9 +27,11 @@ import numpy as np
 
 from hushcube.errors import FactsError, SchemaError, readable
 from hushcube.model.arrays import Ints, Marginal
+from hushcube.model.attribute import Attribute
 from hushcube.model.files import read_yaml
-from hushcube.model.label import check_keys, label_of, short
+from hushcube.model.label import check_keys, label_of
 from hushcube.model.schema import Schema
+from hushcube.text import short
 
 _Where = Mapping[str, Any]
 """Labels, or lists of labels, of some attributes."""
@@ -89,9 +91,7 @@ class Facts:
             _check(number, fact, shapes[fact.marginal])
             if known.setdefault((fact.marginal, fact.cell), fact).count != fact.count:
                 raise FactsError(f"facts[{number}]", "another fact says another count of the cell", "keep one of them")
-        ordered = sorted(
-            known.values(), key=lambda fact: (fact.count > 0, len(fact.marginal), fact.marginal, fact.cell)
-        )
+        ordered = sorted(known.values(), key=lambda f: (f.count > 0, len(f.marginal), f.marginal, f.cell))
         object.__setattr__(self, "facts", tuple(ordered))
 
     def __repr__(self) -> str:
@@ -232,7 +232,7 @@ def _choices(field: str, raw: Any, schema: Schema, *, lists: bool = True) -> dic
         if isinstance(value, list | tuple) and not lists:
             raise FactsError(place, "is a list", "give one label for each attribute, and one total for each cell")
         labels = value if isinstance(value, list | tuple) else [value]
-        found = tuple(_position(place, label, schema, name) for label in labels)
+        found = tuple(_position(place, label, schema[name]) for label in labels)
         if not found or len(set(found)) != len(found):
             problem = "names a label twice" if found else "the list is empty"
             raise FactsError(place, problem, "list each label once, or leave the attribute out")
@@ -242,8 +242,8 @@ def _choices(field: str, raw: Any, schema: Schema, *, lists: bool = True) -> dic
     return choices
 
 
-def _position(field: str, raw: Any, schema: Schema, name: str) -> int:
-    attribute, label = schema[name], _text(field, raw)
+def _position(field: str, raw: Any, attribute: Attribute) -> int:
+    label = _text(field, raw)
     at = attribute.position(label)
     if at is None:
         known = ", ".join(repr(value[:40]) for value in islice(attribute.labels, 10))

@@ -14,7 +14,7 @@ from typing import Any, Final
 import yaml
 
 from hushcube.errors import BadInput, SchemaError
-from hushcube.model.label import short
+from hushcube.text import short
 
 LARGEST_MAPPING: Final = 2**26
 

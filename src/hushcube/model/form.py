@@ -117,11 +117,9 @@ class RangeTable(_Product):
     def __post_init__(self) -> None:
         for attribute, along in zip(self.attributes, self.along, strict=True):
             if along != "cells" and not attribute.is_ordered:
-                raise WorkloadError(
-                    "workload",
-                    f"{along}({attribute.name}): the values of {attribute.name!r} have no order",
-                    "declare `ordered: true` in the schema, if they are listed in order, or ask for its cells",
-                )
+                problem = f"{along}({attribute.name}): the values of {attribute.name!r} have no order"
+                fix = "declare `ordered: true` in the schema, if they are listed in order, or ask for its cells"
+                raise WorkloadError("workload", problem, fix)
 
     @property
     def axes(self) -> tuple[str, ...]:
@@ -132,10 +130,8 @@ class RangeTable(_Product):
     @cached_property
     def shape(self) -> tuple[int, ...]:
         """Answers along each axis; counted, not listed."""
-        return tuple(
-            a.size + (a.domain_size * (a.domain_size - 1) // 2 if along == "ranges" else 0)
-            for a, along in zip(self.attributes, self.along, strict=True)
-        )
+        pairs = zip(self.attributes, self.along, strict=True)
+        return tuple(a.size + (math.comb(a.domain_size, 2) if along == "ranges" else 0) for a, along in pairs)
 
     @cached_property
     def intervals(self) -> tuple[tuple[Ints, Ints], ...]:
@@ -145,10 +141,8 @@ class RangeTable(_Product):
     @cached_property
     def labels(self) -> tuple[Sequence[str], ...]:
         """`up to 34`, `20 to 34`, or the value itself."""
-        return tuple(
-            _interval_labels(a, along, *ends)
-            for a, along, ends in zip(self.attributes, self.along, self.intervals, strict=True)
-        )
+        axes = zip(self.attributes, self.along, self.intervals, strict=True)
+        return tuple(_interval_labels(a, along, *ends) for a, along, ends in axes)
 
     def evaluate(self, table: Floats) -> Floats:
         """Differences of running sums along each axis."""
@@ -223,10 +217,8 @@ def _interval_labels(attribute: Attribute, along: Along, starts: Ints, ends: Int
     domain = attribute.domain_size
     if along == "prefix":
         return tuple(f"up to {label}" for label in labels[:domain]) + labels[domain:]
-    return tuple(
-        labels[a] if a + 1 == b else f"{labels[a]} to {labels[b - 1]}"
-        for a, b in zip(starts.tolist(), ends.tolist(), strict=True)
-    )
+    pairs = zip(starts.tolist(), ends.tolist(), strict=True)
+    return tuple(labels[a] if a + 1 == b else f"{labels[a]} to {labels[b - 1]}" for a, b in pairs)
 
 
 @dataclass(frozen=True, eq=False)

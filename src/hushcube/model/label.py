@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hushcube.errors import BadInput, SchemaError
+from hushcube.text import short
 
 MAX_LABEL: Final = 10_000
 MAX_NAME: Final = 200
@@ -66,11 +66,6 @@ def is_label(raw: Any) -> bool:
     if not isinstance(raw, str) or not 0 < len(raw) <= MAX_LABEL:
         return False
     return raw.isascii() or not any("\ud800" <= c <= "\udfff" for c in raw)
-
-
-def short(raw: Any) -> str:
-    """A few characters of what was written, for a message; YAML's anchors can make a small text a huge list."""
-    return repr(raw[:40]) if isinstance(raw, str) else reprlib.repr(raw)[:40]
 
 
 def number_text(number: float) -> str:

@@ -22,8 +22,8 @@ from itertools import accumulate, pairwise
 from typing import Any, Final, Literal, get_args
 
 from hushcube.errors import SchemaError
-from hushcube.model.label import check_keys, is_label, label_of, short
-from hushcube.text import visible
+from hushcube.model.label import check_keys, is_label, label_of
+from hushcube.text import short, visible
 
 LEVEL_NAME: Final = re.compile(r"\w([\w -]{0,198}\w)?")
 LARGEST_MAPPING: Final = 1_000_000
@@ -219,11 +219,7 @@ def day_groups(ends: Sequence[str], step: Step) -> tuple[tuple[str, ...], tuple[
 
 
 def calendar_levels(ends: Sequence[str], by: Step) -> tuple[Level, ...]:
-    """The levels above a step.
-
-    >>> [level.name for level in calendar_levels(("2023-01-01", "2023-12-31"), "month")]
-    ['quarter', 'year']
-    """
+    """The levels above a step: quarter and year above months."""
     _, own = day_groups(ends, by)
     a_day = {place: day for day, place in enumerate(own)}
     coarser = ((step, *day_groups(ends, step)) for step in STEPS[STEPS.index(by) + 1 :])

@@ -16,8 +16,9 @@ from functools import cached_property
 from typing import Any, Final
 
 from hushcube.errors import SchemaError
-from hushcube.model.label import check_column, check_keys, check_name, short
+from hushcube.model.label import check_column, check_keys, check_name
 from hushcube.model.privacy import Number, exact_number
+from hushcube.text import short
 
 LARGEST: Final = 2**31
 """Of q: with 2^22 rows of a person, and 2^34 rows in all, no sum overflows 64 bits by more than can be checked."""

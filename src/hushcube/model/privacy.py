@@ -19,8 +19,8 @@ from fractions import Fraction
 from typing import Any, Final, Literal, get_args
 
 from hushcube.errors import BadInput, PrivacyError, SchemaError
-from hushcube.model.label import is_label, short
-from hushcube.text import at_most
+from hushcube.model.label import is_label
+from hushcube.text import at_most, short
 
 Neighbours = Literal["add-remove", "replace-one"]
 NEIGHBOURS: Final[tuple[Neighbours, ...]] = ("add-remove", "replace-one")

@@ -30,12 +30,7 @@ _MOST_ENTRY: Final = 1e15
 
 @dataclass(frozen=True, repr=False)
 class SparseRows:
-    """Rows of finite numbers in compressed form: row r has `values[starts[r]:starts[r+1]]` at `columns[...]`.
-
-    >>> rows = SparseRows.of([[1, 1, 0], [0, 0, 2]])
-    >>> (rows @ np.array([1.0, 2.0, 3.0])).tolist(), len(rows), rows.width
-    ([3.0, 6.0], 2, 3)
-    """
+    """Rows of finite numbers in compressed form: row r has `values[starts[r]:starts[r+1]]` at `columns[...]`."""
 
     width: int
     starts: tuple[int, ...]

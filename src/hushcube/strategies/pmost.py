@@ -27,12 +27,13 @@ from hushcube.designs.request import Request
 from hushcube.errors import BadInput
 from hushcube.model.arrays import Floats
 from hushcube.model.privacy import Privacy
-from hushcube.options import option, shortened
+from hushcube.options import option
 from hushcube.strategies import kpart
 from hushcube.strategies.bmax import least_maximum
 from hushcube.strategies.search.cuboids import easiest, publish_most, whole
 from hushcube.strategies.search.selection import Selection
 from hushcube.strategies.strategy import Strategy
+from hushcube.text import short
 
 MOST_CUBOIDS: Final = 1024
 """Beyond 16 attributes, the most tables that it chooses for: a greedy run for each number of precise magnifications."""
@@ -65,7 +66,7 @@ class Threshold:
             value = math.nan
         if not 0 < value < math.inf:
             fix = "write a variance, or a share of bmax's such as 50%"
-            raise BadInput(field, f"{shortened(given)} is not a positive number", fix)
+            raise BadInput(field, f"{short(given)} is not a positive number", fix)
         return cls(value / 100 if is_share else value, is_share)
 
 

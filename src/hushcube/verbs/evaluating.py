@@ -19,6 +19,7 @@ from hushcube.experiments.experiment import evaluate as compare_methods
 from hushcube.model.privacy import Number
 from hushcube.model.queries import QueryTable
 from hushcube.model.schema import Schema
+from hushcube.model.workload import Workload
 from hushcube.private.engines import open_source
 from hushcube.progress import Progress
 from hushcube.shown import Cell, Column, Grid, Page, number
@@ -126,8 +127,8 @@ def evaluate(
     if classify is None:
         if workload is None:
             raise BadInput("workload", "is not given", "name the tables to compare, for example `2-way`")
-        source = open_source(data, query=query)
-        return Evaluation(compare_methods(declared, workload, source, trial, queries))
+        source, asked = open_source(data, query=query), Workload.parse(workload, declared, queries)
+        return Evaluation(compare_methods(asked, source, trial))
     if workload is not None or queries is not None:
         given = "workload" if workload is not None else "queries"
         raise BadInput(given, "cannot be combined with classify, which asks for tables of its own", "leave it out")

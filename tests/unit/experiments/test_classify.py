@@ -18,8 +18,7 @@ from hushcube.experiments.classify import (
     cross_validate,
     divide,
 )
-from hushcube.experiments.experiment import Contender, Trial
-from hushcube.experiments.truth import overall_error
+from hushcube.experiments.experiment import Contender, Trial, overall_error
 from hushcube.model.attribute import Attribute
 from hushcube.model.privacy import Privacy
 from hushcube.model.schema import Schema

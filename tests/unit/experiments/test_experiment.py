@@ -10,8 +10,20 @@ from helpers import NEIGHBOURS, MemoryEngine, exact_table, make_request, make_sc
 from hushcube.designs.refinement import Rule
 from hushcube.designs.request import Request
 from hushcube.errors import BadInput, TooLarge
-from hushcube.experiments.experiment import METHODS, Contender, Result, Trial, evaluate, known_bound, truth
-from hushcube.experiments.truth import HeldTables, held, overall_error, wanted, worst_error
+from hushcube.experiments.experiment import (
+    METHODS,
+    Contender,
+    HeldTables,
+    Result,
+    Trial,
+    evaluate,
+    held,
+    known_bound,
+    overall_error,
+    truth,
+    wanted,
+    worst_error,
+)
 from hushcube.model.privacy import Privacy
 from hushcube.model.queries import query_table
 from hushcube.model.workload import Workload
@@ -37,7 +49,7 @@ class Unread:
 def tried(methods, words="<=2-way", data=None, queries=None, **changed):
     data = MemoryEngine(CODES) if data is None else data
     asked = {"epsilon": 1, "neighbours": "replace-one", **USUAL, "runs": 3, "seed": 7, **changed}
-    return evaluate(SCHEMA, words, data, Trial(methods=methods, **asked), queries)
+    return evaluate(Workload.parse(words, SCHEMA, queries), data, Trial(methods=methods, **asked))
 
 
 def exact_counts(schema, words, people, plans=()):
@@ -89,19 +101,20 @@ def test_counts_may_be_ready_and_serve_every_method():
     counts = exact_counts(TITANIC, "2-way", titanic())
     assert isinstance(counts, HeldTables) and counts.rows == 2201
     trial = Trial(methods=ADAPTED, epsilon=1, neighbours="add-remove", **USUAL, runs=2, seed=3)
-    from_counts = evaluate(TITANIC, "2-way", counts, trial)
-    assert without_time(from_counts) == without_time(evaluate(TITANIC, "2-way", engine, trial))
+    from_counts = evaluate(Workload.parse("2-way", TITANIC), counts, trial)
+    assert without_time(from_counts) == without_time(evaluate(Workload.parse("2-way", TITANIC), engine, trial))
     assert [result.method for result in from_counts] == list(ADAPTED)
 
 
 def test_a_strategy_that_measures_other_tables_needs_them_counted():
+    workload = Workload.parse("1-way", TITANIC)
     trial = Trial(methods=["identity"], epsilon=1, neighbours="add-remove", **USUAL, runs=1)
     with pytest.raises(BadInput, match="has not been counted"):
-        evaluate(TITANIC, "1-way", exact_counts(TITANIC, "1-way", titanic()), trial)
-    request = Request(Workload.parse("1-way", TITANIC), Privacy.of(epsilon=1, neighbours="add-remove"))
+        evaluate(workload, exact_counts(TITANIC, "1-way", titanic()), trial)
+    request = Request(workload, Privacy.of(epsilon=1, neighbours="add-remove"))
     plan = Contender.of("identity", request, "uniform", "none").plan
     counts = exact_counts(TITANIC, "1-way", titanic(), plans=[plan])
-    assert evaluate(TITANIC, "1-way", counts, trial)[0].overall_error > 0
+    assert evaluate(workload, counts, trial)[0].overall_error > 0
 
 
 def test_seeds_repeat_and_the_system_does_not():
@@ -184,7 +197,7 @@ def test_what_is_wrong_is_told_before_the_data_is_read(changed, told):
 def test_truth_and_answers_must_fit_into_memory():
     trial = Trial(methods=["dwork"], epsilon=1, neighbours="add-remove", **USUAL, runs=1)
     with pytest.raises(TooLarge):
-        evaluate(make_schema((9000, 9000, 9000)), "2-way", Unread(), trial)
+        evaluate(Workload.parse("2-way", make_schema((9000, 9000, 9000))), Unread(), trial)
 
 
 def test_every_table_is_wanted_once():

@@ -5,7 +5,7 @@ import pytest
 
 from helpers import expected_overall_error
 from hushcube.errors import BadInput
-from hushcube.experiments.truth import overall_error, worst_error
+from hushcube.experiments.experiment import overall_error, worst_error
 
 MEASURES = (overall_error, worst_error)
 
