@@ -28,6 +28,11 @@ def short(raw: object) -> str:
     return repr(raw[:40]) if isinstance(raw, str) else reprlib.repr(raw)[:40]
 
 
+def number_text(number: float) -> str:
+    """The usual digits of a number."""
+    return str(int(number)) if number == int(number) else repr(number)
+
+
 def visible(text: str) -> str:
     """A text on one line, with everything that is not seen as itself written out.
 

@@ -20,8 +20,7 @@ from hushcube.bundle.tables import Values
 from hushcube.designs.design import Design
 from hushcube.errors import QueryError, WorkloadError
 from hushcube.model.arrays import Floats, Marginal, position_rows
-from hushcube.model.at_level import base_of, coarsening, depth_of, is_finer
-from hushcube.model.attribute import Attribute
+from hushcube.model.attribute import Attribute, base_of, coarsening, depth_of, is_finer
 from hushcube.model.form import Form, GroupTable
 from hushcube.model.noise import Measurement
 from hushcube.model.schema import Schema

@@ -8,39 +8,47 @@ Five ways to declare the values, each excluding the others:
     size: 10                              the codes 0..9
     dates: [2020-01-01, 2024-12-31]       days, or `by: month`, `quarter` or `year`
 
-and any number of levels above them [model/level.py]; dates have those of the calendar.
+and any number of levels above them [model/level.py]; dates have those of the calendar. Seen at one of its levels, an
+attribute is an attribute of its own, whose values are groups of another's.
 """
 
 from __future__ import annotations
 
-import math
 import re
 import reprlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final
 
-from hushcube.errors import SchemaError
-from hushcube.model.label import LabelFile, check_column, check_keys, check_name, is_label, label_of, number_text
-from hushcube.model.level import STEPS, Level, Step, calendar_levels, day_groups, read_dates, read_levels, read_mapping
-from hushcube.text import short
+import numpy as np
 
-Declaration = Literal["values", "range", "bins", "size", "dates"]
+from hushcube.errors import SchemaError, WorkloadError
+from hushcube.model.arrays import Ints, frozen
+from hushcube.model.label import (
+    READERS,
+    Declaration,
+    LabelFile,
+    check_column,
+    check_keys,
+    check_name,
+    is_label,
+    label_of,
+)
+from hushcube.model.level import STEPS, Level, ReadFile, Step, calendar_levels, day_groups, mapped, read_levels
+from hushcube.text import number_text, short
 
-DECLARATIONS: Final[tuple[Declaration, ...]] = get_args(Declaration)
-MAX_VALUES: Final = 1_000_000
 ERROR: Final = "error"
 """The policy word: refuse the data instead of folding the value into a category."""
 
 _few: Final = reprlib.Repr()
 _few.maxstring = 40
 
-ReadFile = Callable[[str], str]
-"""Reads a mapping file that a schema names."""
-_KEYS: Final = ("name", *DECLARATIONS, "column", "ordered", "missing", "other", "by", "before", "levels", "mapping")
+_KEYS: Final = ("name", *READERS, "column", "ordered", "missing", "other", "by", "before", "levels", "mapping")
 _ORIGINS: Final = ("values_from", "levels_from")
+MARK: Final = "@"
+"""Stands between the names of an attribute and of its level."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -87,9 +95,9 @@ class Attribute:
         declared = self._declared
         if len(declared) != 1:
             found = " and ".join(declared) if declared else "none of them"
-            raise SchemaError(where, f"declares {found}", f"declare exactly one of {', '.join(DECLARATIONS)}")
+            raise SchemaError(where, f"declares {found}", f"declare exactly one of {', '.join(READERS)}")
         for way, value in declared.items():
-            object.__setattr__(self, "codes" if way == "size" else way, _READERS[way](f"{where}, {way}", value))
+            object.__setattr__(self, "codes" if way == "size" else way, READERS[way](f"{where}, {way}", value))
         if not isinstance(self.ordered, bool | None):
             raise SchemaError(f"{where}, ordered", "must be true or false", "write `ordered: true`")
         if self.column != "":  # the name of a column of some frames
@@ -115,7 +123,7 @@ class Attribute:
     @property
     def _declared(self) -> dict[Declaration, Any]:
         given = (self.values, self.range, self.bins, self.codes, self.dates)
-        return {way: value for way, value in zip(DECLARATIONS, given, strict=True) if value is not None}
+        return {way: value for way, value in zip(READERS, given, strict=True) if value is not None}
 
     def _read_levels(self, where: str) -> tuple[Level, ...]:
         if self.dates is None:
@@ -250,105 +258,89 @@ class Attribute:
         if "name" not in raw:
             raise SchemaError(where, "has no name", "add `name:`")
         where = f"attribute {short(raw['name'])}"
-        for key in (*DECLARATIONS, "ordered", "before"):
+        for key in (*READERS, "ordered", "before"):
             if key in raw and raw[key] is None:
                 raise SchemaError(f"{where}, {key}", "is empty", "write what it is, or leave the key out")
         if raw.get("column") == "":  # in a file, a name that somebody forgot
             raise SchemaError(f"{where}, column", "must be a column name", "write the name of the data's column")
-        fields: dict[str, Any] = dict(_mapped(where, raw, read) if "mapping" in raw else raw)
+        fields: dict[str, Any] = dict(mapped(where, raw, read) if "mapping" in raw else raw)
         fields |= {key: LabelFile.from_dict(fields.get(key)) for key in _ORIGINS}
         return cls(codes=fields.pop("size", None), **fields)
 
 
-def _sequence(field: str, raw: Any) -> tuple[Any, ...]:
-    if not isinstance(raw, list | tuple):
-        raise SchemaError(field, "must be a list", f"write for example `{field.rpartition(', ')[2]}: [0, 10]`")
-    return tuple(raw)
+@dataclass(frozen=True, kw_only=True, repr=False)
+class AtLevel(Attribute):
+    """The groups of a level as values; the categories for missing and other values stay what they are.
+
+    >>> age = Attribute(name="age", range=(0, 99), missing="unknown", levels=({"name": "band", "starts": [0, 18, 65]},))
+    >>> band = at_level(age, "band")
+    >>> band.name, band.labels, band.places[[17, 18, 100]].tolist()
+    ('age@band', ('0-17', '18-64', '65-99', 'unknown'), [0, 1, 3])
+    """
+
+    base: Attribute
+    depth: int
+    """How many levels it is above the values: 1 for the finest level."""
+
+    def _check_name(self) -> None:
+        """The parts of the name were checked."""
+
+    @cached_property
+    def places(self) -> Ints:
+        """For each position of the base attribute, categories included, the position here."""
+        level = self.base.grouped[self.depth - 1]
+        categories = [self._index[label] for label in self.base.labels[self.base.domain_size :]]
+        return frozen([*level.places, *categories], np.int64)
 
 
-def _values(field: str, raw: Any) -> tuple[str, ...]:
-    values = tuple(label_of(field, value) for value in _sequence(field, raw))
-    if not values:
-        raise SchemaError(field, "the domain is empty", "list at least one value")
-    _check_count(field, len(values))
-    seen: set[str] = set()
-    for value in values:
-        if not is_label(value):
-            raise SchemaError(field, f"{short(value)} is not a label", "use non-empty texts or numbers")
-        if value in seen:
-            raise SchemaError(field, f"{value[:40]!r} is listed twice", "list each value once")
-        seen.add(value)
-    return values
+def at_level(attribute: Attribute, name: str) -> AtLevel:
+    """An attribute at the level with a name."""
+    for depth, level in enumerate(attribute.grouped, 1):
+        if level.name == name:
+            return AtLevel(
+                name=f"{attribute.name}{MARK}{name}",
+                values=level.labels,
+                ordered=attribute.is_ordered and list(level.places) == sorted(level.places),
+                missing=_category(attribute, level, attribute.missing),
+                other=_category(attribute, level, attribute.other),
+                column=attribute.source_column,
+                base=attribute,
+                depth=depth,
+            )
+    known = ", ".join(level.name for level in attribute.grouped) or "none; declare it under `levels:`"
+    raise WorkloadError("attribute", f"{attribute.name!r} has no level {name!r}", f"use one of: {known}")
 
 
-def _range(field: str, raw: Any) -> tuple[int, int]:
-    ends = _sequence(field, raw)
-    if len(ends) != 2 or not all(map(_is_int, ends)):
-        raise SchemaError(field, "must be two integers", "write for example `range: [0, 99]`")
-    low, high = ends
-    if low > high:
-        raise SchemaError(field, f"the domain is empty: {low} is above {high}", "write the smaller end first")
-    if max(abs(low), abs(high)) >= 2**62:
-        raise SchemaError(field, "its ends do not fit 64-bit integers", "use smaller numbers")
-    _check_count(field, high - low + 1)
-    return low, high
+def base_of(attribute: Attribute) -> Attribute:
+    """The declared attribute: itself, or what it is a level of."""
+    return attribute.base if isinstance(attribute, AtLevel) else attribute
 
 
-def _bins(field: str, raw: Any) -> tuple[float, ...]:
-    edges = _sequence(field, raw)
-    if len(edges) < 2:
-        raise SchemaError(field, "the domain is empty", "give at least two edges")
-    _check_count(field, len(edges))
-    if not all(_is_int(edge) or (isinstance(edge, float) and math.isfinite(edge)) for edge in edges):
-        raise SchemaError(field, "edges must be finite numbers", "write for example `bins: [0, 10, 50]`")
-    if max(map(abs, edges)) >= 2**53:
-        raise SchemaError(field, "edges beyond 2^53 are not exact", "use smaller numbers")
-    if any(a >= b for a, b in pairwise(edges)):
-        raise SchemaError(field, "edges must increase", "sort them and drop repeated ones")
-    return edges
+def depth_of(attribute: Attribute) -> int:
+    """How many levels it is above the declared values."""
+    return attribute.depth if isinstance(attribute, AtLevel) else 0
 
 
-def _size(field: str, codes: Any) -> int:
-    if not _is_int(codes):
-        raise SchemaError(field, "must be an integer", "write for example `size: 10`")
-    if codes < 1:
-        raise SchemaError(field, "the domain is empty", "give a size of at least 1")
-    _check_count(field, codes)
-    return int(codes)
+def places_of(attribute: Attribute) -> Ints:
+    """For each position of the declared attribute, the position here."""
+    return attribute.places if isinstance(attribute, AtLevel) else np.arange(attribute.size)
 
 
-_READERS: Final[Mapping[Declaration, Callable[[str, Any], Any]]] = {
-    "values": _values,
-    "range": _range,
-    "bins": _bins,
-    "size": _size,
-    "dates": read_dates,
-}
-"""What may be declared, and what may not."""
+def is_finer(attribute: Attribute, other: Attribute) -> bool:
+    """Whether one attribute is the other, or seen at a finer level of the same."""
+    return base_of(attribute) == base_of(other) and depth_of(attribute) <= depth_of(other)
 
 
-def _check_count(field: str, count: int) -> None:
-    if count > MAX_VALUES:
-        raise SchemaError(field, f"{count:,} values are more than {MAX_VALUES:,}", "declare coarser values or bins")
+def coarsening(fine: Attribute, coarse: Attribute) -> Ints:
+    """For every value of an attribute, its group at a coarser level of the same."""
+    if not is_finer(fine, coarse):
+        raise ValueError("not a finer and a coarser level of one attribute")
+    groups = np.zeros(fine.size, dtype=np.int64)
+    groups[places_of(fine)] = places_of(coarse)
+    return groups
 
 
-def _is_int(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _mapped(where: str, raw: Mapping[str, Any], read: ReadFile | None) -> dict[str, Any]:
-    """The declaration with what its mapping file says: levels, and values where none are declared."""
-    at = f"{where}, mapping"
-    for key in ("levels", "values_from", "levels_from"):
-        if key in raw:
-            raise SchemaError(at, f"cannot be combined with {key}", "declare the levels here or in the file")
-    if not isinstance(raw["mapping"], str) or not raw["mapping"]:
-        raise SchemaError(at, "must be the name of a file", "write for example `mapping: codes.csv`")
-    if read is None:
-        raise SchemaError(at, "names a file, and none can be read here", "read the schema from its own file")
-    text = read(raw["mapping"])
-    values, levels = read_mapping(at, text)
-    file = LabelFile.of(raw["mapping"], text).to_dict()
-    own = {} if any(way in raw for way in DECLARATIONS) else {"values": list(values), "values_from": file}
-    rest = {key: value for key, value in raw.items() if key != "mapping"}
-    return {**rest, **own, "levels": levels, "levels_from": file}
+def _category(attribute: Attribute, level: Level, label: str) -> str:
+    """Where missing or other values go: their own category, or the group of the value that they count as."""
+    place = None if label == ERROR else attribute.position(label)
+    return label if place is None or place >= attribute.domain_size else level.labels[level.places[place]]

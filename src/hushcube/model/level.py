@@ -22,15 +22,15 @@ from itertools import accumulate, pairwise
 from typing import Any, Final, Literal, get_args
 
 from hushcube.errors import SchemaError
-from hushcube.model.label import check_keys, is_label, label_of
+from hushcube.model.label import READERS, LabelFile, check_keys, is_label, label_of
 from hushcube.text import short, visible
 
 LEVEL_NAME: Final = re.compile(r"\w([\w -]{0,198}\w)?")
 LARGEST_MAPPING: Final = 1_000_000
+ReadFile = Callable[[str], str]
+"""Reads a mapping file that a schema names."""
 Step = Literal["day", "month", "quarter", "year"]
 STEPS: Final[tuple[Step, ...]] = get_args(Step)
-_MOST_DAYS: Final = 200_000
-"""Between two dates: five centuries."""
 NumberLabel = Callable[[float, float | None], str]
 """Names the numbers from one up to before another, or up to the end."""
 
@@ -153,6 +153,24 @@ def _name(where: str, name: Any) -> str:
     return name
 
 
+def mapped(where: str, raw: Mapping[str, Any], read: ReadFile | None) -> dict[str, Any]:
+    """The declaration with what its mapping file says: levels, and values where none are declared."""
+    at = f"{where}, mapping"
+    for key in ("levels", "values_from", "levels_from"):
+        if key in raw:
+            raise SchemaError(at, f"cannot be combined with {key}", "declare the levels here or in the file")
+    if not isinstance(raw["mapping"], str) or not raw["mapping"]:
+        raise SchemaError(at, "must be the name of a file", "write for example `mapping: codes.csv`")
+    if read is None:
+        raise SchemaError(at, "names a file, and none can be read here", "read the schema from its own file")
+    text = read(raw["mapping"])
+    values, levels = read_mapping(at, text)
+    file = LabelFile.of(raw["mapping"], text).to_dict()
+    own = {} if any(way in raw for way in READERS) else {"values": list(values), "values_from": file}
+    rest = {key: value for key, value in raw.items() if key != "mapping"}
+    return {**rest, **own, "levels": levels, "levels_from": file}
+
+
 def read_mapping(where: str, text: str) -> tuple[tuple[str, ...], list[dict[str, Any]]]:
     """The values and the declared levels of a mapping file, CSV with a header.
 
@@ -180,22 +198,6 @@ def read_mapping(where: str, text: str) -> tuple[tuple[str, ...], list[dict[str,
             groups.setdefault(row[column], {})[row[column - 1]] = None
         levels.append({"name": rows[0][column], "groups": {label: list(each) for label, each in groups.items()}})
     return tuple(row[0] for row in rows[1:]), levels
-
-
-def read_dates(field: str, raw: Any) -> tuple[str, str]:
-    """Two dates in ISO form, the earlier first."""
-    fix = "write for example `dates: [2020-01-01, 2024-12-31]`"
-    if not isinstance(raw, list | tuple) or len(raw) != 2:
-        raise SchemaError(field, "must be two dates", fix)
-    try:
-        first, last = (date.fromisoformat(str(each)) for each in raw)
-    except ValueError:
-        raise SchemaError(field, "must be two dates as YYYY-MM-DD", fix) from None
-    if first > last:
-        raise SchemaError(field, "the domain is empty: the first is after the last", fix)
-    if (last - first).days > _MOST_DAYS:
-        raise SchemaError(field, f"there are more than {_MOST_DAYS:,} days between them", fix)
-    return first.isoformat(), last.isoformat()
 
 
 def day_numbers(ends: Sequence[str]) -> tuple[int, int]:

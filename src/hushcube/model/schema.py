@@ -14,8 +14,7 @@ import yaml
 from hushcube.durable import new_file
 from hushcube.errors import PrivacyError, SchemaError, WorkloadError
 from hushcube.model.arrays import Ints, Marginal
-from hushcube.model.at_level import MARK, at_level, base_of, coarsening
-from hushcube.model.attribute import Attribute, ReadFile
+from hushcube.model.attribute import MARK, Attribute, ReadFile, at_level, base_of, coarsening
 from hushcube.model.files import read_mapping_file, read_text, read_yaml
 from hushcube.model.label import MAX_NAME, check_keys, is_label
 from hushcube.model.measure import Measure

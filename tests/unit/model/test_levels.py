@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hushcube.errors import SchemaError, WorkloadError
-from hushcube.model.at_level import at_level, coarsening
-from hushcube.model.attribute import Attribute
+from hushcube.model.attribute import Attribute, at_level, coarsening
 from hushcube.model.level import Level
 from hushcube.model.schema import Schema
 from hushcube.model.workload import Workload

@@ -28,8 +28,7 @@ from numpy.typing import NDArray
 
 from hushcube.errors import DataError
 from hushcube.model.arrays import Bools, Ints
-from hushcube.model.at_level import AtLevel
-from hushcube.model.attribute import Attribute
+from hushcube.model.attribute import AtLevel, Attribute
 from hushcube.model.level import day_groups, day_numbers
 from hushcube.model.measure import Measure
 from hushcube.private.engines.contract import Measures

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from hushcube.errors import DataError
 from hushcube.model.arrays import Ints
-from hushcube.model.at_level import base_of
-from hushcube.model.attribute import Attribute
+from hushcube.model.attribute import Attribute, base_of
 from hushcube.model.measure import Measure
 from hushcube.model.privacy import Unit
 from hushcube.model.schema import Schema

@@ -18,8 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from hushcube.model.arrays import Ints
-from hushcube.model.at_level import AtLevel, base_of
-from hushcube.model.attribute import Attribute
+from hushcube.model.attribute import AtLevel, Attribute, base_of
 from hushcube.model.measure import Measure
 from hushcube.private.engines import coding
 from hushcube.private.engines.coding import EXACT, Coder, Codes, number_labels, quantised, refusals
