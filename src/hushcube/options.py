@@ -97,8 +97,7 @@ class Configured(ABC):
 
     def options(self) -> tuple[Option, ...]:
         """What may be given."""
-        own = _fields(type(self))
-        return tuple(Option(f.name, f.metadata["takes"], f.default, f.metadata["says"]) for f in own)
+        return tuple(Option(f.name, f.metadata["takes"], f.default, f.metadata["says"]) for f in _fields(type(self)))
 
     def with_options(self, given: Mapping[str, object]) -> Self:
         """The same with some options changed; their names are spelled as in Python."""

@@ -13,7 +13,7 @@ import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, starmap
 from typing import Any, Final
 
 from hushcube.text import visible
@@ -103,15 +103,8 @@ class Grid:
         """An HTML table that needs neither scripts nor styles from elsewhere."""
         caption = f'<caption style="{_CAPTION}">{_escaped(self.title)}</caption>' if self.title else ""
         heads = "".join(f'<th style="{_side(c)}">{_escaped(c.name)}</th>' for c in self.columns)
-        rows = "".join(
-            f"<tr{_BOLD if at in self.chosen else ''}>"
-            + "".join(
-                f'<td style="{_side(column)}">{cell.html() if isinstance(cell, Bar) else _escaped(cell)}</td>'
-                for column, cell in zip(self.columns, row, strict=True)
-            )
-            + "</tr>"
-            for at, row in enumerate(self.rows)
-        )
+        lines = ("".join(starmap(_cell, zip(self.columns, row, strict=True))) for row in self.rows)
+        rows = "".join(f"<tr{_BOLD if at in self.chosen else ''}>{line}</tr>" for at, line in enumerate(lines))
         return f'<table style="{_TABLE}">{caption}<thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>'
 
 
@@ -122,6 +115,10 @@ _BOLD: Final = ' style="font-weight:bold"'
 
 def _side(column: Column) -> str:
     return f"text-align:{'right' if column.right else 'left'};white-space:nowrap;padding:0.15em 0.7em"
+
+
+def _cell(column: Column, cell: Cell) -> str:
+    return f'<td style="{_side(column)}">{cell.html() if isinstance(cell, Bar) else _escaped(cell)}</td>'
 
 
 def _escaped(text: str) -> str:

@@ -127,8 +127,7 @@ def class_workload(schema: Schema, class_name: str) -> Workload:
     target = schema.position(class_name)
     if len(schema) < 2:
         raise BadInput("classify", "the schema has no other attribute", "declare what the class is predicted from")
-    pairs = [schema.marginal([class_name, name]) for name in schema.names if name != class_name]
-    marginals = ((target,), *pairs)
+    marginals = ((target,), *(schema.marginal([class_name, name]) for name in schema.names if name != class_name))
     return Workload(schema, tuple(map(schema.describe, marginals)), marginals, (1.0,) * len(marginals))
 
 
@@ -168,8 +167,7 @@ def _accuracy(answers: Answers, target: int, held_out: Mapping[int, Codes]) -> f
         if len(marginal) == 2:
             first, second = marginal
             features[second if first == target else first] = table if first == target else table.T
-    classifier = NaiveBayes.of(answers.marginals[(target,)], features)
-    return accuracy(classifier.predict(held_out), held_out[target])
+    return accuracy(NaiveBayes.of(answers.marginals[(target,)], features).predict(held_out), held_out[target])
 
 
 @guarded

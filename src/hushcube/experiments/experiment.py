@@ -17,7 +17,6 @@ import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -77,12 +76,7 @@ class Contender:
 
     @classmethod
     def of(
-        cls,
-        method: str | Strategy,
-        request: Request,
-        budgets: Budgets,
-        recovery: Recovery,
-        usual: Mapping[str, object] = MappingProxyType({}),
+        cls, method: str | Strategy, request: Request, budgets: Budgets, recovery: Recovery, usual: Mapping[str, object]
     ) -> Contender:
         """Plan a method by its word; options that it is not given take their `usual` values.
 

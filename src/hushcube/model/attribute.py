@@ -189,8 +189,7 @@ class Attribute:
     def ground(self) -> Level:
         """The values themselves as the finest level; with numbers where they begin, if they are such."""
         starts = self._integers if self.bins is None else self.bins[:-1]
-        places = tuple(range(self.domain_size))
-        return Level(self.name, self.domain, places, None if starts is None else tuple(starts))
+        return Level(self.name, self.domain, tuple(range(self.domain_size)), None if starts is None else tuple(starts))
 
     def _number_label(self, low: float, beyond: float | None) -> str:
         """The numbers from one up to before another, or up to the end: `[0, 10)` of bins, `0-17` of integers."""

@@ -117,7 +117,11 @@ class Facts:
         """Read the file form; the offending key is named."""
         check_keys("facts", raw, ("zeros", "totals"), "start it with `zeros:` or `totals:`", FactsError)
         found: dict[tuple[Marginal, tuple[int, ...]], tuple[int, str]] = {}
-        read = [*_zeros(_items(raw, "zeros"), schema), *_totals(_items(raw, "totals"), schema)]
+        zeros, totals = raw.get("zeros", []), raw.get("totals", [])
+        for key, items in (("zeros", zeros), ("totals", totals)):
+            if not isinstance(items, list):
+                raise FactsError(f"facts, {key}", "must be a list", f"write `{key}:` and one `- {{...}}` for each")
+        read = [*_zeros(zeros, schema), *_totals(totals, schema)]
         if sum(math.prod(map(len, choices.values())) for _, choices, _ in read) > MAX_CELLS:
             raise _too_many()
         for field, choices, count in read:
@@ -210,9 +214,8 @@ def _zeros(items: list[Any], schema: Schema) -> Iterator[_Item]:
 def _totals(items: list[Any], schema: Schema) -> Iterator[_Item]:
     for number, item in enumerate(items, 1):
         field = f"facts, totals[{number}]"
-        check_keys(
-            field, item, ("where", "count"), "write for example {where: {sex: Female}, count: 10771}", FactsError
-        )
+        example = "write for example {where: {sex: Female}, count: 10771}"
+        check_keys(field, item, ("where", "count"), example, FactsError)
         if "count" not in item:
             raise FactsError(field, "has no count", "add `count:`")
         choices = _choices(f"{field}, where", item.get("where", {}), schema, lists=False)
@@ -268,13 +271,6 @@ def _count(field: str, raw: Any) -> int:
     if count > MAX_COUNT:
         raise FactsError(field, f"{readable(count)} is more than {MAX_COUNT:,}", "give a smaller count")
     return count
-
-
-def _items(raw: Mapping[str, Any], key: str) -> list[Any]:
-    items = raw.get(key, [])
-    if not isinstance(items, list):
-        raise FactsError(f"facts, {key}", "must be a list", f"write `{key}:` and one `- {{...}}` for each")
-    return items
 
 
 def _shape(marginal: Marginal, schema: Schema) -> tuple[int, ...]:

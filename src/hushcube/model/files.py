@@ -54,13 +54,7 @@ def read_text(path: str | Path, error: type[BadInput], field: str) -> str:
 
 
 def read_json(text: str, field: str, error: type[BadInput], fix: str) -> Any:
-    """The content of a file; a key that occurs twice or a number that is not finite is refused.
-
-    >>> read_json('{"a": 1, "a": 2}', "plan", BadInput, "plan again")
-    Traceback (most recent call last):
-        ...
-    hushcube.errors.BadInput: plan: the key 'a' occurs twice. Fix: plan again.
-    """
+    """The content of a file; a key that occurs twice or a number that is not finite is refused."""
     try:
         return json.loads(text, object_pairs_hook=_object, parse_constant=_constant, parse_float=_float)
     except _Refused as found:

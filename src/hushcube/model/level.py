@@ -202,8 +202,7 @@ def read_mapping(where: str, text: str) -> tuple[tuple[str, ...], list[dict[str,
 
 def day_numbers(ends: Sequence[str]) -> tuple[int, int]:
     """Days since 1970-01-01 of both ends."""
-    epoch = date(1970, 1, 1)
-    first, last = ((date.fromisoformat(end) - epoch).days for end in ends)
+    first, last = ((date.fromisoformat(end) - date(1970, 1, 1)).days for end in ends)
     return first, last
 
 

@@ -86,9 +86,9 @@ class Law(ABC):
     def is_drawable(self, budgets: Floats, stretch: Floats | float = 1.0, norms: Floats | float = 1.0) -> bool:
         """Whether all noise fits 64-bit integers."""
 
-    @abstractmethod
-    def is_coarse(self, budgets: Floats) -> bool:
-        """Whether steps of the noise show where many numbers are combined."""
+    def is_coarse(self, budgets: Floats) -> bool:  # noqa: ARG002 - whatever they are
+        """Whether steps of the noise show where many numbers are combined, and margins do not know of them."""
+        return False
 
     @abstractmethod
     def tail(self, budgets: Floats, m: Floats) -> Floats:
@@ -98,9 +98,9 @@ class Law(ABC):
     def weights(self, parameter: float, k: Floats) -> Floats:
         """What P(k) is in proportion to."""
 
-    @abstractmethod
-    def reach(self, parameter: float, variance: float) -> float:
+    def reach(self, parameter: float, variance: float) -> float:  # noqa: ARG002 - of Laplace noise
         """Where a sum of that variance has no mass left that counts."""
+        return 12 * math.sqrt(variance) + 16
 
     def margin(self, budget: float | Fraction, terms: int, coverage: float) -> int:
         """The smallest m with P(|X_1 + ... + X_terms| <= m) >= coverage, for independent draws.
@@ -132,9 +132,6 @@ class _Laplace(Law):
     def is_drawable(self, budgets: Floats, stretch: Floats | float = 1.0, norms: Floats | float = 1.0) -> bool:  # noqa: ARG002 - of Gaussian noise
         return bool((budgets >= SMALLEST_RATE * stretch).all())
 
-    def is_coarse(self, budgets: Floats) -> bool:  # noqa: ARG002 - whatever they are
-        return False  # margins take single draws into account anyway
-
     def tail(self, budgets: Floats, m: Floats) -> Floats:
         return np.asarray(2 * np.exp(-budgets * m) / (1 + np.exp(-budgets)))  # exactly
 
@@ -142,7 +139,7 @@ class _Laplace(Law):
         return np.exp(-parameter * k)
 
     def reach(self, parameter: float, variance: float) -> float:
-        return 12 * math.sqrt(variance) + 60 / parameter + 16
+        return super().reach(parameter, variance) + 60 / parameter  # beyond the normal part, a single draw's
 
 
 class _Gaussian(Law):
@@ -174,9 +171,6 @@ class _Gaussian(Law):
 
     def weights(self, parameter: float, k: Floats) -> Floats:
         return np.exp(-(k**2) / (2 * parameter))
-
-    def reach(self, parameter: float, variance: float) -> float:  # noqa: ARG002 - the variance says it all
-        return 12 * math.sqrt(variance) + 16
 
 
 LAPLACE: Final[Law] = _Laplace()

@@ -181,9 +181,6 @@ class Unit:
     """A person is all rows with one value in `column`; of more than `max_rows` rows some are left out at random.
 
     Rows without a value are refused (`error`), or each is a person of its own (`own`).
-
-    >>> Unit.from_dict({"unit": "patient", "max_rows": 4})
-    Unit(column='patient', max_rows=4, missing='error')
     """
 
     column: str

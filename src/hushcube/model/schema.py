@@ -33,17 +33,14 @@ _SHOWN: Final = 12
 class Schema:
     """Attributes in a fixed order; every marginal lists its attributes in this order.
 
-    >>> Schema([Attribute("sex", values=["F", "M"]), Attribute("age", range=[0, 99])], name="people")
-    Schema('people': sex 2, age 100)
-
     >>> schema = Schema.from_yaml('''
     ... name: people
     ... attributes:
     ...   - {name: sex, values: [Female, Male]}
     ...   - {name: age, range: [0, 99]}
     ... ''')
-    >>> schema.sizes
-    (2, 100)
+    >>> schema
+    Schema('people': sex 2, age 100)
     >>> schema.marginal(["age", "sex"])
     (0, 1)
     """
@@ -261,11 +258,9 @@ class Schema:
         for key, items in declared.items():
             if not isinstance(items, list):
                 raise SchemaError(key, "must be a list", f"write `{key}:` and one `- {{name: ...}}` for each")
-        numbered = {key: enumerate(items, 1) for key, items in declared.items()}
-        attributes = [
-            Attribute.from_dict(each, where=f"attribute {i}", read=read) for i, each in numbered["attributes"]
-        ]
-        measures = [Measure.from_dict(each, where=f"measure {i}") for i, each in numbered["measures"]]
+        listed, summed = (enumerate(items, 1) for items in declared.values())
+        attributes = [Attribute.from_dict(each, where=f"attribute {i}", read=read) for i, each in listed]
+        measures = [Measure.from_dict(each, where=f"measure {i}") for i, each in summed]
         return cls(attributes, raw.get("name", "data"), Unit.from_dict(raw), measures)
 
     def to_yaml(self) -> str:
@@ -287,7 +282,6 @@ class Schema:
 def _dumped(item: dict[str, Any], **style: Any) -> str:
     """YAML in which every character is seen: where one is not, it is written as an escape."""
     text: str = yaml.safe_dump(item, allow_unicode=True, sort_keys=False, **style)
-    if all(line == visible(line) for line in text.split("\n")):
-        return text
-    escaped: str = yaml.safe_dump(item, allow_unicode=False, sort_keys=False, **style)
-    return escaped
+    if any(line != visible(line) for line in text.split("\n")):
+        text = yaml.safe_dump(item, allow_unicode=False, sort_keys=False, **style)
+    return text

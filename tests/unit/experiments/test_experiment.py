@@ -112,7 +112,7 @@ def test_a_strategy_that_measures_other_tables_needs_them_counted():
     with pytest.raises(BadInput, match="has not been counted"):
         evaluate(workload, exact_counts(TITANIC, "1-way", titanic()), trial)
     request = Request(workload, Privacy.of(epsilon=1, neighbours="add-remove"))
-    plan = Contender.of("identity", request, "uniform", "none").plan
+    plan = Contender.of("identity", request, "uniform", "none", {}).plan
     counts = exact_counts(TITANIC, "1-way", titanic(), plans=[plan])
     assert evaluate(workload, counts, trial)[0].overall_error > 0
 
