@@ -44,7 +44,7 @@ from hushcube.private.engines import counting
 from hushcube.private.engines.coding import code_type
 from hushcube.private.engines.contract import refused
 from hushcube.private.engines.duckdb import coded, recognise
-from hushcube.progress import Progress, silent
+from hushcube.progress import Progress
 
 Codes = NDArray[Any]
 EXACT: Final = "exact"
@@ -79,7 +79,6 @@ def cross_validate(
     if folds < 2:
         raise BadInput("folds", f"{folds} is less than two", "give a whole number from 2, such as 10")
     privacy, contenders = trial.prepare(workload)
-    report = trial.progress or silent
     columns = columns() if callable(columns) else columns
     rows = _checked(schema, columns)
     if rows < folds:
@@ -87,7 +86,7 @@ def cross_validate(
     division = divide(rows, folds, trial.seed)
     plans = {contender.name: contender.plan for contender in contenders}
     family = wanted(workload, list(plans.values()))
-    report("counting", 0.0)
+    trial.progress("counting", 0.0)
     scores: dict[str, list[tuple[float, ...]]] = {name: [] for name in (EXACT, *plans)}
     target, bound = schema.position(class_name), known_bound(trial.relative, rows)
     for fold, training in enumerate(_training(schema, columns, family, division, folds)):
@@ -96,7 +95,7 @@ def cross_validate(
         exact = truth(workload, training)
         scores[EXACT].append((0.0, _accuracy(exact, target, held_out), exact.spent, 0.0))
         for at, contender in enumerate(contenders):
-            report(contender.name, (fold * len(contenders) + at) / (folds * len(contenders)))
+            trial.progress(contender.name, (fold * len(contenders) + at) / (folds * len(contenders)))
             answers, seconds = trial.run(contender, training, fold)
             error, share = overall_error(exact.tables, answers.tables, bound), _accuracy(answers, target, held_out)
             scores[contender.name].append((error, share, answers.spent, seconds))

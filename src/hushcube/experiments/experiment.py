@@ -165,7 +165,7 @@ class Trial:
     """Of each method, with other noise; a cross-validation has as many folds."""
     seed: int | None = None
     """Run i draws its noise from `seed` + i, or from the operating system."""
-    progress: Progress | None = None
+    progress: Progress = silent
 
     @property
     def relative(self) -> Rule:
@@ -230,14 +230,14 @@ class Result(Outcome):
 def evaluate(workload: Workload, data: ExactCounts | Engine, trial: Trial) -> tuple[Result, ...]:
     """The errors of methods against the exact counts; `data` is counted once, if it is not counted already."""
     privacy, contenders = trial.prepare(workload)
-    report = trial.progress or silent
-    counts = held(data, workload.schema, wanted(workload, [contender.plan for contender in contenders]), report)
+    family = wanted(workload, [contender.plan for contender in contenders])
+    counts = held(data, workload.schema, family, trial.progress)
     exact, bound = truth(workload, counts).tables, known_bound(trial.relative, counts.rows)
     results = []
     for at, contender in enumerate(contenders):
         scores = []
         for run in range(trial.runs):
-            report(contender.name, (at * trial.runs + run) / (len(contenders) * trial.runs))
+            trial.progress(contender.name, (at * trial.runs + run) / (len(contenders) * trial.runs))
             answers, seconds = trial.run(contender, counts, run)
             errors = overall_error(exact, answers.tables, bound), worst_error(exact, answers.tables, bound)
             scores.append((*errors, answers.spent, seconds))
@@ -285,19 +285,15 @@ class HeldTables(ExactCounts):
         return np.stack([self._tables[tuple(row)] for row in marginals.tolist()])
 
 
-def held(data: Engine | ExactCounts, schema: Schema, family: Family, progress: Progress | None = None) -> HeldTables:
+def held(data: Engine | ExactCounts, schema: Schema, family: Family, progress: Progress = silent) -> HeldTables:
     """Read the rows once, unless they are counted already, and keep the tables."""
     if isinstance(data, ExactCounts):
-        return _kept(data, family)
-    report = progress or silent
-    report("counting", 0.0)
-    counts = data.count(schema, family.levels, progress=lambda share: report("counting", share))
+        counts = data
+    else:
+        progress("counting", 0.0)
+        counts = data.count(schema, family.levels, progress=lambda share: progress("counting", share))
     if counts.rows > MAX_ROWS:
         raise DataError("data", "there are more than 2^34 rows", "evaluate a part of the data")
-    return _kept(counts, family)
-
-
-def _kept(counts: ExactCounts, family: Family) -> HeldTables:
     tables: dict[Marginal, Ints] = {}
     for batch in family.batches:
         try:

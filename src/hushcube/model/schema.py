@@ -14,9 +14,10 @@ import yaml
 from hushcube.durable import new_file
 from hushcube.errors import PrivacyError, SchemaError, WorkloadError
 from hushcube.model.arrays import Ints, Marginal
-from hushcube.model.attribute import MARK, Attribute, ReadFile, at_level, base_of, coarsening
+from hushcube.model.attribute import MARK, Attribute, at_level, base_of, coarsening
 from hushcube.model.files import read_mapping_file, read_text, read_yaml
 from hushcube.model.label import MAX_NAME, check_keys, is_label
+from hushcube.model.level import ReadFile
 from hushcube.model.measure import Measure
 from hushcube.model.privacy import KEYS, MAX_ROWS, Unit
 from hushcube.text import visible

@@ -21,7 +21,7 @@ from hushcube.model.queries import QueryTable
 from hushcube.model.schema import Schema
 from hushcube.model.workload import Workload
 from hushcube.private.engines import open_source
-from hushcube.progress import Progress
+from hushcube.progress import Progress, silent
 from hushcube.shown import Cell, Column, Grid, Page, number
 from hushcube.strategies import Strategy
 from hushcube.verbs.schemas import schema_of
@@ -122,7 +122,7 @@ def evaluate(
         effort=effort,
         runs=runs if classify is None else folds,
         seed=seed,
-        progress=progress,
+        progress=progress or silent,
     )
     if classify is None:
         if workload is None:
