@@ -1,6 +1,6 @@
 """What people see of a result: the same page on a terminal, in a text and in a notebook.
 
-Nouns make pages (`Table.page`, ...); `str` and `_repr_html_` of a noun show its page, and so does the command line.
+Nouns make pages (`Table.page`, ...); `str` and a notebook show a noun's page (`Shown`), and so does the command line.
 Names and labels are anybody's: whatever is not seen as itself is written out, and nothing of them is markup.
 """
 
@@ -11,7 +11,8 @@ import io
 import math
 import shutil
 import sys
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby, starmap
 from typing import Any, Final
@@ -73,6 +74,11 @@ class Column:
     right: bool = False
     is_picture: bool = False
     """Whether it is for notebooks alone: a line of text has no room for it."""
+
+
+def columns(left: Iterable[str] = (), right: Iterable[str] = ()) -> list[Column]:
+    """Columns of words, and then columns of numbers."""
+    return [*map(Column, left), *(Column(name, right=True) for name in right)]
 
 
 @dataclass(frozen=True)
@@ -162,6 +168,26 @@ class Page:
             else:
                 shown.append(f"<p>{'<br>'.join(_escaped(str(part)) for part in parts)}</p>")
         return f"<div>{''.join(shown)}</div>"
+
+
+class Shown(ABC):
+    """A noun whose page is what `print` prints and what a notebook shows."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def page(self) -> Page:
+        """What is shown of it."""
+
+    def _whole_page(self) -> Page:
+        """The page, with whatever must stand above or below it."""
+        return self.page()
+
+    def __str__(self) -> str:
+        return str(self._whole_page())
+
+    def _repr_html_(self) -> str:
+        return self._whole_page().html()
 
 
 def console(**options: Any) -> Any:

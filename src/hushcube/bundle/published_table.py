@@ -17,7 +17,7 @@ from hushcube.model.arrays import Floats, Marginal
 from hushcube.model.form import Form
 from hushcube.model.label import label_of
 from hushcube.model.schema import COUNT, Schema
-from hushcube.shown import Bar, Cell, Column, Grid, Page, Remark, number
+from hushcube.shown import Bar, Cell, Column, Grid, Page, Remark, Shown, number
 from hushcube.text import visible
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _MORE: Final = "`to_pandas()` has all of them"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Table:
+class Table(Shown):
     """Estimates for every combination of some attributes' labels, each with its standard error and 95% interval.
 
     `values`, `std_errors`, `low` and `high` are arrays with one axis for each of the `attributes`, in the order in
@@ -117,13 +117,7 @@ class Table:
         words = ", ".join(visible(table.what) for table in (self, *self.others[:8]))
         return f"Table({visible(self.word)!r}: {words}, {shape} cells{face}{mark(self.private)})"
 
-    def __str__(self) -> str:
-        return str(self._stamped())
-
-    def _repr_html_(self) -> str:
-        return self._stamped().html()
-
-    def _stamped(self) -> Page:
+    def _whole_page(self) -> Page:
         return stamped(self.page(), private=self.private, caveat=self.schema.caveat)
 
     def page(self, rows: int = 60, truth: Sequence[float] | None = None, more: str = _MORE) -> Page:

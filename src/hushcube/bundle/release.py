@@ -23,7 +23,7 @@ from hushcube.model.workload import Quantity
 from hushcube.planning.plan import Plan
 from hushcube.planning.summary import table_errors
 from hushcube.progress import Progress
-from hushcube.shown import Column, Grid, Page, Remark, number
+from hushcube.shown import Column, Grid, Page, Remark, Shown, number
 
 _MORE: Final = "`list(release)` has all of them"
 
@@ -50,7 +50,7 @@ class Estimate:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Release:
+class Release(Shown):
     """What was published: `table("age*sex")` gives a table, `estimate(...)` a sum of cells with its interval."""
 
     plan: Plan
@@ -65,13 +65,7 @@ class Release:
         guarantee = f"{self.plan.privacy}{mark(self.private)}"
         return f"Release({self.schema.name!r}: {len(self):,} tables{words}{faces}, {guarantee})"
 
-    def __str__(self) -> str:
-        return str(self._stamped())
-
-    def _repr_html_(self) -> str:
-        return self._stamped().html()
-
-    def _stamped(self) -> Page:
+    def _whole_page(self) -> Page:
         return stamped(self.page(), private=self.private, caveat=self.schema.caveat)
 
     def page(self, rows: int = 60, faces: Sequence[str] | None = None, more: str = _MORE) -> Page:

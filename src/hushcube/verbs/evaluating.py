@@ -22,7 +22,7 @@ from hushcube.model.schema import Schema
 from hushcube.model.workload import Workload
 from hushcube.private.engines import open_source
 from hushcube.progress import Progress, silent
-from hushcube.shown import Cell, Column, Grid, Page, number
+from hushcube.shown import Grid, Page, Shown, columns, number
 from hushcube.strategies import Strategy
 from hushcube.verbs.schemas import schema_of
 
@@ -31,7 +31,7 @@ WARNING: Final = "NOT PRIVATE: this compares with the exact counts; do not publi
 
 
 @dataclass(frozen=True, repr=False)
-class Evaluation:
+class Evaluation(Shown):
     """What each method came to, against the exact counts; NOT private."""
 
     results: tuple[Result | Classified, ...]
@@ -40,11 +40,8 @@ class Evaluation:
         methods = ", ".join(result.method for result in self.results[:12])
         return f"Evaluation({methods}; NOT PRIVATE)"
 
-    def __str__(self) -> str:
-        return str(Page((WARNING,)) + self.page())
-
-    def _repr_html_(self) -> str:
-        return (Page((WARNING,)) + self.page()).html()
+    def _whole_page(self) -> Page:
+        return Page((WARNING,)) + self.page()
 
     def page(self) -> Page:
         """One row for each method."""
@@ -52,9 +49,8 @@ class Evaluation:
         told = f"epsilon = {number(first.epsilon)}, sanity bound {number(first.sanity_bound)}"
         often = f"{first.runs:,} runs" if isinstance(first, Result) else f"{first.folds:,} folds"
         last = "worst cell" if isinstance(first, Result) else "accuracy"
-        names = ("overall error", last, "spent", "seconds a run")
-        columns = [Column("method"), *(Column(name, right=True) for name in names)]
-        rows: list[list[Cell]] = [
+        headings = columns(["method"], ("overall error", last, "spent", "seconds a run"))
+        rows = [
             [
                 result.method,
                 _with_error(result.overall_error, result.standard_error),
@@ -66,7 +62,7 @@ class Evaluation:
             ]
             for result in self.results
         ]
-        return Page((f"relative errors against the exact counts: {told}, {often}", Grid("", columns, rows)))
+        return Page((f"relative errors against the exact counts: {told}, {often}", Grid("", headings, rows)))
 
     def to_list(self) -> list[dict[str, Any]]:
         """Fields for JSON, which has no infinite numbers."""
@@ -107,31 +103,17 @@ def evaluate(
     With `classify`, which takes no workload, that attribute is predicted from the others by naive Bayes on its noisy
     tables, and `folds` parts of the data are cross-validated.
     """
+    given = {**locals(), "runs": runs if classify is None else folds, "progress": progress or silent}
+    trial = Trial(**{field.name: given[field.name] for field in dataclasses.fields(Trial)})
     declared = schema_of(schema)
-    trial = Trial(
-        methods=methods,
-        epsilon=epsilon,
-        neighbours=neighbours,
-        rows_per_person=rows_per_person,
-        sanity_bound=sanity_bound,
-        people=people,
-        people_epsilon=people_epsilon,
-        budgets=budgets,
-        recovery=recovery,
-        objective=objective,
-        effort=effort,
-        runs=runs if classify is None else folds,
-        seed=seed,
-        progress=progress or silent,
-    )
     if classify is None:
         if workload is None:
             raise BadInput("workload", "is not given", "name the tables to compare, for example `2-way`")
         source, asked = open_source(data, query=query), Workload.parse(workload, declared, queries)
         return Evaluation(compare_methods(asked, source, trial))
     if workload is not None or queries is not None:
-        given = "workload" if workload is not None else "queries"
-        raise BadInput(given, "cannot be combined with classify, which asks for tables of its own", "leave it out")
+        name = "workload" if workload is not None else "queries"
+        raise BadInput(name, "cannot be combined with classify, which asks for tables of its own", "leave it out")
     if classify not in declared.names:
         raise BadInput("classify", f"{classify!r} is not in the schema", f"use one of: {declared.some_names}")
 

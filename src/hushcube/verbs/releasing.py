@@ -15,7 +15,7 @@ from hushcube import interrupts
 from hushcube.bundle.change import add_face, check_change
 from hushcube.bundle.folder import open_bundle
 from hushcube.bundle.manifest import steadily
-from hushcube.bundle.published_face import PublishedFace
+from hushcube.bundle.published_face import PublishedFace, write_people
 from hushcube.bundle.release import Release
 from hushcube.durable import check_file, check_output, new_file
 from hushcube.errors import BadInput, after
@@ -25,6 +25,7 @@ from hushcube.progress import Clock, Progress, silent
 from hushcube.strategies import check_strategy
 
 if TYPE_CHECKING:
+    from hushcube.faces.face import Face
     from hushcube.private.engines import BadRows
 
 _WHOLE: Final = FaceValue()
@@ -58,7 +59,9 @@ def release(
     from hushcube.private.measure import carry_out
     from hushcube.private.noise import SeededEntropy
 
-    _check_seed(seed)
+    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or seed < 0):
+        fix = "give such a number, or none: seeds are for tests"
+        raise BadInput("seed", "is not a whole number of at least 0", fix)
     plan = plan if isinstance(plan, Plan) else Plan.read(plan)
     for design in plan.designs.values():
         check_strategy(design)
@@ -97,21 +100,22 @@ def recover(
 
     A folder gets the face in its place, or stays as it is beside the new one, `out`; a release in memory stays there.
     """
-    from hushcube.faces.face import make_face
-
     clock = Clock(time_limit, progress or silent)
     if isinstance(release, Release):
-        made = make_face(
-            release.plan.count, release.source.measurement(), read_face(face, release.plan.count.schema), clock
-        )
-        return release.with_face(PublishedFace.of(made))
+        return release.with_face(PublishedFace.of(_make_face(release, face, clock)))
     folder, new = Path(release), None if out is None else Path(out)
     check_change(folder, in_place=new is None)
-    opened = open_bundle(folder)
-    made = make_face(opened.plan.count, opened.source.measurement(), read_face(face, opened.plan.count.schema), clock)
+    made = _make_face(open_bundle(folder), face, clock)
     add_face(folder, PublishedFace.of(made), out=new, progress=progress)
     with after(f"the face {made.name} is published in {new or folder}"):
         return open(new or folder, verify=False)
+
+
+def _make_face(release: Release, face: FaceValue | str, clock: Clock) -> Face:
+    from hushcube.faces.face import make_face
+
+    counts = release.plan.count
+    return make_face(counts, release.source.measurement(), read_face(face, counts.schema), clock)
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,9 +137,6 @@ def synthesize(
     progress: Progress | None = None,
 ) -> SyntheticPeople:
     """People whose tables match a release; those of its face-valid face, where they are asked for as they are."""
-    from hushcube.bundle.published_face import write_people
-    from hushcube.faces.face import make_face
-
     if out is not None:
         check_file(Path(out))
 
@@ -148,9 +149,7 @@ def synthesize(
     report: dict[str, Any] = {"found_by": "the face-valid face"}
     clock = Clock(time_limit, progress or silent)
     if codes is None:
-        made = make_face(
-            opened.plan.count, opened.source.measurement(), read_face(face, opened.plan.count.schema), clock
-        )
+        made = _make_face(opened, face, clock)
         if made.people is None:
             raise BadInput("face", "has no people", "ask for the kind integral")
         codes, report = made.people, made.report
@@ -165,13 +164,6 @@ def synthesize(
 def spent(folder: str | Path, what: str = "release") -> str:
     """What is true once a release is published, whatever happens then."""
     return f"the {what} is published in {folder} and its budget is spent: do not release the data again"
-
-
-def _check_seed(seed: int | None) -> None:
-    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or seed < 0):
-        raise BadInput(
-            "seed", "is not a whole number of at least 0", "give such a number, or none: seeds are for tests"
-        )
 
 
 def open(folder: str | Path, *, verify: bool = True) -> Release:  # noqa: A001 - what a reader does with a folder

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from hushcube.durable import check_file, new_file
 from hushcube.model.schema import Schema
-from hushcube.shown import Column, Grid, Page, Part, Remark, number
+from hushcube.shown import Column, Grid, Page, Part, Remark, Shown, columns, number
 
 if TYPE_CHECKING:
     from hushcube.private.draft import Bound, Finding
@@ -20,7 +20,7 @@ _LARGEST_JSON: Final = 10**300
 
 
 @dataclass(frozen=True)
-class SchemaDraft:
+class SchemaDraft(Shown):
     """A schema that was read from data, and what its owner has to look at before it is used."""
 
     schema: Schema
@@ -45,9 +45,6 @@ class SchemaDraft:
 
     def __str__(self) -> str:
         return self.text + "".join(f"# {remark}\n" for remark in self.remarks)
-
-    def _repr_html_(self) -> str:
-        return self.page().html()
 
 
 def draft_schema(
@@ -79,7 +76,7 @@ def draft_schema(
 
 
 @dataclass(frozen=True)
-class SchemaCheck:
+class SchemaCheck(Shown):
     """What a schema declares, and how data fits it: exact numbers and labels of the data, for its owner only."""
 
     schema: Schema
@@ -95,33 +92,26 @@ class SchemaCheck:
 
     def page(self) -> Page:
         """The attributes, the bounds and the findings."""
-        parts: list[Part] = [*schema_page(self.schema).parts]
+        parts: list[Part] = []
         if self.bounds:
-            parts += [Remark("Rows that count under several bounds (exact, for the owner of the data only):")]
-            parts += [self._bounds()]
+            parts.append(Remark("Rows that count under several bounds (exact, for the owner of the data only):"))
+            parts.append(self._bounds())
         for finding in self.findings:
             examples = f" ({', '.join(finding.examples)})" if finding.examples else ""
             parts.append(Remark(f"{finding.message}{examples}. Fix: {finding.fix}."))
-        return Page(tuple(parts))
+        return schema_page(self.schema) + Page(tuple(parts))
 
     def _bounds(self) -> Grid:
         declared = None if self.schema.unit is None else self.schema.unit.max_rows
-        rows = [
-            [
-                f"{bound.max_rows:,}{' (declared)' if bound.max_rows == declared else ''}",
-                f"{bound.counted:,}",
-                f"{bound.left_out:,}",
-                bound.share,
-            ]
-            for bound in self.bounds
-        ]
-        headings = ("max_rows", "counted", "left out", "share")
-        return Grid("", [Column(heading, right=True) for heading in headings], rows, is_remark=True)
+        rows = []
+        for bound in self.bounds:
+            most = f"{bound.max_rows:,}{' (declared)' if bound.max_rows == declared else ''}"
+            rows.append([most, f"{bound.counted:,}", f"{bound.left_out:,}", bound.share])
+        headings = columns(right=("max_rows", "counted", "left out", "share"))
+        return Grid("", headings, rows, is_remark=True)
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON document of `hushcube schema check`."""
-        from dataclasses import asdict
-
         cells = math.prod(self.schema.sizes)
         attributes = [
             {
@@ -145,12 +135,6 @@ class SchemaCheck:
 
     def __repr__(self) -> str:
         return f"SchemaCheck({self.schema!r}, {len(self.findings):,} findings)"
-
-    def __str__(self) -> str:
-        return str(self.page())
-
-    def _repr_html_(self) -> str:
-        return self.page().html()
 
 
 def check_schema(schema: Schema | str | Path, data: object = None, *, query: str | None = None) -> SchemaCheck:
@@ -179,7 +163,6 @@ def schema_of(given: Schema | str | Path) -> Schema:
 def schema_page(schema: Schema) -> Page:
     """What a schema declares: a line for each attribute."""
     headings = ("attribute", "size", "values", "levels", "ordered", "missing", "other")
-    columns = [Column(heading, right=heading == "size") for heading in headings]
     rows = [
         [
             a.name,
@@ -193,4 +176,4 @@ def schema_page(schema: Schema) -> Page:
         for a in schema.attributes
     ]
     title = f"{schema.name}: {len(schema)} attributes, {number(math.prod(schema.sizes))} cells in the full table"
-    return Page((Grid(title, columns, rows),))
+    return Page((Grid(title, [Column(name, right=name == "size") for name in headings], rows),))

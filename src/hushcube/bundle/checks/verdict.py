@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from hushcube.bundle.stamp import stamped
-from hushcube.shown import Page
+from hushcube.shown import Page, Shown
 
 MOST: Final = 20
 """How many problems of one check are written out."""
@@ -36,7 +36,7 @@ class Check:
 
 
 @dataclass(frozen=True, repr=False)
-class Verdict:
+class Verdict(Shown):
     """All checks of one release."""
 
     checks: tuple[Check, ...]
@@ -76,11 +76,8 @@ class Verdict:
         told = f"does not hold: {', '.join(wrong)[:200]}" if wrong else "holds"
         return f"Verdict({len(self.checks):,} checks, {told})"
 
-    def __str__(self) -> str:
-        return str(stamped(self.page(), private=self.private))
-
-    def _repr_html_(self) -> str:
-        return stamped(self.page(), private=self.private).html()
+    def _whole_page(self) -> Page:
+        return stamped(self.page(), private=self.private)
 
 
 class _Lines:
