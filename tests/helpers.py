@@ -50,9 +50,9 @@ def make_request(sizes, words="cube", *, neighbours="add-remove", **privacy):
     )
 
 
-def question(request):
-    """A request as a plan is asked for it: counts alone."""
-    return Question(request.schema, request.workload, request.privacy, request.objective, request.effort)
+def question(request, **tried):
+    """A request as a plan is asked for it: counts alone, with the strategies to try."""
+    return Question(request.schema, request.workload, request.privacy, request.objective, request.effort, **tried)
 
 
 def applicable(law):

@@ -17,7 +17,7 @@ from rich._export_format import CONSOLE_SVG_FORMAT
 
 from hushcube import Attribute, Schema, compare
 from hushcube.cli.demo import show
-from hushcube.cli.output import console
+from hushcube.shown import console
 from hushcube.verbs.charting import render
 
 SIZES = {

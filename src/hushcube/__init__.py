@@ -55,8 +55,8 @@ if TYPE_CHECKING:  # `typing` would be most of what the import of this module co
     from hushcube.planning.inverse import Found as Found
     from hushcube.planning.plan import Plan as Plan
     from hushcube.planning.question import Comparison as Comparison
-    from hushcube.planning.what_if import Scenario as Scenario
-    from hushcube.planning.what_if import Scenarios as Scenarios
+    from hushcube.planning.question import Scenario as Scenario
+    from hushcube.planning.question import Scenarios as Scenarios
     from hushcube.strategies.adaptive import Dwork as Dwork
     from hushcube.strategies.adaptive import IReduct as IReduct
     from hushcube.strategies.adaptive import IResamp as IResamp
@@ -102,8 +102,7 @@ _HOMES = {
     "model.workload": "Workload",
     "planning.inverse": "Found",
     "planning.plan": "Plan",
-    "planning.question": "Comparison",
-    "planning.what_if": "Scenario Scenarios",
+    "planning.question": "Comparison Scenario Scenarios",
     "strategies.adaptive": "Dwork IReduct IResamp TwoPhase",
     "strategies.hierarchy": "Hierarchy",
     "strategies.matrix": "Matrix",

@@ -420,7 +420,7 @@ MUTANTS = [
     Mutant(
         "any strategy may be named in a plan file",
         "statements",
-        "planning/loading.py",
+        "planning/plan.py",
         "        check_strategy(plan)\n",
         "",
         f"{_PRIVACY}/test_statements.py::test_unknown_strategies_are_refused",
@@ -436,7 +436,7 @@ MUTANTS = [
     Mutant(
         "the digest of a plan file is not compared",
         "plans are checked",
-        "planning/loading.py",
+        "planning/plan.py",
         '    if not plan.digest == digest == raw.get("digest"):',
         "    if False:",
         f"{_PRIVACY}/test_plan_files.py::test_a_changed_plan_without_a_new_digest_is_refused",

@@ -22,7 +22,7 @@ from hushcube.designs.refinement import Rule
 from hushcube.errors import BadInput
 from hushcube.faces.face import make_face
 from hushcube.faces.value import FaceValue
-from hushcube.planning.loading import read_design
+from hushcube.planning.plan import read_design
 from hushcube.private.adaptive.run import METHODS
 from hushcube.private.measure import draw
 from hushcube.private.noise import SeededEntropy

@@ -18,7 +18,7 @@ from hushcube.lattice.family import Family
 from hushcube.model.form import GroupTable
 from hushcube.model.noise import Measurement, gaussian_variance, laplace_variance
 from hushcube.model.schema import Schema
-from hushcube.planning.loading import read_design
+from hushcube.planning.plan import read_design
 from hushcube.planning.planner import compare
 from hushcube.private.measure import measure
 from hushcube.private.noise import SeededEntropy

@@ -9,8 +9,7 @@ from helpers import LAWS, MemoryEngine, exact_table, label, random_codes, releas
 from hushcube.costs import calibrate
 from hushcube.designs.design import BUDGETS, RECOVERIES
 from hushcube.errors import NotApplicable
-from hushcube.planning.loading import read_design
-from hushcube.planning.plan import Plan
+from hushcube.planning.plan import Plan, read_design
 from hushcube.planning.planner import compare
 from hushcube.planning.summary import table_errors
 from hushcube.private.measure import measure

@@ -19,7 +19,7 @@ from hushcube.costs import calibrate
 from hushcube.costs import family_cost as cost
 from hushcube.designs.design import BUDGETS, RECOVERIES
 from hushcube.errors import BadInput, NotApplicable
-from hushcube.planning.loading import read_design
+from hushcube.planning.plan import read_design
 from hushcube.planning.planner import compare
 from hushcube.private.measure import measure
 from hushcube.private.noise import SeededEntropy

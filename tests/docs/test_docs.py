@@ -12,7 +12,7 @@ import pytest
 
 from datasets import shared
 from hushcube import errors
-from hushcube.cli.group import cli
+from hushcube.cli.command import cli
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]

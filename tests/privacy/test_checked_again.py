@@ -15,8 +15,7 @@ from hushcube.errors import BadInput, BudgetExceeded, PlanError
 from hushcube.lattice.family import Family
 from hushcube.model.measure import Measure
 from hushcube.model.queries import SparseRows, query_table
-from hushcube.planning.loading import read_design
-from hushcube.planning.plan import Plan
+from hushcube.planning.plan import Plan, read_design
 from hushcube.strategies import Matrix
 
 SCHEMA = Schema((Attribute(name="x", values=("a", "b")), Attribute(name="y", codes=4, ordered=True)))

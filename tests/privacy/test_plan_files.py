@@ -8,7 +8,7 @@ import pytest
 
 from helpers import LAWS, NEIGHBOURS, applicable, every_plan, label, make_plan, make_request
 from hushcube.errors import BadInput, BudgetExceeded, PlanError
-from hushcube.planning.loading import read_design
+from hushcube.planning.plan import read_design
 
 
 def sealed(raw):

@@ -19,8 +19,7 @@ from hushcube.faces.value import FaceValue
 from hushcube.model.facts import Facts
 from hushcube.model.measure import Measure
 from hushcube.model.privacy import Unit
-from hushcube.planning.loading import read_design
-from hushcube.planning.plan import Plan
+from hushcube.planning.plan import Plan, read_design
 from hushcube.strategies import REGISTRY
 
 SCHEMA = Schema((Attribute(name="x", values=("a", "b")), Attribute(name="y", codes=3)))

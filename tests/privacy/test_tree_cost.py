@@ -18,7 +18,7 @@ from hushcube.designs import TreeDesign
 from hushcube.designs.tree import design as tree
 from hushcube.errors import BadInput, BudgetExceeded, PlanError
 from hushcube.lattice.trees import Tree
-from hushcube.planning.loading import read_design
+from hushcube.planning.plan import read_design
 from hushcube.private.measure import measure
 from hushcube.strategies import Hierarchy
 from ranged import every_variant, ordered_schema, ranged_request

@@ -18,8 +18,7 @@ from hushcube.errors import BundleError
 from hushcube.model.arrays import Marginal
 from hushcube.model.files import read_json
 from hushcube.model.schema import COUNT
-from hushcube.planning.loading import read_design
-from hushcube.planning.plan import Plan
+from hushcube.planning.plan import Plan, read_design
 
 if TYPE_CHECKING:
     from hushcube.bundle.release import Release

@@ -24,7 +24,7 @@ def run(arguments: list[str]) -> int:
     """Run a command; returns the exit code."""
     try:
         interrupts.resume()
-        from hushcube.cli.group import call
+        from hushcube.cli.command import call
 
         interrupts.check()  # an import is not broken off
         code = call(arguments)

@@ -8,26 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hushcube.cli.command import verb
-from hushcube.cli.output import progress_bar
+from hushcube.cli.command import option, verb
+from hushcube.cli.output import print_page, progress_bar
+from hushcube.shown import console
 
 if TYPE_CHECKING:
     from hushcube.bundle.published_table import Table
 
+_OUT = "The folder to publish.  [default: the first free of demo-release, demo-release-2, ...]"
+_SAMPLE = "A made-up hospital's 100,000 stays, or the 2,201 people aboard the Titanic."
+
 
 @verb("demo")
-@click.option(
-    "--out",
-    metavar="FOLDER",
-    help="The folder to publish.  [default: the first free of demo-release, demo-release-2, ...]",
-)
-@click.option(
-    "--sample",
-    type=click.Choice(["hospital", "titanic"]),
-    default="hospital",
-    show_default=True,
-    help="A made-up hospital's 100,000 stays, or the 2,201 people aboard the Titanic.",
-)
+@option("--out", "FOLDER", _OUT)
+@option("--sample", None, _SAMPLE, type=click.Choice(["hospital", "titanic"]), default="hospital", show_default=True)
 def command(out: str | None, sample: str) -> None:
     """Plan, release and show built-in data with epsilon = 1: a made-up hospital, or the Titanic.
 
@@ -44,8 +38,7 @@ def command(out: str | None, sample: str) -> None:
 
 def show(sample: str, folder: Path | None, *, seed: int | None = None, to: Any = None) -> None:
     """Go the whole way, publishing in a folder if there is one, and print what is seen on it `to` a console."""
-    from hushcube.cli.output import console, print_page
-    from hushcube.planning.pages import ranking_page
+    from hushcube.planning.summary import ranking_page
     from hushcube.samples import HOSPITAL, TITANIC, hospital, titanic
     from hushcube.verbs.planning import compare
     from hushcube.verbs.releasing import recover, release

@@ -89,18 +89,15 @@ def as_typed(message: str, context: click.Context) -> str:
     """
     spelled = [p.opts[0] for p in context.command.params if isinstance(p, click.Option)]
     own = {word.removeprefix("--").replace("-", "_"): word for word in spelled}
-    chosen = dict(_chosen(context))
+    chosen = list(_chosen(context))
 
-    def place(name: str) -> str | None:
-        for word, (named_by, configured) in chosen.items():
-            if f"{name.replace('_', '-')}=" in word:
-                return f"{named_by} {configured.head}:{name.replace('_', '-')}"
-        if name in own:
-            return own[name]
-        for named_by, configured in chosen.values():
-            if name in {option.name for option in configured.options()}:
-                return f"{named_by} {configured.head}:{name.replace('_', '-')}"
-        return None
+    def places(name: str) -> Iterator[str]:
+        """Where it was typed, and then where it could be."""
+        word = name.replace("_", "-")
+        yield from (f"{named_by} {one.head}:{word}" for text, named_by, one in chosen if f"{word}=" in text)
+        yield from (own[each] for each in own if each == name)
+        options = ((named_by, one, option) for _, named_by, one in chosen for option in one.options())
+        yield from (f"{named_by} {one.head}:{word}" for named_by, one, option in options if option.name == name)
 
     def quoted(found: re.Match[str]) -> str:
         name, value = found.groups(default="")
@@ -109,12 +106,12 @@ def as_typed(message: str, context: click.Context) -> str:
         return f"`{name.replace('_', '-')}{value}`" if "_" in name else found.group()
 
     field, colon, rest = message.partition(":")
-    if colon and field.isidentifier() and (typed := place(field)) is not None:
-        field = typed
+    if colon and field.isidentifier():
+        field = next(places(field), field)
     return re.sub(r"`([a-z_]+)(=[^`]*)?`", quoted, field + colon + rest)
 
 
-def _chosen(context: click.Context) -> Iterator[tuple[str, tuple[str, Configured]]]:
+def _chosen(context: click.Context) -> Iterator[tuple[str, str, Configured]]:
     """The strategies and faces that were typed, with the options of the command that name them."""
     from hushcube.faces.value import faces
     from hushcube.strategies import ALL
@@ -124,4 +121,4 @@ def _chosen(context: click.Context) -> Iterator[tuple[str, tuple[str, Configured
         for word in given if isinstance(given, tuple) else [given] if given else []:
             known: dict[str, Configured] = {**faces()} if parameter == "face" else {**ALL}
             if (configured := known.get(word.partition(":")[0].strip())) is not None:
-                yield word, (option, configured)
+                yield word, option, configured

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import click
+from click.core import ParameterSource
 
 from hushcube.cli.command import Decorated, explaining, option
 from hushcube.errors import BadInput
@@ -23,72 +26,53 @@ BEFORE = "Before spending"
 DATA = "Data"
 OUTPUT = "Output"
 
+
+def _check_limit(_context: click.Context, _parameter: click.Parameter, seconds: float | None) -> float | None:
+    if seconds is not None and not seconds > 0:
+        raise BadInput("--time-limit", "is not above 0", "give a number of seconds, such as 60")
+    return seconds
+
+
 _TABLES = (
-    option("--schema", group=WHAT, metavar="FILE", help="The schema file (YAML)."),
-    option("--workload", group=WHAT, multiple=True, metavar="WORDS", help="Tables: 2-way, 'age*sex'; repeatable."),
-    option("--queries", group=WHAT, metavar="[A*B:]FILE", help="A matrix of queries over the cells of a table."),
+    option("--schema", "FILE", "The schema file (YAML).", group=WHAT),
+    option("--workload", "WORDS", "Tables: 2-way, 'age*sex'; repeatable.", group=WHAT, multiple=True),
+    option("--queries", "[A*B:]FILE", "A matrix of queries over the cells of a table.", group=WHAT),
 )
+_SUMS = "sum(NAME) or avg(NAME) beside the counts; repeatable."
 _MEASURES = (
-    option(
-        "--measure",
-        "measures",
-        group=WHAT,
-        multiple=True,
-        metavar="WORDS",
-        help="sum(NAME) or avg(NAME) beside the counts; repeatable.",
-    ),
-    option("--shares", group=WHAT, metavar="NAME=SHARE,...", help="Parts of the budget for count and each measure."),
+    option("--measure", "WORDS", _SUMS, "measures", group=WHAT, multiple=True),
+    option("--shares", "NAME=SHARE,...", "Parts of the budget for count and each measure.", group=WHAT),
 )
+_ROWS = "The most rows of one person.  [default: the schema's, or 1]"
 _PRIVACY = (
-    option("--epsilon", group=GUARANTEE, metavar="NUMBER", help="Pure or, with --delta, approximate privacy."),
-    option("--rho", group=GUARANTEE, metavar="NUMBER", help="Zero-concentrated privacy."),
-    option("--delta", group=GUARANTEE, metavar="NUMBER", help="Probability that --epsilon may fail."),
-    option("--neighbours", group=GUARANTEE, metavar="RELATION", help="add-remove or replace-one; no default."),
-    option(
-        "--rows-per-person",
-        group=GUARANTEE,
-        type=int,
-        metavar="NUMBER",
-        help="The most rows of one person.  [default: the schema's, or 1]",
-    ),
+    option("--epsilon", "NUMBER", "Pure or, with --delta, approximate privacy.", group=GUARANTEE),
+    option("--rho", "NUMBER", "Zero-concentrated privacy.", group=GUARANTEE),
+    option("--delta", "NUMBER", "Probability that --epsilon may fail.", group=GUARANTEE),
+    option("--neighbours", "RELATION", "add-remove or replace-one; no default.", group=GUARANTEE),
+    option("--rows-per-person", "NUMBER", _ROWS, group=GUARANTEE, type=int),
 )
+_EXPLAINED: dict[str, Any] = {"group": HOW, "is_eager": True, "callback": explaining}
+_STRATEGY = "auto (the best), all, or one of `--strategy help`; repeatable."
 _WAYS = (
-    option(
-        "--strategy",
-        group=HOW,
-        multiple=True,
-        metavar="NAME[:OPTION=...]",
-        is_eager=True,
-        callback=explaining,
-        help="auto (the best), all, or one of `--strategy help`; repeatable.",
-    ),
-    option("--budgets", group=HOW, metavar="RULE", help="optimal or uniform."),
-    option("--recovery", group=HOW, metavar="WAY", help="gls, ols or none."),
-    option("--objective", group=HOW, metavar="WHAT", help="Least total or max variance.  [default: total]"),
-    option("--effort", group=HOW, metavar="LEVEL", help="How long to search: low, default or high."),
+    option("--strategy", "NAME[:OPTION=...]", _STRATEGY, multiple=True, **_EXPLAINED),
+    option("--budgets", "RULE", "optimal or uniform.", group=HOW),
+    option("--recovery", "WAY", "gls, ols or none.", group=HOW),
+    option("--objective", "WHAT", "Least total or max variance.  [default: total]", group=HOW),
+    option("--effort", "LEVEL", "How long to search: low, default or high.", group=HOW),
 )
 _GOALS = (
-    option(
-        "--relative-error", group=HOW, metavar="SHARE", help="Stop when relative errors are this small; means ireduct."
-    ),
-    option("--above", group=HOW, metavar="COUNT", help="The counts for which --relative-error is wanted."),
+    option("--relative-error", "SHARE", "Stop when relative errors are this small; means ireduct.", group=HOW),
+    option("--above", "COUNT", "The counts for which --relative-error is wanted.", group=HOW),
 )
 SOURCES = (
-    option(
-        "--data", group=DATA, metavar="SOURCE", help="File, glob, DATABASE.duckdb#TABLE, postgresql:// or spark://."
-    ),
-    option("--query", group=DATA, metavar="SQL", help="A query whose rows are the data, run by DuckDB (on --data)."),
+    option("--data", "SOURCE", "File, glob, DATABASE.duckdb#TABLE, postgresql:// or spark://.", group=DATA),
+    option("--query", "SQL", "A query whose rows are the data, run by DuckDB (on --data).", group=DATA),
 )
-FACE = option(
-    "--face",
-    group=HOW,
-    metavar="KIND[:OPTION=...]",
-    is_eager=True,
-    callback=explaining,
-    help="consistent, nonnegative or integral (whole numbers); see `--face help`.",
-)
-TIME_LIMIT = option(
-    "--time-limit", group=HOW, type=float, metavar="SECONDS", help="Give up on the face after that long."
+_FACE = "consistent, nonnegative or integral (whole numbers); see `--face help`."
+_LIMIT = "Give up on the face after that long."
+FACES = (
+    option("--face", "KIND[:OPTION=...]", _FACE, **_EXPLAINED),
+    option("--time-limit", "SECONDS", _LIMIT, group=HOW, type=float, callback=_check_limit),
 )
 
 
@@ -107,36 +91,28 @@ planning = taking(*_TABLES, *_MEASURES, *_PRIVACY, *_WAYS, *_GOALS)
 """The options of `plan`, which `release` takes too."""
 comparing = taking(*_TABLES, *_PRIVACY, *_WAYS)
 """Those of them that `evaluate` takes."""
+as_json = option("--json", None, "Print one JSON document and nothing else.", "as_json", group=OUTPUT, is_flag=True)
 
 
-as_json = option("--json", "as_json", group=OUTPUT, is_flag=True, help="Print one JSON document and nothing else.")
+def typed(parameters: Iterable[str]) -> list[str]:
+    """Those of some parameters that were typed, as they are spelled."""
+    context = click.get_current_context()
+    spelled = {own.name: own.opts[0] for own in context.command.params}
+    return [spelled[name] for name in parameters if context.get_parameter_source(name) is not ParameterSource.DEFAULT]
 
 
-def make_comparison(
-    options: dict[str, Any], measured: dict[str, Any], progress: Progress | None = None, *, settle: bool = True
-) -> Comparison:
-    """Plan as the shared options, and those of measures, say."""
+def check_data(data: str | None, query: str | None) -> None:
+    """Refuse a verb that is to read data without a word about which."""
+    if data is None and query is None:
+        raise BadInput("--data", "is not given", "name the data, for example `--data people.parquet`")
+
+
+def make_comparison(options: dict[str, Any], progress: Progress, *, settle: bool = True) -> Comparison:
+    """Plan as the shared options say."""
     from hushcube.verbs.planning import compare
 
     amounts = {name: options[name] for name in ("epsilon", "rho", "delta")}
-    return compare(**asked(options), **measured, **amounts, progress=progress, settle=settle)
-
-
-def asked_measures(options: dict[str, Any], measures: Sequence[str], shares: str | None) -> dict[str, Any]:
-    """What is summed and averaged, as the verbs take it."""
-    if options["queries"] is not None and (measures or shares is not None):
-        raise BadInput("--queries", "cannot be combined with --measure", "ask for tables with --workload")
-    return {
-        "measures": measures,
-        "shares": None if shares is None else dict(_share(part) for part in shares.split(",")),
-    }
-
-
-def _share(text: str) -> tuple[str, str]:
-    name, equals, share = text.partition("=")
-    if not equals:
-        raise BadInput("--shares", f"{text[:40]!r} has no =", "write for example `--shares count=0.3,wage=0.7`")
-    return name.strip(), share.strip()
+    return compare(**asked(options), **amounts, progress=progress, settle=settle)
 
 
 def asked(options: dict[str, Any]) -> dict[str, Any]:
@@ -144,22 +120,36 @@ def asked(options: dict[str, Any]) -> dict[str, Any]:
     from hushcube.model.matrix_files import read_matrix
     from hushcube.model.schema import Schema
 
-    if options["schema"] is None:
-        raise BadInput("--schema", "is not given", "name a schema file; `hushcube schema draft` drafts one")
+    check_schema(options)
     if not options["workload"] and options["queries"] is None:
         raise BadInput("--workload", "is not given", "name the tables to publish, for example `--workload 2-way`")
+    measures, shares = options.get("measures", ()), options.get("shares")
+    if options["queries"] is not None and (measures or shares is not None):
+        raise BadInput("--queries", "cannot be combined with --measure", "ask for tables with --workload")
     schema = Schema.read(options["schema"])
+    same = {name: options[name] for name in ("workload", "neighbours", "rows_per_person", "budgets", "recovery")}
     return {
-        "schema": schema,
-        "workload": options["workload"],
-        "queries": None if options["queries"] is None else read_matrix(options["queries"], schema, "queries"),
-        "neighbours": options["neighbours"],
-        "rows_per_person": options["rows_per_person"],
-        "strategy": chosen_strategy(options),
-        "budgets": options["budgets"],
-        "recovery": options["recovery"],
+        **same,
         **how(options),
+        "schema": schema,
+        "queries": None if options["queries"] is None else read_matrix(options["queries"], schema, "queries"),
+        "measures": measures,
+        "shares": None if shares is None else dict(map(_share, shares.split(","))),
+        "strategy": chosen_strategy(options),
     }
+
+
+def check_schema(options: dict[str, Any]) -> None:
+    """Refuse to go on without a schema."""
+    if options["schema"] is None:
+        raise BadInput("--schema", "is not given", "name a schema file; `hushcube schema draft` drafts one")
+
+
+def _share(text: str) -> tuple[str, str]:
+    name, equals, share = text.partition("=")
+    if not equals:
+        raise BadInput("--shares", f"{text[:40]!r} has no =", "write for example `--shares count=0.3,wage=0.7`")
+    return name.strip(), share.strip()
 
 
 def how(options: dict[str, Any]) -> dict[str, Any]:
@@ -186,30 +176,6 @@ def public_files(options: dict[str, Any], schema: Schema) -> list[str]:
     from hushcube.strategies import read_strategies
 
     folder = Path(options["schema"]).parent
-    matrices = [] if options["queries"] is None else [options["queries"]]
-    named, _ = read_strategies(chosen_strategy(options))
-    matrices += [file for strategy in named for file in strategy.files]
-    return [options["schema"], *(str(folder / name) for name in schema.label_files), *matrices]
-
-
-def check_limit(seconds: float | None) -> float | None:
-    """The seconds that are allowed."""
-    if seconds is not None and not seconds > 0:
-        raise BadInput("--time-limit", "is not above 0", "give a number of seconds, such as 60")
-    return seconds
-
-
-def new_file(path: str, option: str = "--out") -> Path:
-    """A file that can be written and is not there yet, before any work is done for it."""
-    from hushcube.durable import check_file
-
-    check_file(Path(path), option)
-    return Path(path)
-
-
-def write_file(content: str | bytes, target: Path, option: str = "--out") -> None:
-    """Write a file whole or not at all."""
-    from hushcube import durable
-
-    with durable.new_file(target, option) as file:
-        file.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
+    labels = (str(folder / name) for name in schema.label_files)
+    matrices = [file for strategy in read_strategies(chosen_strategy(options))[0] for file in strategy.files]
+    return [options["schema"], *labels, *filter(None, [options["queries"]]), *matrices]

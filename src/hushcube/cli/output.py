@@ -11,10 +11,8 @@ import click
 
 from hushcube import interrupts
 from hushcube.progress import Progress
-from hushcube.shown import Grid, Page, Remark, console, is_terminal, number
+from hushcube.shown import Grid, Page, Remark, console, is_terminal
 from hushcube.text import json_text, visible
-
-__all__ = ["console", "note", "number", "print_about", "print_json", "print_page", "progress_bar"]
 
 
 def print_json(document: Any) -> None:
@@ -63,10 +61,8 @@ def print_page(page: Page, *, to: Any = None) -> None:
             note(part)
         elif isinstance(part, Grid):
             (to or console(stderr=part.is_remark)).print(part.rich())
-        elif to is None:
-            click.echo(visible(part))
         else:
-            to.print(visible(part))
+            (click.echo if to is None else to.print)(visible(part))
 
 
 @contextmanager

@@ -10,54 +10,39 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hushcube.cli.command import option, verb
-from hushcube.cli.options import (
-    BEFORE,
-    OUTPUT,
-    as_json,
-    asked_measures,
-    make_comparison,
-    new_file,
-    planning,
-    public_files,
-    write_file,
-)
+from hushcube.cli.options import BEFORE, OUTPUT, as_json, asked, make_comparison, planning, public_files
 from hushcube.cli.output import note, print_json, print_page, progress_bar
-from hushcube.cli.targets import check_find, find_plan, found_document, other_budgets, read_budgets, scenario_list
-from hushcube.errors import OutputError
+from hushcube.durable import check_file, new_file
+from hushcube.errors import BadInput, OutputError
+from hushcube.progress import Progress
 from hushcube.text import visible
 from hushcube.verbs.charting import new_picture, render
 
 if TYPE_CHECKING:
     from hushcube.designs.design import Design
-    from hushcube.planning.plan import Plan
+    from hushcube.planning.inverse import Found
     from hushcube.planning.planner import Candidate
-    from hushcube.planning.question import Comparison
+    from hushcube.planning.question import Comparison, Scenario
 
+FIND = "find"
+"""Stands where a budget is not given but found."""
 _MORE = "--json lists all of them"
 _EVERY = "--strategy all shows every variant"
+_TARGET = "'age*sex: stderr<=20', with --epsilon find or --rho find."
 
 
 @verb("plan")
 @planning
-@option(
-    "--target",
-    "targets",
-    group=BEFORE,
-    multiple=True,
-    metavar="TARGET",
-    help="'age*sex: stderr<=20', with --epsilon find or --rho find.",
-)
-@option("--what-if", group=BEFORE, metavar="NUMBERS", help="Other budgets to look at, e.g. 0.1,0.5,1,2.")
-@option("--chart", "charts", group=OUTPUT, multiple=True, metavar="FILE", help="All strategies' errors, .png or .svg.")
-@option("--out", group=OUTPUT, metavar="FILE", help="Save the chosen plan (JSON) for `hushcube release`.")
+@option("--target", "TARGET", _TARGET, "targets", group=BEFORE, multiple=True)
+@option("--what-if", "NUMBERS", "Other budgets to look at, e.g. 0.1,0.5,1,2.", group=BEFORE)
+@option("--chart", "FILE", "All strategies' errors, .png or .svg.", "charts", group=OUTPUT, multiple=True)
+@option("--out", "FILE", "Save the chosen plan (JSON) for `hushcube release`.", group=OUTPUT)
 @as_json
 def command(
     out: str | None,
     targets: tuple[str, ...],
     what_if: str | None,
     charts: tuple[str, ...],
-    measures: tuple[str, ...],
-    shares: str | None,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -69,28 +54,31 @@ def command(
     hushcube plan --schema people.yaml --workload 2-way --epsilon find --target "age*sex: stderr<=20" \\
         --neighbours add-remove
     """
-    target, pictures = new_outputs(out, charts)
-    measured = asked_measures(options, measures, shares)
-    find = check_find(options, targets)
-    budgets = None if what_if is None else read_budgets(what_if)
+    from hushcube.planning.question import checked
+    from hushcube.planning.question import what_if as other_budgets
+
+    target, pictures = _new_outputs(out, charts)
+    find = _check_find(options, targets)
+    budgets = None if what_if is None else checked([text.strip() for text in what_if.split(",")])
     with progress_bar() as progress:
-        found = find_plan(options, measured, targets, progress) if find else None
-        comparison = found.comparison if found else make_comparison(options, measured, progress, settle=not charts)
-        scenarios = None if budgets is None else other_budgets(comparison, budgets, options, progress)
+        found = _find(options, targets, progress) if find else None
+        comparison = found.comparison if found else make_comparison(options, progress, settle=not charts)
+        scenarios = None if budgets is None else other_budgets(comparison.question, budgets, progress=progress)
     plan = comparison.chosen
     public = public_files(options, plan.schema)
-    drawn = [(render(comparison, picture, "--chart"), picture) for picture in pictures]
+    files = [(render(comparison, picture, "--chart"), picture, "--chart") for picture in pictures]
     if target is not None:
-        write_file(plan.to_json(), target)
-    for picture, path in drawn:
-        write_file(picture, path, "--chart")
+        files = [(plan.to_json().encode("utf-8"), target, "--out"), *files]
+    for content, path, named_by in files:
+        with new_file(path, named_by) as file:
+            file.write_bytes(content)
     if as_json:
         extra = {
             "public_files": public,
-            **(found_document(found) if found else {}),
-            **({"what_if": scenario_list(scenarios)} if scenarios else {}),
+            **(_found(found) if found else {}),
+            **({"what_if": [_scenario(each) for each in scenarios]} if scenarios else {}),
         }
-        print_json({**document(comparison), **extra})
+        print_json({**_document(comparison), **extra})
     else:
         print_page(comparison.page(every_variant="all" in options["strategy"], more=_MORE, every=_EVERY))
         if found:
@@ -104,41 +92,83 @@ def command(
         note(f"drew the chart {path}")
 
 
-def new_outputs(out: str | None, charts: Sequence[str]) -> tuple[Path | None, list[Path]]:
+def _new_outputs(out: str | None, charts: Sequence[str]) -> tuple[Path | None, list[Path]]:
     """The files to write, checked before any work is done for them."""
-    target = None if out is None else new_file(out)
+    target = None if out is None else Path(out)
+    if target is not None:
+        check_file(target, "--out")
     pictures = [new_picture(path, "--chart") for path in charts]
-    places = [path.absolute() for path in (*pictures, *([target] if target else []))]
+    places = [path.absolute() for path in (*pictures, target) if path]
     if len(set(places)) < len(places):
         raise OutputError("--chart", "two files have the same name", "name each file once")
     return target, pictures
 
 
-def document(comparison: Comparison) -> dict[str, Any]:
+def _check_find(options: dict[str, Any], targets: Sequence[str]) -> bool:
+    """Whether a budget is to be found: targets and the word `find` go together."""
+    found = [name for name in ("epsilon", "rho") if options[name] == FIND]
+    given = [name for name in ("epsilon", "rho") if options[name] is not None]
+    if found and not targets:
+        example = 'say which error is wanted, for example `--target "age*sex: stderr<=20"`'
+        raise BadInput(f"--{found[0]}", "`find` needs a target", example)
+    if targets and (not found or len(given) > 1):
+        problem = "needs one budget to find" if found or not given else "cannot be combined with a budget that is given"
+        raise BadInput("--target", problem, "write `--epsilon find`, `--epsilon find --delta D` or `--rho find`")
+    return bool(found)
+
+
+def _find(options: dict[str, Any], targets: Sequence[str], progress: Progress) -> Found:
+    """The smallest budget found that meets the targets, and its plan."""
+    from hushcube.verbs.planning import find_budget
+
+    budget: Any = {"guarantee": "rho" if options["rho"] == FIND else "epsilon", "delta": options["delta"]}
+    return find_budget(**asked(options), **budget, targets=targets, progress=progress)
+
+
+def _found(found: Found) -> dict[str, Any]:
+    """The fields that targets add to the JSON document."""
+    from hushcube.planning.question import amount
+
+    return {
+        "found": {amount(found.plan.privacy): found.budget},
+        "searched": found.searched,
+        "targets": [
+            {
+                "target": str(goal.target),
+                "tables": len(goal.tables),
+                **({"quantity": str(goal.quantity)} if goal.quantity.measure else {}),
+                "measure": goal.target.error,
+                "bound": goal.target.bound,
+                "reached": reached,
+            }
+            for goal, reached in zip(found.goals, found.reached, strict=True)
+        ],
+    }
+
+
+def _document(comparison: Comparison) -> dict[str, Any]:
     """The JSON document of a comparison; beside measures, what it says of strategies and tables is about the counts."""
-    from hushcube.planning.pages import with_sums
+    from hushcube.planning.summary import typical_error, with_sums
 
     plan, counts = comparison.chosen, comparison.parts["count"]
+    schema, workload = plan.schema, plan.workload
+    parts = [
+        {"part": name, "privacy": each.privacy.to_dict(), "strategy": each.strategy, "rmse": typical_error(plan, name)}
+        for name, each in plan.designs.items()
+    ]
+    note = {} if plan.count.note is None else {"note": plan.count.note}
     return {
-        "schema": {
-            "name": plan.schema.name,
-            "attributes": list(plan.schema.names),
-            "sizes": list(plan.schema.sizes),
-        },
+        "schema": {"name": schema.name, "attributes": list(schema.names), "sizes": list(schema.sizes)},
         "privacy": plan.privacy.to_dict(),
-        "workload": {
-            "words": list(plan.workload.words),
-            "marginals": len(plan.workload),
-            "cells": plan.workload.cells,
-        },
-        **({"cube": [str(quantity) for quantity in plan.asked], "parts": _parts(plan)} if plan.asked else {}),
-        **({} if plan.schema.caveat is None else {"caveat": plan.schema.caveat}),
+        "workload": {"words": list(workload.words), "marginals": len(workload), "cells": workload.cells},
+        **({"cube": [str(quantity) for quantity in plan.asked], "parts": parts} if plan.asked else {}),
+        **({} if schema.caveat is None else {"caveat": schema.caveat}),
         "plans": [_summary(candidate) for candidate in counts.candidates],
         "skipped": [{"strategy": name, "reason": reason} for name, reason in comparison.skipped.items()],
         "lower_bound": counts.least,
         "lower_bound_of_tables": counts.least_of_tables,
         "optimal": comparison.is_optimal,
-        "chosen": {**_key(plan.count), "digest": plan.digest, "details": _details(plan.count)},
+        "chosen": {**_key(plan.count), "digest": plan.digest, "details": {**plan.details, **note}},
         "marginals": [
             {
                 **({"form": t.word} if t.is_form else {}),
@@ -153,41 +183,39 @@ def document(comparison: Comparison) -> dict[str, Any]:
     }
 
 
-def _parts(plan: Plan) -> list[dict[str, Any]]:
-    """Each part of a plan with its share and the typical error of a cell's count or sum."""
-    from hushcube.planning.pages import typical_error
-
-    return [
-        {
-            "part": name,
-            "privacy": design.privacy.to_dict(),
-            "strategy": design.strategy,
-            "rmse": typical_error(plan, name),
-        }
-        for name, design in plan.designs.items()
-    ]
-
-
-def _details(plan: Design) -> dict[str, Any]:
-    return {**plan.details, **({} if plan.note is None else {"note": plan.note})}
-
-
 def _key(plan: Design) -> dict[str, Any]:
     return {"strategy": plan.strategy, "budgets": plan.budget_rule, "recovery": plan.recovery}
 
 
-def _summary(candidate: Candidate) -> dict[str, Any]:
+def _total(plan: Design) -> dict[str, Any]:
+    """Of the continuous laws, which papers tell; the noise that is drawn has a little less."""
+    total = plan.errors.total_variance(exact=False)
+    return {"total_variance": total, "rmse": math.sqrt(total / plan.workload.cells)}
 
+
+def _summary(candidate: Candidate) -> dict[str, Any]:
     plan = candidate.plan
-    total, discrete = plan.errors.total_variance(exact=False), plan.errors.total_variance(exact=True)
     return {
         **_key(plan),
         "groups": plan.groups,
-        "total_variance": total,
-        "rmse": math.sqrt(total / plan.workload.cells),
+        **_total(plan),
         "max_variance": plan.errors.max_variance(exact=False, weighted=False),
         "noise": f"discrete {plan.law}",
         "proof": plan.proof,
-        "total_variance_discrete": discrete,
+        "total_variance_discrete": plan.errors.total_variance(exact=True),
         "seconds": round(candidate.seconds, 6),
+    }
+
+
+def _scenario(scenario: Scenario) -> dict[str, Any]:
+    """A scenario in the JSON document; fields mean what they mean elsewhere in it."""
+    from hushcube.planning.question import amount
+
+    return {
+        amount(scenario.plan.privacy): scenario.budget,
+        **_key(scenario.plan.count),
+        **_total(scenario.plan.count),
+        "total_variance_discrete": scenario.total_variance,
+        "median_std_error": scenario.median_std_error,
+        "worst_std_error": scenario.worst_std_error,
     }

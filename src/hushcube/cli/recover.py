@@ -8,14 +8,15 @@ from typing import Any
 import click
 
 from hushcube.cli.command import option, verb
-from hushcube.cli.options import FACE, OUTPUT, TIME_LIMIT, as_json, check_limit, taking
-from hushcube.cli.output import number, print_about, progress_bar
+from hushcube.cli.options import FACES, OUTPUT, as_json, taking
+from hushcube.cli.output import print_about, progress_bar
+from hushcube.shown import number
 
 
 @verb("recover")
 @click.argument("folder", metavar="BUNDLE")
-@taking(FACE, TIME_LIMIT)
-@option("--out", group=OUTPUT, metavar="FOLDER", help="Write a new bundle there and leave BUNDLE as it is.")
+@taking(*FACES)
+@option("--out", "FOLDER", "Write a new bundle there and leave BUNDLE as it is.", group=OUTPUT)
 @as_json
 def command(folder: str, face: str | None, time_limit: float | None, out: str | None, as_json: bool) -> None:
     """Add a face to a release: tables that add up, without negative cells, or in whole numbers.
@@ -34,14 +35,12 @@ def command(folder: str, face: str | None, time_limit: float | None, out: str | 
     from hushcube.faces.value import read_face
     from hushcube.verbs.releasing import recover
 
-    limit = check_limit(time_limit)
     if out is not None:
         check_output(Path(out))
     check_change(Path(folder), in_place=out is None)
-    release = hc.open(folder)
-    value = read_face(face or "integral", release.schema)
+    value = read_face(face or "integral", hc.open(folder).schema)
     with progress_bar() as progress:
-        published = recover(folder, value, out=out, time_limit=limit, progress=progress)
+        published = recover(folder, value, out=out, time_limit=time_limit, progress=progress)
     made = published.face(value.name)
     place = out or folder
 
@@ -50,12 +49,8 @@ def command(folder: str, face: str | None, time_limit: float | None, out: str | 
         shown, checked = f"hushcube show {place} --face {made.name}", f"hushcube verify {place}"
         click.echo(f"look at it with: {shown}  |  check it with: {checked}")
 
-    print_about(
-        published.private,
-        as_json=as_json,
-        document=lambda: {"out": place, "face": made.name, **made.description},
-        text=text,
-    )
+    document = {"out": place, "face": made.name, **made.description}
+    print_about(published.private, as_json=as_json, document=lambda: document, text=text)
 
 
 def describe(report: dict[str, Any]) -> str:
@@ -67,8 +62,7 @@ def describe(report: dict[str, Any]) -> str:
         parts.append(f"proved within {number(100 * certificate['share_of_noise'])}% of the noise from the nearest")
     if "people" in report:
         parts.append(f"{report['people']:,} synthetic people")
-    if "bound" in report:
-        bound = report["bound"]
+    if (bound := report.get("bound")) is not None:
         parts.append(
             f"theorem {bound['theorem']}: L1 error of every table at most {number(bound['largest_l1_error'])} "
             f"(sharper: {number(bound['largest_l1_error_sharper'])}) with probability {bound['probability']:g}"

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
-from hushcube.cli.options import as_json, new_file
+from hushcube.cli.command import option
+from hushcube.cli.options import as_json
 from hushcube.cli.output import note, print_json, print_page
 from hushcube.errors import BadInput, DataError
+
+_DATA = "Also compare with data (for its owner: offending labels and exact numbers of rows are shown)."
 
 
 @click.group("schema")
@@ -16,12 +21,8 @@ def command() -> None:
 
 @command.command("check")
 @click.argument("schema_file", metavar="SCHEMA.yaml")
-@click.option(
-    "--data",
-    metavar="SOURCE",
-    help="Also compare with data (for its owner: offending labels and exact numbers of rows are shown).",
-)
-@click.option("--query", metavar="SQL", help="A query whose rows are the data.")
+@option("--data", "SOURCE", _DATA)
+@option("--query", "SQL", "A query whose rows are the data.")
 @as_json
 def check(schema_file: str, data: str | None, query: str | None, as_json: bool) -> None:
     """Read a schema file and say what it declares; with --data, whether the data fits it."""
@@ -38,18 +39,19 @@ def check(schema_file: str, data: str | None, query: str | None, as_json: bool) 
 
 @command.command("draft")
 @click.argument("data", metavar="SOURCE", required=False)
-@click.option("--query", metavar="SQL", help="A query whose rows are the data.")
-@click.option("--out", metavar="FILE", help="Write the draft there instead of printing it.")
-@click.option("--name", default="data", show_default=True, help="The schema's name.")
-@click.option("--max-values", type=click.IntRange(min=2), default=100, show_default=True, help="Most values to list.")
+@option("--query", "SQL", "A query whose rows are the data.")
+@option("--out", "FILE", "Write the draft there instead of printing it.")
+@option("--name", None, "The schema's name.", default="data", show_default=True)
+@option("--max-values", None, "Most values to list.", type=click.IntRange(min=2), default=100, show_default=True)
 def draft_command(data: str | None, query: str | None, out: str | None, name: str, max_values: int) -> None:
     """Read data and draft a schema for it. The draft comes from the data and must be reviewed: domains are public."""
+    from hushcube.durable import check_file
     from hushcube.verbs.schemas import draft_schema
 
     if data is None and query is None:
         raise BadInput("SOURCE", "is not given", "name the data, for example `hushcube schema draft people.parquet`")
     if out is not None:
-        new_file(out)
+        check_file(Path(out), "--out")
     draft = draft_schema(data, query=query, name=name, max_values=max_values, out=out)
     if out is None:
         click.echo(draft.text, nl=False)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hushcube.cli.command import verb
+from hushcube.cli.command import option, verb
 from hushcube.cli.options import as_json
 from hushcube.cli.output import print_about, print_page
 from hushcube.errors import QueryError
@@ -18,27 +18,22 @@ from hushcube.text import visible
 
 if TYPE_CHECKING:
     from hushcube.bundle.published_table import Table
-    from hushcube.bundle.release import Estimate, Release
+    from hushcube.bundle.release import Release
 
 UNBIASED = "unbiased"  # as in faces/value.py, which is too heavy to import for --help
 MORE = "--rows shows more, --json all"
+_WHERE = "Keep these cells; repeat it for more labels or attributes."
+_FACE = "A published face: unbiased (the default), consistent, nonnegative or integral."
 
 
 @verb("show")
 @click.argument("folder")
 @click.argument("marginal", required=False)
-@click.option(
-    "--where",
-    multiple=True,
-    metavar="ATTRIBUTE=LABEL",
-    help="Keep these cells; repeat it for more labels or attributes.",
-)
-@click.option("--sum", "as_sum", is_flag=True, help="Print the sum of the kept cells with its interval.")
-@click.option(
-    "--face", metavar="KIND", help="A published face: unbiased (the default), consistent, nonnegative or integral."
-)
-@click.option("--rows", type=click.IntRange(min=1), default=60, show_default=True, help="The most rows to print.")
-@click.option("--no-verify", is_flag=True, help="Skip the checksums (large releases).")
+@option("--where", "ATTRIBUTE=LABEL", _WHERE, multiple=True)
+@option("--sum", None, "Print the sum of the kept cells with its interval.", "as_sum", is_flag=True)
+@option("--face", "KIND", _FACE)
+@option("--rows", None, "The most rows to print.", type=click.IntRange(min=1), default=60, show_default=True)
+@option("--no-verify", None, "Skip the checksums (large releases).", is_flag=True)
 @as_json
 def command(
     folder: str,
@@ -85,17 +80,15 @@ def command(
 
     found = find_table(Path(folder), marginal, face=shown, verify=not no_verify) or steadily(Path(folder), read)
     table = found.table.slice(conditions)
-    print_about(
-        found.private,
-        as_json=as_json,
-        document=lambda: {
-            "attributes": list(table.attributes),
-            "face": shown,
-            "cells": list(_quantities(table) if table.others else _cells(table, intervals=shown == UNBIASED)),
-        },
-        text=lambda: print_page(table.page(rows, more=MORE)),
-        caveat=table.schema.caveat,
-    )
+
+    def document() -> dict[str, Any]:
+        cells = _quantities(table) if table.others else _cells(table, intervals=shown == UNBIASED)
+        return {"attributes": list(table.attributes), "face": shown, "cells": list(cells)}
+
+    def text() -> None:
+        print_page(table.page(rows, more=MORE))
+
+    print_about(found.private, as_json=as_json, document=document, text=text, caveat=table.schema.caveat)
 
 
 def _quantities(table: Table) -> Iterator[dict[str, Any]]:
@@ -110,10 +103,13 @@ def _quantities(table: Table) -> Iterator[dict[str, Any]]:
 
 
 def _interval(table: Table, at: int) -> dict[str, float | None]:
-    """A number and its interval; nothing where the count is no more than noise, and an average is not known."""
     numbers = {"value": table.values, "low_95": table.low, "high_95": table.high}
-    found = {name: float(each.ravel()[at]) for name, each in numbers.items()}
-    return {name: None if math.isnan(number) else number for name, number in found.items()}
+    return _known({name: float(each.ravel()[at]) for name, each in numbers.items()})
+
+
+def _known(numbers: dict[str, float]) -> dict[str, float | None]:
+    """Numbers for JSON; none where the count is no more than noise, and an average is not known."""
+    return {name: None if math.isnan(number) else number for name, number in numbers.items()}
 
 
 def _conditions(where: tuple[str, ...]) -> dict[str, list[str]]:
@@ -131,13 +127,8 @@ def _cells(table: Table, *, intervals: bool) -> Iterator[dict[str, Any]]:
     from hushcube.bundle.published_table import beside
 
     own = beside(table.attributes, "value", "std_error", *(["low_95", "high_95"] if intervals else []))
-    numbers = zip(
-        table.values.ravel().tolist(),
-        table.std_errors.ravel().tolist(),
-        table.margins.ravel().tolist(),
-        strict=True,
-    )
-    for labels, (value, std_error, margin) in zip(product(*table.labels), numbers, strict=True):
+    numbers = (each.ravel().tolist() for each in (table.values, table.std_errors, table.margins))
+    for labels, value, std_error, margin in zip(product(*table.labels), *numbers, strict=True):
         found = (value, std_error, value - margin, value + margin)[: len(own)]
         yield dict(zip((*table.attributes, *own), (*labels, *found), strict=True))
 
@@ -146,23 +137,18 @@ def _show_sum(release: Release, marginal: str, conditions: dict[str, list[str]],
     words = [str(quantity) for quantity in release.plan.quantities]
     estimates = {word: release.estimate(marginal, conditions, word) for word in words}
 
-    def told(estimate: Estimate) -> dict[str, float | None]:
-        numbers = (estimate.value, estimate.std_error, estimate.low, estimate.high)
-        names = ("value", "std_error", "low_95", "high_95")
-        return {name: None if math.isnan(x) else x for name, x in zip(names, numbers, strict=True)}
+    def document() -> dict[str, Any]:
+        told = {
+            word: _known({"value": e.value, "std_error": e.std_error, "low_95": e.low, "high_95": e.high})
+            for word, e in estimates.items()
+        }
+        return {**told.pop("count"), **told}
 
     def text() -> None:
         for word, estimate in estimates.items():
             click.echo(visible(f"{'' if len(words) == 1 else f'{word}: '}{estimate}"))
 
-    others = {word: told(estimate) for word, estimate in estimates.items() if word != "count"}
-    print_about(
-        release.private,
-        as_json=as_json,
-        document=lambda: {**told(estimates["count"]), **others},
-        text=text,
-        caveat=release.schema.caveat,
-    )
+    print_about(release.private, as_json=as_json, document=document, text=text, caveat=release.schema.caveat)
 
 
 def _show_contents(release: Release, rows: int, face: str | None, *, as_json: bool) -> None:
@@ -173,29 +159,28 @@ def _show_contents(release: Release, rows: int, face: str | None, *, as_json: bo
     for name in faces:
         if name != UNBIASED:
             release.face(name)
-    listed: list[dict[str, Any]] = [
-        {
-            "table": t.word,
-            "attributes": list(t.attributes),
-            "cells": t.cells,
-            "face": name,
-            "std_error": t.std_error,
-        }
-        for name in faces
-        for t in table_errors(plan, published=True)
-    ]
-    words = [str(quantity) for quantity in plan.asked]
 
-    print_about(
-        release.private,
-        as_json=as_json,
-        document=lambda: {
+    def document() -> dict[str, Any]:
+        words = [str(quantity) for quantity in plan.asked]
+        return {
             "name": release.schema.name,
             **({"cube": words} if words else {}),
             "privacy": plan.privacy.to_dict(),
             "faces": {name: shown.description for name, shown in release.faces.items()},
-            "tables": listed,
-        },
-        text=lambda: print_page(release.page(rows, faces, MORE)),
-        caveat=release.schema.caveat,
-    )
+            "tables": [
+                {
+                    "table": t.word,
+                    "attributes": [*t.attributes],
+                    "cells": t.cells,
+                    "face": name,
+                    "std_error": t.std_error,
+                }
+                for name in faces
+                for t in table_errors(plan, published=True)
+            ],
+        }
+
+    def text() -> None:
+        print_page(release.page(rows, faces, MORE))
+
+    print_about(release.private, as_json=as_json, document=document, text=text, caveat=release.schema.caveat)

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from hushcube.cli.command import option, verb
-from hushcube.cli.options import FACE, HOW, OUTPUT, TIME_LIMIT, as_json, check_limit, new_file, taking
-from hushcube.cli.output import number, print_about, progress_bar
+from hushcube.cli.options import FACES, HOW, OUTPUT, as_json, taking
+from hushcube.cli.output import print_about, progress_bar
 from hushcube.errors import BadInput, OutputError
+from hushcube.shown import number
 
 
 @verb("synth")
 @click.argument("folder", metavar="BUNDLE")
-@option(
-    "--rows", group=HOW, metavar="N|auto", default="auto", help="How many people; auto (the default): as published."
-)
-@taking(FACE, TIME_LIMIT)
-@option("--out", group=OUTPUT, metavar="FILE", help="The file to write: .parquet or .csv.")
+@option("--rows", "N|auto", "How many people; auto (the default): as published.", group=HOW, default="auto")
+@taking(*FACES)
+@option("--out", "FILE", "The file to write: .parquet or .csv.", group=OUTPUT)
 @as_json
 def command(folder: str, rows: str, face: str | None, time_limit: float | None, out: str | None, as_json: bool) -> None:
     """Write made-up people whose tables match the release. No data is read, no budget is spent.
@@ -29,14 +30,14 @@ def command(folder: str, rows: str, face: str | None, time_limit: float | None, 
     """
     import hushcube as hc
     from hushcube.bundle.published_face import SUFFIXES
+    from hushcube.durable import check_file
     from hushcube.faces.value import read_face
     from hushcube.verbs.releasing import synthesize
 
-    limit = check_limit(time_limit)
     if out is None:
         raise BadInput("--out", "is not given", "name a new file, for example `--out people.parquet`")
-    target = new_file(out)
-    if target.suffix not in SUFFIXES:
+    check_file(Path(out), "--out")
+    if Path(out).suffix not in SUFFIXES:
         raise OutputError("--out", f"{out!r} is not a kind of file that can be written", "end it in .parquet or .csv")
     value = read_face(face or "integral", hc.open(folder).schema)
     if value.kind != "integral":
@@ -44,16 +45,12 @@ def command(folder: str, rows: str, face: str | None, time_limit: float | None, 
     if rows != "auto":
         value = value.with_options({"rows": rows})
     with progress_bar() as progress:
-        people = synthesize(folder, value, out=target, time_limit=limit, progress=progress)
+        people = synthesize(folder, value, out=out, time_limit=time_limit, progress=progress)
 
     def text() -> None:
         click.echo(f"wrote {len(people.codes):,} synthetic people to {out}; they are made up: none is a real person")
         if (distance := people.report.get("rms_from_rounding")) is not None:
             click.echo(f"their tables are {number(distance)} people a cell from the wanted ones")
 
-    print_about(
-        people.private,
-        as_json=as_json,
-        document=lambda: {"out": out, "rows": len(people.codes), "report": people.report},
-        text=text,
-    )
+    document = {"out": out, "rows": len(people.codes), "report": people.report}
+    print_about(people.private, as_json=as_json, document=lambda: document, text=text)

@@ -21,17 +21,15 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Final
 
-from hushcube.designs.design import Budgets, Recovery
 from hushcube.errors import BadInput
 from hushcube.model.privacy import LARGEST_BUDGET, SMALLEST_BUDGET
-from hushcube.planning.pages import found_page
 from hushcube.planning.plan import Plan
 from hushcube.planning.planner import Variant, refuse_unpredictable, variants
 from hushcube.planning.question import Comparison, Question, amount, compare, objective_of
 from hushcube.planning.targets import Goal, Target, resolve
-from hushcube.progress import Progress
-from hushcube.shown import Page
-from hushcube.strategies import AUTO, Choice
+from hushcube.progress import Progress, silent
+from hushcube.shown import Grid, Page, Remark, Shown, columns
+from hushcube.shown import number as written
 
 _MANTISSAS: Final = 9000
 """Numbers 1.000 to 9.999."""
@@ -40,7 +38,7 @@ _GUESSES: Final = 8
 
 
 @dataclass(frozen=True, repr=False)
-class Found:
+class Found(Shown):
     """The smallest budget found, the plans compared under it, the goals that the chosen one meets, and the search."""
 
     comparison: Comparison
@@ -52,15 +50,15 @@ class Found:
     def __repr__(self) -> str:
         return f"Found({amount(self.plan.privacy)} = {self.budget}: {self.plan!r})"
 
-    def __str__(self) -> str:
-        return str(self.page())
-
-    def _repr_html_(self) -> str:
-        return self.page().html()
-
     def page(self) -> Page:
         """The budget, and what it reaches for each target."""
-        return found_page(self, amount(self.plan.privacy))
+        rows = [
+            [str(goal.target).rpartition(":")[0], goal.target.error, written(goal.target.bound), written(reached)]
+            for goal, reached in zip(self.goals, self.reached, strict=True)
+        ]
+        told = f"the smallest {amount(self.plan.privacy)} found that meets the targets is {self.budget}"
+        headings = columns(("tables", "error"), ("at most", "reached"))
+        return Page((told, Grid("", headings, rows), Remark(self.searched)))
 
     @property
     def searched(self) -> str:
@@ -82,50 +80,34 @@ class Found:
         return tuple(goal.reached(self.plan) for goal in self.goals)
 
 
-def find_budget(
-    question: Question,
-    targets: Sequence[str | Target],
-    *,
-    strategy: Choice = AUTO,
-    budgets: Budgets | None = None,
-    recovery: Recovery | None = None,
-    progress: Progress | None = None,
-) -> Found:
+def find_budget(question: Question, targets: Sequence[str | Target], *, progress: Progress | None = None) -> Found:
     """The smallest budget of four digits under which the plan of some strategy meets all targets, and that plan.
 
     The question's own budget only says which kind is wanted: epsilon, epsilon beside its delta, or rho.
     """
-    refuse_unpredictable(strategy)
+    refuse_unpredictable(question.strategy)
     goals = resolve(targets, question)
-    tried = _variants(question, strategy, budgets, recovery)
+    tried = _variants(question)
     start = step(1.0)
     best = end = step(LARGEST_BUDGET) + 1
     for done, variant in enumerate(tried):
-        if progress:
-            progress(variant[0].name, done / len(tried))
+        (progress or silent)(variant[0].name, done / len(tried))
         probe = _Probe(question, variant, goals)
         if best == end or probe.has_steps or probe.ratio(best) <= 1:  # one look tells whether it could do better
             best = _least(probe, start, best)
             start = best if best < end else start
     if best == end:
         raise _unreachable(question, tried, goals)
-    comparison = compare(
-        question.under(number(best)), strategy=strategy, budgets=budgets, recovery=recovery, settle=False
-    )
+    comparison = compare(question.under(number(best)), settle=False)
     names = {one.name for one, _, _ in tried}
     plans = [plan for plan in comparison.plans if plan.strategy in names]
     chosen = min((plan for plan in plans if all(goal.ratio(plan) <= 1 for goal in goals)), key=objective_of)
-    return Found(comparison.choosing(chosen), number(best), tuple(goals), tuple(dict.fromkeys(sorted(names))))
+    return Found(comparison.choosing(chosen), number(best), tuple(goals), tuple(sorted(names)))
 
 
-def _variants(
-    question: Question, strategy: Choice, budgets: Budgets | None, recovery: Recovery | None
-) -> list[Variant]:
+def _variants(question: Question) -> list[Variant]:
     """What is tried for all parts alike."""
-    lists = (
-        variants(request, strategy=strategy, budgets=budgets, recovery=recovery)[0]
-        for request in question.requests.values()
-    )
+    lists = (variants(request, **question.tried)[0] for request in question.requests.values())
     tried = list({(one.name, rule, way): (one, rule, way) for each in lists for one, rule, way in each}.values())
     return [variant for variant in tried if variant[0].automatic] or tried
 

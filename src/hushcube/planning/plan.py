@@ -11,6 +11,10 @@ noise and its errors are those of a design for counts of people who have k Q row
     replace-one, both signs     +Q may become -Q in one cell: 2 k Q rows come or go
 
 Parts compose: their epsilons (rhos, deltas) add up to the whole.
+
+When a plan file is read, the whole of it is checked: every field, the strategy's name, the cost and the digest. A file
+that does not say exactly what hushcube would write for the plan it describes is refused: true for 1, "1" for 1 and
+[[1]] for [1] are damage, as are fields that nobody knows.
 """
 
 from __future__ import annotations
@@ -24,19 +28,26 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from hushcube.designs.design import Design, digest_of
+import numpy as np
+
+import hushcube.designs  # noqa: F401 - the kinds of plans make themselves known
+from hushcube.designs.design import BUDGETS, RECOVERIES, Design, digest_of
+from hushcube.designs.design import FORMAT as DESIGN_FORMAT
+from hushcube.designs.request import Request
 from hushcube.durable import new_file
 from hushcube.errors import BadInput, BudgetExceeded, NotApplicable, PlanError
 from hushcube.model.files import read_json, read_text
 from hushcube.model.measure import Measure
 from hushcube.model.privacy import Privacy
+from hushcube.model.queries import SparseRows, query_table
 from hushcube.model.schema import COUNT, Schema
 from hushcube.model.workload import COUNTED, Quantity, Workload
-from hushcube.planning.loading import AGAIN, design_of
-from hushcube.planning.pages import MORE, TABLES, plan_page
-from hushcube.shown import Page
+from hushcube.planning.summary import MORE, TABLES, asked_for, parts_page, tables_page
+from hushcube.shown import Page, Shown
+from hushcube.strategies import check_strategy
 from hushcube.text import visible
 
+AGAIN: Final = "plan again with `hushcube plan --out`"
 FORMAT: Final = 2
 """Of plan files. In format 1 a plan of counts was its design alone, and one with measures had its designs as parts."""
 _SHARED: Final = ("format", "schema", "workload", "queries")
@@ -44,7 +55,7 @@ _SHARED: Final = ("format", "schema", "workload", "queries")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Plan:
+class Plan(Shown):
     """The design of the counts, and one for the sums of each measure; together they keep the guarantee."""
 
     schema: Schema
@@ -79,15 +90,9 @@ class Plan:
         tables = f"{len(self.workload):,} tables of count{words}"
         return f"Plan({visible(self.schema.name)!r}: {tables}, {self.strategy}, {self.privacy})"
 
-    def __str__(self) -> str:
-        return str(self.page())
-
-    def _repr_html_(self) -> str:
-        return self.page().html()
-
     def page(self, rows: int = TABLES, more: str = MORE) -> Page:
         """The expected error of each table, as it is printed; `more` says where those beyond some rows are."""
-        return plan_page(self, rows, more)
+        return (parts_page(self) if self.asked else Page((asked_for(self),))) + tables_page(self, rows, more)
 
     @classmethod
     def read(cls, path: str | Path) -> Plan:
@@ -187,6 +192,40 @@ class Plan:
             raise
         except (KeyError, TypeError, ValueError, AttributeError):
             raise PlanError("plan", "a field is missing or damaged", AGAIN) from None
+
+
+def read_design(text: str) -> Design:
+    """The design in a file's text."""
+    return design_of(read_json(text, "plan", PlanError, AGAIN))
+
+
+def design_of(raw: Any) -> Design:
+    """The design of a JSON document."""
+    if not isinstance(raw, dict) or type(raw.get("format")) is not int or raw["format"] != DESIGN_FORMAT:
+        raise PlanError("plan", "is not a plan of this version of hushcube", AGAIN)
+    try:
+        schema = Schema.from_dict(raw["schema"])
+        asked = raw.get("queries")
+        rows = None if asked is None else SparseRows.from_dict(asked)
+        queries = None if asked is None else query_table(schema, asked["attributes"], rows)
+        workload = Workload.parse(raw["workload"], schema, queries)
+        request = Request(workload, Privacy.from_dict(raw["privacy"]))
+        if raw["budgets"] not in BUDGETS or raw["recovery"] not in RECOVERIES:
+            raise ValueError
+        kind = Design.kinds[raw["design"]]
+        own = kind.from_specification(raw, workload.schema)
+        budgets = np.array([np.inf if budget is None else budget for budget in raw["budget"]], np.float64)
+        decision = (raw["strategy"], raw["budgets"], raw["recovery"], raw["proof"], budgets)
+        plan = kind(request, *decision, details=raw["details"], **own)
+        check_strategy(plan)
+        digest = digest_of({key: value for key, value in raw.items() if key != "digest"})
+    except BadInput:
+        raise
+    except (KeyError, TypeError, ValueError, OverflowError, AttributeError):
+        raise PlanError("plan", "a field is missing or damaged", AGAIN) from None
+    if not plan.digest == digest == raw.get("digest"):
+        raise PlanError("plan, digest", "does not fit the plan: the file was changed", AGAIN)
+    return plan
 
 
 def _own(design: Design) -> dict[str, Any]:

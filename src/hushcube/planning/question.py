@@ -1,4 +1,4 @@
-"""What a plan is asked for, and the plans that answer it, compared.
+"""What a plan is asked for, and the plans that answer it, compared; the same under other budgets.
 
 A question splits into one request for each part: the count, and each measure's sums. The average of a cell of n people
 with mean m errs by about (Var S + (m - center)² Var C) / n². With |m - center| taken as a quarter of the range, the sum
@@ -10,27 +10,29 @@ of these errors over the measures, each relative to its range, is least for shar
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, Literal
 
+import numpy as np
+
 from hushcube.designs.design import Budgets, Design, Recovery
 from hushcube.designs.request import Effort, Objective, Request
-from hushcube.errors import BadInput
+from hushcube.errors import BadInput, PrivacyError
 from hushcube.model.measure import Measure
 from hushcube.model.privacy import Number, Privacy, exact_number
 from hushcube.model.queries import QueryTable, query_table
 from hushcube.model.schema import COUNT, Schema
 from hushcube.model.workload import Quantity, Workload, public_part
-from hushcube.planning.pages import EVERY, MORE, TABLES, comparison_page
 from hushcube.planning.plan import Plan, part_privacy, plain, seen_by
-from hushcube.planning.planner import Ranking, Variant
+from hushcube.planning.planner import Ranking, Variant, refuse_unpredictable
 from hushcube.planning.planner import compare as rank
-from hushcube.progress import Progress
-from hushcube.shown import Page
-from hushcube.strategies import AUTO, Choice
+from hushcube.planning.summary import EVERY, MORE, TABLES, parts_page, ranking_page, table_variances, tables_page
+from hushcube.progress import Progress, silent
+from hushcube.shown import Column, Grid, Page, Shown, columns, number
+from hushcube.strategies import AUTO, Choice, read_strategies
 from hushcube.strategies.strategy import objective_value
 
 Amount = Literal["epsilon", "rho"]
@@ -40,7 +42,7 @@ Queries = QueryTable | tuple[Sequence[str] | None, Any]
 
 @dataclass(frozen=True)
 class Question:
-    """The tables, the measures and the guarantee that a plan is asked for, and how the guarantee is shared."""
+    """The tables, the measures and the guarantee that a plan is asked for, how that is shared, and what is tried."""
 
     schema: Schema
     workload: Workload
@@ -50,6 +52,9 @@ class Question:
     asked: tuple[Quantity, ...] = ()
     shares: Mapping[str, Fraction] | None = None
     """Of the count and each measure; None where averages are to err least."""
+    strategy: Choice = AUTO
+    budgets: Budgets | None = None
+    recovery: Recovery | None = None
 
     @classmethod
     def of(
@@ -58,21 +63,24 @@ class Question:
         workload: str | Sequence[str],
         privacy: Privacy,
         *,
-        objective: Objective = "total",
-        effort: Effort = "default",
-        named: Collection[str] = (),
         queries: Queries | None = None,
         measures: str | Sequence[str] = (),
         shares: Mapping[str, Number] | None = None,
+        strategy: Choice = AUTO,
+        **how: Any,
     ) -> Question:
         """Read the words; what mapping files hold and nobody needs is left out of the schema.
 
-        Attributes that a strategy's options name are needed.
+        Attributes that a strategy's options name are needed. `how` holds the fields that are not words.
         """
+        named, comparing = read_strategies(strategy)
+        read = [one.on(schema) for one in named]
+        how["strategy"] = (*sorted(comparing), *read)
         words = [measures] if isinstance(measures, str) else list(measures)
         if not words and shares is None:
-            needed = public_part(schema, workload, named if queries is None else None)
-            return cls(needed, _workload(workload, needed, queries), privacy, objective, effort)
+            others = None if queries is not None else [name for one in read for name in one.attributes]
+            needed = public_part(schema, workload, others)
+            return cls(needed, _workload(workload, needed, queries), privacy, **how)
         if queries is not None:
             raise BadInput("queries", "cannot be combined with measures", "ask for tables with the workload")
         needed = public_part(schema, workload)
@@ -81,15 +89,15 @@ class Question:
         if not asked:
             raise BadInput("measure", "no measure is asked for", "ask for example for `avg(wage)`")
         given = None if shares is None else {name: exact_number("shares", share) for name, share in shares.items()}
-        return cls(needed, Workload.parse(workload, plain(needed)), privacy, objective, effort, asked, given)
+        return cls(needed, Workload.parse(workload, plain(needed)), privacy, asked=asked, shares=given, **how)
 
     def __post_init__(self) -> None:
         if self.shares is None:
             return
         names = [COUNT, *(measure.name for measure in self.measures)]
         if self.shares.keys() != set(names):
-            fix = f"name {', '.join(names)}"
-            raise BadInput("shares", "do not name the count and every measure asked for", fix)
+            problem = "do not name the count and every measure asked for"
+            raise BadInput("shares", problem, f"name {', '.join(names)}")
         if any(share <= 0 for share in self.shares.values()) or sum(self.shares.values()) > 1:
             raise BadInput("shares", "must be positive and sum to at most 1", "give for example count=0.3, wage=0.7")
 
@@ -97,6 +105,11 @@ class Question:
     def measures(self) -> list[Measure]:
         """The measures asked for, each once."""
         return [self.schema.measure(name) for name in dict.fromkeys(quantity.measure for quantity in self.asked)]
+
+    @property
+    def tried(self) -> dict[str, Any]:
+        """What is tried, as the planner takes it."""
+        return {"strategy": self.strategy, "budgets": self.budgets, "recovery": self.recovery}
 
     @cached_property
     def requests(self) -> dict[str, Request]:
@@ -140,7 +153,7 @@ def _workload(words: str | Sequence[str], schema: Schema, queries: Queries | Non
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Comparison:
+class Comparison(Shown):
     """The designs that were compared for each part, and the plan of the best of each."""
 
     question: Question
@@ -149,15 +162,11 @@ class Comparison:
     def __repr__(self) -> str:
         return f"Comparison({len(self.plans):,} plans, chosen: {self.chosen!r})"
 
-    def __str__(self) -> str:
-        return str(self.page())
-
-    def _repr_html_(self) -> str:
-        return self.page().html()
-
     def page(self, *, every_variant: bool = False, rows: int = TABLES, more: str = MORE, every: str = EVERY) -> Page:
         """The strategies, or every variant of them, and the expected error of each table of the chosen plan."""
-        return comparison_page(self, every_variant=every_variant, rows=rows, more=more, every=every)
+        plan, counts = self.chosen, self.parts[COUNT]
+        above = parts_page(plan) if plan.asked else ranking_page(counts, every_variant=every_variant, every=every)
+        return above + tables_page(plan, rows, more)
 
     @cached_property
     def plans(self) -> tuple[Plan, ...]:
@@ -190,21 +199,10 @@ class Comparison:
         return all(ranking.is_optimal for ranking in self.parts.values())
 
 
-def compare(
-    question: Question,
-    *,
-    strategy: Choice = AUTO,
-    budgets: Budgets | None = None,
-    recovery: Recovery | None = None,
-    progress: Progress | None = None,
-    settle: bool = True,
-) -> Comparison:
+def compare(question: Question, *, progress: Progress | None = None, settle: bool = True) -> Comparison:
     """Compare designs for every part, as `planner.compare` does for one."""
-    rankings = {
-        name: rank(request, strategy=strategy, budgets=budgets, recovery=recovery, progress=progress, settle=settle)
-        for name, request in question.requests.items()
-    }
-    comparison = Comparison(question, rankings)
+    given: dict[str, Any] = {**question.tried, "progress": progress, "settle": settle}
+    comparison = Comparison(question, {name: rank(request, **given) for name, request in question.requests.items()})
     _ = comparison.chosen  # refused here, if the best designs make no plan
     return comparison
 
@@ -216,6 +214,81 @@ def objective_of(plan: Plan) -> float:
 
 def _variant(design: Design) -> tuple[str, Budgets, Recovery]:
     return design.strategy, design.budget_rule, design.recovery
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """The best plan under one budget, and the errors of its counts, exact for the noise that is drawn."""
+
+    plan: Plan
+    budget: str
+    """As a decimal number, or as it was given."""
+
+    @property
+    def total_variance(self) -> float:
+        """The expected sum of squared errors over all cells."""
+        return self.plan.count.errors.total_variance(exact=True)
+
+    @property
+    def rmse(self) -> float:
+        """Its root mean over cells."""
+        return math.sqrt(self.total_variance / self.plan.workload.cells)
+
+    @property
+    def median_std_error(self) -> float:
+        """The standard error of a cell in the median table."""
+        return float(np.sqrt(np.median(table_variances(self.plan))))
+
+    @property
+    def worst_std_error(self) -> float:
+        """The standard error of a cell in the worst table."""
+        return float(np.sqrt(table_variances(self.plan).max()))
+
+
+class Scenarios(Shown, tuple[Scenario, ...]):
+    """The best plan under each of several budgets."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        budgets = ", ".join(scenario.budget for scenario in self[:20])
+        return f"Scenarios({amount(self[0].plan.privacy)} = {budgets})"
+
+    def page(self) -> Page:
+        """One row for each budget."""
+        numbers = ("total variance", "typical error", "median table", "worst table")
+        budget = Column(amount(self[0].plan.privacy), right=True)
+        rows = []
+        for each in self:
+            errors = (each.rmse, each.median_std_error, each.worst_std_error)
+            told = (number(each.total_variance), *(f"± {number(error)}" for error in errors))
+            rows.append([each.budget, *_variant(each.plan.count), *told])
+        headings = [budget, *columns(("strategy", "budgets", "recovery"), numbers)]
+        return Page((Grid("what if the budget were another", headings, rows),))
+
+
+def checked(values: Sequence[Number]) -> Sequence[Number]:
+    """Some budgets, all of them possible."""
+    example = "list budgets, for example `0.1,0.5,1,2`"
+    if isinstance(values, str) or not values:
+        raise BadInput("what_if", "there is no list of budgets", example)
+    for value in values:
+        try:
+            Privacy.of(epsilon=value, neighbours="add-remove")
+        except PrivacyError as problem:
+            raise BadInput("what_if", f"{str(value)[:40]!r}: {problem.problem}", example) from None
+    return values
+
+
+def what_if(question: Question, values: Sequence[Number], *, progress: Progress | None = None) -> Scenarios:
+    """The best plan under each budget; all are checked before the first is planned."""
+    refuse_unpredictable(question.strategy)
+    questions = {str(value): question.under(value) for value in checked(values)}
+    scenarios = []
+    for done, (text, changed) in enumerate(questions.items()):
+        (progress or silent)("what if", done / len(questions))
+        scenarios.append(Scenario(compare(changed).chosen, text))
+    return Scenarios(scenarios)
 
 
 def shares_of(privacy: Privacy, measures: Sequence[Measure]) -> dict[str, Fraction]:

@@ -14,7 +14,6 @@ from hushcube.errors import BadInput, OutputError
 from hushcube.text import visible
 
 if TYPE_CHECKING:
-    from hushcube.designs.design import Design
     from hushcube.planning.planner import Ranking
     from hushcube.planning.question import Comparison
 
@@ -68,7 +67,7 @@ def draw(comparison: Comparison, field: str) -> Any:
     import altair as alt
 
     chosen = comparison.chosen
-    label, rows = points(best_variants(comparison.parts["count"]), chosen.count.strategy, field)
+    label, rows = points(comparison.parts["count"], field)
     order = list(reversed(dict.fromkeys(row["strategy"] for row in rows)))  # as the lines lie: the largest error on top
     ranks = list(reversed(range(len(order))))  # the best strategy has the first colour
     legend = alt.Legend(title=None, labelLimit=320) if len({row["size"] for row in rows}) > 1 else None
@@ -97,10 +96,10 @@ def _lines(base: Any, rows: Rows, label: str) -> Any:
 
     sizes, errors = sorted({row["size"] for row in rows}), [row["error"] for row in rows]
     if label == CELLS:
-        x, width = alt.X("size:Q", title=label, scale=_scale(sizes), axis=_axis(sizes, grid=False)), 520
+        x, width = alt.X("size:Q", title=label, **_logarithmic(sizes, grid=False)), 520
     else:
         x, width = alt.X("size:O", title=label, axis=alt.Axis(labelAngle=0)), max(300, 90 * len(sizes))
-    both = base.encode(x=x, y=alt.Y("error:Q", title=ERROR, scale=_scale(errors), axis=_axis(errors)))
+    both = base.encode(x=x, y=alt.Y("error:Q", title=ERROR, **_logarithmic(errors)))
     layers = []
     for chosen, thickness in ((False, 1.5), (True, 3.5)):  # the chosen one on top of the others
         part = both.transform_filter(alt.datum.chosen == chosen)
@@ -114,30 +113,24 @@ def _lines(base: Any, rows: Rows, label: str) -> Any:
 def _dots(base: Any, rows: Rows, label: str, order: list[str]) -> Any:
     import altair as alt
 
-    errors = [row["error"] for row in rows]
-    side = alt.Axis(grid=True, domain=False, ticks=False, labelLimit=240, labelPadding=8)
     title = f"{ERROR}; {rows[0]['size']:,} {label}"
+    side = alt.Axis(grid=True, domain=False, ticks=False, labelLimit=240, labelPadding=8)
     both = base.encode(
-        x=alt.X("error:Q", title=title, scale=_scale(errors), axis=_axis(errors, grid=False)),
+        x=alt.X("error:Q", title=title, **_logarithmic([row["error"] for row in rows], grid=False)),
         y=alt.Y("strategy:N", sort=order, title=None, axis=side),
+        strokeDash=alt.Undefined,
     )
-    plain = both.encode(strokeDash=alt.Undefined)
-    numbers = plain.mark_text(dy=-13).encode(text=alt.Text("error:Q", format=",.3~r"), shape=alt.Undefined)
-    return alt.layer(plain.mark_point(filled=True, size=110, opacity=1), numbers).properties(
-        width=460, height=38 * len(order)
-    )
+    numbers = both.mark_text(dy=-13).encode(text=alt.Text("error:Q", format=",.3~r"), shape=alt.Undefined)
+    dots = both.mark_point(filled=True, size=110, opacity=1)
+    return alt.layer(dots, numbers).properties(width=460, height=38 * len(order))
 
 
-def _scale(values: Sequence[float]) -> Any:
+def _logarithmic(values: Sequence[float], *, grid: bool = True) -> dict[str, Any]:
     import altair as alt
 
-    return alt.Scale(type="log", domain=[min(values) / _ROOM, max(values) * _ROOM], nice=False)
-
-
-def _axis(values: Sequence[float], *, grid: bool = True) -> Any:
-    import altair as alt
-
-    return alt.Axis(values=round_numbers(min(values) / _ROOM, max(values) * _ROOM), format=",~r", grid=grid)
+    low, high = min(values) / _ROOM, max(values) * _ROOM
+    axis = alt.Axis(values=round_numbers(low, high), format=",~r", grid=grid)
+    return {"scale": alt.Scale(type="log", domain=[low, high], nice=False), "axis": axis}
 
 
 def round_numbers(low: float, high: float) -> list[float]:
@@ -152,17 +145,7 @@ def round_numbers(low: float, high: float) -> list[float]:
     return [float(f"{step}e{power}") for power in powers for step in steps if low <= float(f"{step}e{power}") <= high]
 
 
-def best_variants(comparison: Ranking) -> list[Design]:
-    """The best plan of each strategy, the least error first; of the chosen strategy, the chosen plan."""
-    from hushcube.strategies.strategy import objective_value
-
-    best: dict[str, Design] = {comparison.chosen.strategy: comparison.chosen}
-    for plan in sorted((candidate.plan for candidate in comparison.candidates), key=objective_value):
-        best.setdefault(plan.strategy, plan)
-    return sorted(best.values(), key=objective_value)
-
-
-def points(plans: list[Design], chosen: str, field: str) -> tuple[str, Rows]:
+def points(ranking: Ranking, field: str) -> tuple[str, Rows]:
     """What is drawn: the root mean variance of a cell for each strategy and size of tables.
 
     Sizes are numbers of attributes, or of cells where all tables have as many attributes. Strategies that come to the
@@ -171,16 +154,17 @@ def points(plans: list[Design], chosen: str, field: str) -> tuple[str, Rows]:
     import numpy as np
 
     from hushcube.planning.plan import Plan
-    from hushcube.planning.summary import table_variances
+    from hushcube.planning.summary import best_variants, table_variances
     from hushcube.planning.targets import table_cells
+    from hushcube.strategies.strategy import objective_value
 
-    workload = plans[0].workload
+    chosen, workload = ranking.chosen.strategy, ranking.chosen.workload
     cells = table_cells(workload)
     orders = [len(m) for m in workload.marginals] + [len(form.marginal) for form in workload.forms]
     label, sizes = (ATTRIBUTES, np.array(orders)) if len(set(orders)) > 1 else (CELLS, cells.astype(np.int64))
     distinct, which = np.unique(sizes, return_inverse=True)
     alike: dict[tuple[str, ...], tuple[list[str], list[float]]] = {}
-    for plan in plans:
+    for plan in sorted(best_variants(ranking), key=objective_value):
         means = np.bincount(which, table_variances(Plan.of_counts(plan)) * cells) / np.bincount(which, cells)
         errors = np.sqrt(means).tolist()
         alike.setdefault(tuple(f"{value:.6g}" for value in errors), ([], errors))[0].append(plan.strategy)

@@ -10,24 +10,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import get_args
+from typing import Any, Final, get_args
 
 from hushcube.designs.design import Budgets, Recovery
 from hushcube.designs.request import Effort, Objective
 from hushcube.errors import BadInput
 from hushcube.model.privacy import Number, Privacy
 from hushcube.model.schema import Schema
+from hushcube.planning import inverse, question
 from hushcube.planning.inverse import Found
-from hushcube.planning.inverse import find_budget as search_budget
 from hushcube.planning.plan import Plan
-from hushcube.planning.question import Amount, Comparison, Queries, Question
-from hushcube.planning.question import compare as compare_plans
+from hushcube.planning.question import Amount, Comparison, Queries, Question, Scenarios
 from hushcube.planning.targets import Target
-from hushcube.planning.what_if import Scenarios
-from hushcube.planning.what_if import what_if as compare_budgets
 from hushcube.progress import Progress
-from hushcube.strategies import Choice, Strategy, read_strategies
+from hushcube.strategies import Choice
 from hushcube.verbs.schemas import schema_of
+
+_PASSED_ON: Final = ("queries", "measures", "shares", "strategy", "budgets", "recovery", "objective", "effort")
+"""What a question is told as the verbs are told it."""
 
 
 def compare(
@@ -56,24 +56,7 @@ def compare(
     divides it among `count` and the measures, or else it is divided so that averages err least.
     With the strategy `auto`, a design that is proven to be the best ends the comparison, unless it may not `settle`.
     """
-    schema = schema_of(schema)
-    rows = schema.rows_per_person(rows_per_person)
-    privacy = Privacy.of(epsilon=epsilon, rho=rho, delta=delta, neighbours=neighbours, rows_per_person=rows)
-    chosen, named = _chosen(strategy, schema)
-    question = Question.of(
-        schema,
-        workload,
-        privacy,
-        objective=objective,
-        effort=effort,
-        named=named,
-        queries=queries,
-        measures=measures,
-        shares=shares,
-    )
-    return compare_plans(
-        question, strategy=chosen, budgets=budgets, recovery=recovery, progress=progress, settle=settle
-    )
+    return question.compare(_asked(locals()), progress=progress, settle=settle)
 
 
 def plan(
@@ -95,23 +78,7 @@ def plan(
     effort: Effort = "default",
 ) -> Plan:
     """The plan of one strategy, or of the best one; no data, no cost. Words are those of `compare`."""
-    return compare(
-        schema,
-        workload,
-        queries=queries,
-        measures=measures,
-        shares=shares,
-        neighbours=neighbours,
-        epsilon=epsilon,
-        rho=rho,
-        delta=delta,
-        rows_per_person=rows_per_person,
-        strategy=strategy,
-        budgets=budgets,
-        recovery=recovery,
-        objective=objective,
-        effort=effort,
-    ).chosen
+    return compare(**locals()).chosen
 
 
 def find_budget(
@@ -145,22 +112,7 @@ def find_budget(
     """
     if guarantee not in get_args(Amount):
         raise BadInput("guarantee", f"{guarantee!r} is unknown", "choose epsilon or rho")
-    schema = schema_of(schema)
-    rows = schema.rows_per_person(rows_per_person)
-    privacy = Privacy.of(**{guarantee: 1}, delta=delta, neighbours=neighbours, rows_per_person=rows)
-    chosen, named = _chosen(strategy, schema)
-    question = Question.of(
-        schema,
-        workload,
-        privacy,
-        objective=objective,
-        effort=effort,
-        named=named,
-        queries=queries,
-        measures=measures,
-        shares=shares,
-    )
-    return search_budget(question, targets, strategy=chosen, budgets=budgets, recovery=recovery, progress=progress)
+    return inverse.find_budget(_asked({**locals(), guarantee: 1}), targets, progress=progress)
 
 
 def what_if(
@@ -183,29 +135,16 @@ def what_if(
     progress: Progress | None = None,
 ) -> Scenarios:
     """The best plan under each of several budgets, epsilon or rho; no data, no cost."""
-    kind = {name: 1 for name, values in (("epsilon", epsilon), ("rho", rho)) if values is not None}
-    schema = schema_of(schema)
-    rows = schema.rows_per_person(rows_per_person)
-    privacy = Privacy.of(**kind, delta=delta, neighbours=neighbours, rows_per_person=rows)
-    chosen, named = _chosen(strategy, schema)
-    question = Question.of(
-        schema,
-        workload,
-        privacy,
-        objective=objective,
-        effort=effort,
-        named=named,
-        queries=queries,
-        measures=measures,
-        shares=shares,
-    )
+    any_budget = {name: 1 for name, values in (("epsilon", epsilon), ("rho", rho)) if values is not None}
     values = list(epsilon if epsilon is not None else rho or ())
-    return compare_budgets(question, values, strategy=chosen, budgets=budgets, recovery=recovery, progress=progress)
+    return question.what_if(_asked({**locals(), **any_budget}), values, progress=progress)
 
 
-def _chosen(strategy: Choice, schema: Schema) -> tuple[Choice, list[str]]:
-    """The strategies with the files read that their options name, and the attributes that these name."""
-    named, words = read_strategies(strategy)
-    read = [one.on(schema) for one in named]
-    chosen: list[str | Strategy] = [*sorted(words), *read]
-    return chosen[0] if len(chosen) == 1 else chosen, [name for one in read for name in one.attributes]
+def _asked(given: Mapping[str, Any]) -> Question:
+    """The question that a verb's parameters ask; those that only the verb itself knows are left alone."""
+    schema = schema_of(given["schema"])
+    rows = schema.rows_per_person(given["rows_per_person"])
+    amounts = {name: given.get(name) for name in ("epsilon", "rho", "delta")}
+    privacy = Privacy.of(**amounts, neighbours=given["neighbours"], rows_per_person=rows)
+    told = {name: given[name] for name in _PASSED_ON}
+    return Question.of(schema, given["workload"], privacy, **told)

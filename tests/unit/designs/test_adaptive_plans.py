@@ -25,7 +25,7 @@ from hushcube.lattice.family import Family
 from hushcube.model.noise import Measurement, laplace_variance
 from hushcube.model.privacy import Privacy
 from hushcube.model.workload import Workload
-from hushcube.planning.loading import read_design
+from hushcube.planning.plan import read_design
 from hushcube.private.measure import draw
 from hushcube.private.noise import SeededEntropy
 from hushcube.strategies import ADAPTIVE, IReduct

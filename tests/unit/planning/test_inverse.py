@@ -30,7 +30,7 @@ def meets(plan, targets):
 
 
 def met_at(request, at, targets, strategy="auto"):
-    plans = compare_plans(question(request).under(number(at)), strategy=strategy, settle=False).plans
+    plans = compare_plans(question(request, strategy=strategy).under(number(at)), settle=False).plans
     return any(meets(plan, targets) for plan in plans)
 
 
@@ -62,7 +62,7 @@ def test_other_units_and_neighbours(neighbours, rows_per_person):
 
 def test_the_full_table_needs_what_the_formula_says():
     """Var = 2/eps² N/cells less a sixth for each cell summed, since discrete noise is a little smaller."""
-    found = find_budget(question(make_request((3, 4, 2), "a0", epsilon=1)), ["a0: stderr<=50"], strategy="identity")
+    found = find_budget(question(make_request((3, 4, 2), "a0", epsilon=1), strategy="identity"), ["a0: stderr<=50"])
     exact = math.sqrt(2 / (50**2 / 8 + 1 / 6))
     assert exact <= float(found.budget) * (1 + 1e-6) and float(found.budget) <= exact * 1.001
 
@@ -70,15 +70,15 @@ def test_the_full_table_needs_what_the_formula_says():
 def test_several_targets_need_the_largest_of_their_budgets():
     request = make_request(SIZES, "<=2-way", epsilon=1)
     texts = ["a0*a1: stderr<=20", "a2: margin<=40", "workload: rmse<=9"]
-    alone = [float(find_budget(question(request), [text], strategy="workload").budget) for text in texts]
-    assert float(find_budget(question(request), texts, strategy="workload").budget) == max(alone)
+    alone = [float(find_budget(question(request, strategy="workload"), [text]).budget) for text in texts]
+    assert float(find_budget(question(request, strategy="workload"), texts).budget) == max(alone)
 
 
 def test_auto_is_no_worse_than_any_strategy_alone():
     request = make_request(SIZES, "<=2-way", epsilon=1)
     best = find_budget(question(request), ["2-way: stderr<=12"])
     alone = {
-        name: float(find_budget(question(request), ["2-way: stderr<=12"], strategy=name).budget)
+        name: float(find_budget(question(request, strategy=name), ["2-way: stderr<=12"]).budget)
         for name in ("identity", "workload", "fourier", "residual", "covering")
     }
     assert float(best.budget) <= min(alone.values()) and best.plan.strategy in REGISTRY
@@ -91,9 +91,8 @@ def test_margins_that_rise_where_noise_becomes_coarse():
     smooth, coarse = sorted(plans)
     width = plans[smooth].errors.margins.max()
     assert plans[coarse].errors.margins.max() > width + 0.4
-    found = find_budget(
-        question(request), [f"workload: margin<={width * 1.005:.6g}"], strategy="workload", budgets="uniform"
-    )
+    asked = question(request, strategy="workload", budgets="uniform")
+    found = find_budget(asked, [f"workload: margin<={width * 1.005:.6g}"])
     assert step(float(found.budget)) <= smooth
     assert meets(found.plan, [f"workload: margin<={width * 1.005:.6g}"])
 

@@ -15,7 +15,7 @@ from hushcube.errors import BadInput, BudgetExceeded, NotApplicable, PlanError
 from hushcube.model.privacy import Privacy
 from hushcube.model.queries import query_table
 from hushcube.model.workload import Workload
-from hushcube.planning.loading import read_design
+from hushcube.planning.plan import read_design
 from hushcube.planning.planner import compare
 from hushcube.private.measure import measure
 from hushcube.private.noise import SeededEntropy

@@ -19,7 +19,7 @@ from hushcube.model.attribute import Attribute
 from hushcube.model.privacy import Privacy
 from hushcube.model.schema import Schema
 from hushcube.model.workload import Workload
-from hushcube.planning.loading import read_design
+from hushcube.planning.plan import read_design
 from hushcube.planning.planner import compare
 from hushcube.strategies import REGISTRY
 from hushcube.strategies.fourier import with_dimension

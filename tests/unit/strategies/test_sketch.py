@@ -20,7 +20,7 @@ from hushcube.model.privacy import Privacy
 from hushcube.model.queries import query_table
 from hushcube.model.schema import Schema
 from hushcube.model.workload import Workload
-from hushcube.planning.loading import read_design
+from hushcube.planning.plan import read_design
 from hushcube.planning.planner import compare
 from hushcube.private.measure import measure
 from hushcube.private.noise import SeededEntropy
