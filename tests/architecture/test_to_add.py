@@ -20,7 +20,7 @@ from hushcube.lattice.family import Family
 from hushcube.options import option, whole
 from hushcube.private import engines
 from hushcube.private.engines.contract import ExactCounts
-from hushcube.strategies.strategy import Strategy, decide
+from hushcube.strategies.strategy import Strategy
 
 SCHEMA = Schema((Attribute(name="sex", values=("F", "M")), Attribute(name="age", codes=3)))
 ROWS = [{"sex": "F", "age": 0}, {"sex": "M", "age": 2}, {"sex": "M", "age": 2}]
@@ -47,9 +47,7 @@ class Doubled(Strategy):
         full = tuple(range(len(request.schema)))
         tables = Family.of((*(m for m in asked if m != full), full), request.schema.sizes)
         s = np.where(tables.cells == tables.cells.max(), self.share / 100, 1.0) * tables.cells
-        return decide(
-            request, strategy=self.name, basis=MARGINAL, measured=tables, s=s, budgets=budgets, recovery=recovery
-        )  # fmt: skip
+        return self.decide(request, budgets, recovery, MARGINAL, tables, s)
 
 
 def test_a_strategy(monkeypatch, tmp_path, capfd):

@@ -62,6 +62,8 @@ class Law(ABC):
     name: ClassVar[str]
     tail_kurtosis: ClassVar[float]
     """The excess kurtosis of a single draw, as the continuous law has it."""
+    power: ClassVar[int]
+    """The variance of the continuous law falls with this power of the budget."""
 
     def __repr__(self) -> str:
         return self.name
@@ -116,6 +118,7 @@ class _Laplace(Law):
 
     name = "laplace"
     tail_kurtosis = 3.0
+    power = 2
 
     def parameter(self, budget: Fraction, stretch: int = 1) -> Fraction:
         return budget / stretch
@@ -147,6 +150,7 @@ class _Gaussian(Law):
 
     name = "gaussian"
     tail_kurtosis = 0.0
+    power = 1
 
     def parameter(self, budget: Fraction, stretch: int = 1) -> Fraction:  # noqa: ARG002 - multipliers say it
         return 1 / (2 * budget)

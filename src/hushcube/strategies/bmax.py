@@ -1,4 +1,4 @@
-"""Measure the cuboids that bound the largest variance of a cell.
+"""Measure the cuboids that bound the largest variance of a cell; what all strategies share that select cuboids, K_part.
 
 minimise over R   max_A noise(A, R),   noise(A, R) = u |R|^p min_{C in R} mag(A, C)        [Ding et al. 2011, Problem 1]
 
@@ -8,54 +8,268 @@ thresholds.                                                             [strateg
 Optimal budgets keep the bound and make the total least under it; for the objective `max` they make the maximum least.
 Weights count for the budgets alone. The bound is that of recovery `none`, K_part; `gls` only lowers variances. It is
 on cells: sums asked for as ranges may have a larger variance.
+
+K_part: measure some cuboids, read each of the others from the one that magnifies its noise least.
+
+    Var(A) = min_{C measured} mag(A, C) variance_C,   mag(A, C) = cells(C) / cells(A)   [Ding et al. 2011, (1), (2)]
+
+Which cuboids are measured is chosen in search/cuboids.py, by even budgets. Optimal budgets keep what was chosen
+for [section 7.2]: with s_C = sum_{A read from C} a_A cells(A) mag(A, C), shares of the budget
+
+    minimise sum_C s_C variance_C   subject to   mag(A, C) variance_C <= allowed_A for each A read from C
+
+which is share_C = max(needed_C, c s_C^(1/3)) for Laplace, s_C^(1/2) for Gaussian noise [Yaroslavtsev et al. 2013, C+].
+Reading and sharing alternate until they settle; neither makes the other worse.
+Attributes of one value ride along in every table. Under replace-one the total is public, and not part of the choice.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import lru_cache
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
+from hushcube.costs import calibrate
 from hushcube.designs.design import Budgets, Design, Recovery
-from hushcube.designs.request import Request
-from hushcube.strategies import kpart
+from hushcube.designs.request import MAX_TABLE_CELLS, Request
+from hushcube.lattice.basis import MARGINAL
+from hushcube.lattice.family import Family
+from hushcube.model.arrays import Floats, Ints, Marginal
+from hushcube.model.noise import law_of
+from hushcube.model.privacy import Privacy
+from hushcube.strategies.search.all_tables import MOST_ATTRIBUTES
+from hushcube.strategies.search.coverage import Coverage
 from hushcube.strategies.search.cuboids import bound_maximum
-from hushcube.strategies.search.selection import Selection
+from hushcube.strategies.search.listed_tables import MOST_CUBOIDS
+from hushcube.strategies.search.selection import Selection, coverage_of
 from hushcube.strategies.strategy import Strategy
 
+_ROUNDS: Final = 100
+_MOST_READINGS: Final = 2**24
+"""Tables times cuboids up to which sources are chosen anew for unequal budgets."""
+_LEAST: Final = 1e-9
+"""Of the largest s_C, for tables that only cuboids of weight zero are read from: every table needs a budget."""
 
-class BMax(Strategy):
-    """The cover with the least maximum."""
 
-    name = "bmax"
+@dataclass(frozen=True, eq=False)
+class Cube:
+    """The cuboids of a request as bit masks of the attributes that vary, and what they weigh."""
+
+    coverage: Coverage
+    attributes: tuple[int, ...]
+    """The positions in the schema of the bits."""
+    single: tuple[int, ...]
+    """Attributes of one value."""
+    public: tuple[Marginal, ...]
+    """Tables that cost nothing and are measured too: the total under replace-one, and what equals it."""
+    cuboid: Ints
+    """For each marginal of the request, the number of its cuboid; -1 where it is public."""
+    weights: Floats
+    energies: Floats
+
+    @classmethod
+    def of(cls, request: Request) -> Cube:
+        """The cuboids of a request; the same for every budget."""
+        privacy = request.privacy
+        several = min(privacy.rows_per_person, 2)  # whether a person may have several rows is all that matters
+        any_budget = Privacy.of(epsilon=1, neighbours=privacy.neighbours, rows_per_person=several)
+        return _cube(replace(request, privacy=any_budget, objective="total", effort="default"))
+
+    def table(self, mask: int) -> Marginal:
+        """The set of attributes that is measured for a mask."""
+        return tuple(sorted((*self.single, *(i for bit, i in enumerate(self.attributes) if mask >> bit & 1))))
+
+    def totals(self, selection: Selection) -> Floats:
+        """s_C of the selected tables."""
+        return _sums(selection.source, self.energies * selection.magnification, len(selection.tables))
+
+    def even_variance(self, privacy: Privacy, tables: int) -> Fraction:
+        """The variance of the cells of that many tables with equal shares of the budget."""
+        return TableNoise.of(privacy, tables, len(self.public)).evenly(tables)
+
+
+@lru_cache(maxsize=4)
+def _cube(request: Request) -> Cube:
+    marginals, sizes = request.marginals, request.schema.sizes
+    used = marginals.attributes.tolist()
+    attributes = tuple(i for i in used if sizes[i] > 1)
+    bit = {attribute: 1 << at for at, attribute in enumerate(attributes)}
+    masks = [sum(bit.get(i, 0) for i in marginal) for marginal in marginals]
+    single = tuple(i for i in used if sizes[i] == 1)
+    public: tuple[Marginal, ...] = ()
+    if request.privacy.total_is_public:
+        constant = any(marginal and not mask for marginal, mask in zip(marginals, masks, strict=True))
+        public = ((), single) if constant else ((),)
+    numbers = {mask: number for number, mask in enumerate(sorted({mask for mask in masks if mask or not public}))}
+    cuboid = np.array([numbers.get(mask, -1) for mask in masks], np.int64)
+    paid = cuboid >= 0
+    weights, energies = (_sums(cuboid[paid], x[paid], len(numbers)) for x in (request.weights, request.energies))
+    coverage = coverage_of(list(numbers), [sizes[i] for i in attributes], MAX_TABLE_CELLS)
+    return Cube(coverage, attributes, single, public, cuboid, weights, energies)
+
+
+def _sums(at: Ints, values: Floats, length: int) -> Floats:
+    return np.bincount(at, values, length).astype(np.float64)
+
+
+@dataclass(frozen=True)
+class TableNoise:
+    """The noise of tables of counts under a guarantee, by the share of the budget that a table has.
+
+    2 / (share budget)² for Laplace, 1 / (2 share budget) + extra for Gaussian noise: what is drawn has at most this
+    variance; `extra` is the proof's by smoothing.                                                  [costs/calibrate.py]
+    """
+
+    unit: Fraction
+    power: int
+    extra: Fraction
+
+    @classmethod
+    def of(cls, privacy: Privacy, tables: int, public: int) -> TableNoise:
+        """Under the proof that is best for that many tables, beside the public ones."""
+        moved = 2 if privacy.neighbours == "replace-one" else 1  # numbers of a table that one row moves
+        found = []
+        for proof in calibrate.proofs(privacy, tables=tables + public):
+            budget = calibrate.row_budget(privacy, proof) / moved
+            if privacy.is_pure:
+                found.append(cls(2 / budget**2, 2, Fraction(0)))
+            elif budget > 0:
+                smooth = calibrate.smoothing_variance(privacy, float(tables + public)) if proof == "smoothing" else 0
+                found.append(cls(1 / (2 * budget), 1, Fraction(smooth)))
+        return min(found, key=lambda noise: noise.evenly(tables))
+
+    def evenly(self, tables: int) -> Fraction:
+        """The variance of each of some tables with equal shares."""
+        return self.unit * Fraction(tables) ** self.power + self.extra
+
+    def variances(self, shares: Floats) -> Floats:
+        """The variances for given shares."""
+        return float(self.unit) / shares**self.power + float(self.extra)
+
+    def shares(self, variances: Floats) -> Floats:
+        """The shares needed for given variances; none for infinite ones."""
+        return (float(self.unit) / (variances - float(self.extra))) ** (1 / self.power)
+
+
+class KPart(Strategy):
+    """A strategy that selects cuboids to measure."""
+
     searches = True
-    measures = "the cover whose largest variance is least"
+    most_cuboids: ClassVar[int] = MOST_CUBOIDS
+    """The most that it selects for, beyond as many attributes as all tables can be listed of."""
 
     def accepts(self, request: Request) -> str | None:
         """Refuse very many tables of many attributes."""
-        return kpart.refusal(request)
+        varying = sum(request.schema.sizes[i] > 1 for i in request.marginals.attributes.tolist())
+        most, asked = self.most_cuboids, len(request.marginals)
+        if varying > MOST_ATTRIBUTES and asked > most:
+            limit = f"beyond {MOST_ATTRIBUTES} attributes it selects for at most {most:,} tables"
+            return f"{limit}; {asked:,} are asked for"
+        return None
+
+    def measure(
+        self,
+        request: Request,
+        budgets: Budgets,
+        recovery: Recovery,
+        cube: Cube,
+        selection: Selection,
+        allowed: Floats | float = np.inf,
+        *,
+        keep: bool = False,
+        details: Callable[[Floats], Mapping[str, Any]],
+    ) -> Design:
+        """The plan that measures the selected tables, in shares that keep to the `allowed` variances of cuboids.
+
+        For the objective `max` the shares are where a search for better ones starts, unless they are to be kept.
+        Details are told from the variance of a cell of each marginal of the request without recovery.
+        """
+        tables, public, law = selection.tables, len(cube.public), law_of(request.privacy)
+        shares = _optimal_shares(cube, selection, TableNoise.of(request.privacy, len(tables), public), allowed)
+        sets = [*cube.public, *map(cube.table, tables)]
+        measured = Family.of(sets, request.schema.sizes)
+        at, ordered = measured.ids(sets), np.empty(len(measured))
+        ordered[at] = np.concatenate([np.ones(public), shares])
+
+        def say(given: Floats) -> Mapping[str, Any]:
+            noise = law.formula(given[at[public:]])  # what is drawn has at most this variance
+            return details(_variances(cube, tables, noise))
+
+        s = ordered ** (law.power + 1)  # whose closed form these shares are
+        return self.decide(request, budgets, recovery, MARGINAL, measured, s, ordered, keep=keep, details=say)
+
+
+def _optimal_shares(cube: Cube, selection: Selection, noise: TableNoise, allowed: Floats | float) -> Floats:
+    """Shares with the least total, at most the `allowed` variance for each cuboid."""
+    coverage, tables, readings = cube.coverage, selection.tables, None
+    if len(tables) * len(coverage) <= _MOST_READINGS and selection.largest > 1:  # else sources may not change
+        readings = np.array([coverage.magnifications(coverage.number(mask)) for mask in tables])
+    least = np.inf
+    for _ in range(_ROUNDS):
+        s = cube.totals(selection)
+        ceiling = np.full(len(tables), np.inf)
+        np.minimum.at(ceiling, selection.source, allowed / selection.magnification)
+        shares = filled(np.maximum(s, _LEAST * s.max(initial=0)) ** (1 / (noise.power + 1)), noise.shares(ceiling))
+        variances = noise.variances(shares)
+        value = float(s @ variances)
+        if readings is None or not value < least * (1 - 1e-12):
+            break
+        least = value
+        source = (readings * variances[:, None]).argmin(axis=0)
+        source = np.where(selection.magnification == 1, selection.source, source)  # its own table answers itself
+        selection = Selection(tables, source, readings[source, np.arange(len(source))])
+    return shares
+
+
+def filled(shape: Floats, needed: Floats) -> Floats:
+    """max(needed, c shape), summing to 1.
+
+    >>> filled(np.array([1.0, 1.0, 2.0]), np.array([0.4, 0.0, 0.0])).round(9).tolist()
+    [0.4, 0.2, 0.4]
+    """
+    bound = np.zeros(len(shape), bool)
+    while not bound.all():
+        level = (1 - needed[bound].sum()) / shape[~bound].sum()
+        below = ~bound & (level * shape < needed)
+        if not below.any():
+            return np.where(bound, needed, level * shape)
+        bound |= below
+    scaled: Floats = needed / needed.sum()
+    return scaled
+
+
+def _variances(cube: Cube, tables: Sequence[int], noise: Floats) -> Floats:
+    """The variance of a cell of each marginal, from its own table or else from the best one."""
+    coverage, own = cube.coverage, dict(zip(tables, noise.tolist(), strict=True))
+    least = np.full(len(coverage), np.inf)
+    for mask, variance in own.items() if not own.keys() >= set(coverage.masks) else ():
+        least = np.minimum(least, variance * coverage.magnifications(coverage.number(mask)))
+    for number, mask in enumerate(coverage.masks):
+        least[number] = own.get(mask, least[number])
+    return np.where(cube.cuboid >= 0, np.concatenate([least, [0.0]])[cube.cuboid], 0.0)
+
+
+class BMax(KPart):
+    """The cover with the least maximum."""
+
+    name = "bmax"
+    measures = "the cover whose largest variance is least"
 
     def plan(self, request: Request, budgets: Budgets, recovery: Recovery) -> Design:
         """The tables with even budgets, or with those of the least total under the bound."""
-        cube = kpart.cube_of(request)
-        selection = least_maximum(cube, kpart.power_of(request.privacy))
-        noise = kpart.TableNoise.of(request.privacy, len(selection.tables), len(cube.public))
-        bound = float(noise.evenly(len(selection.tables))) * selection.largest
-        shares, _ = kpart.optimal_shares(cube, selection, noise, np.full(len(cube.coverage), bound))
-        return kpart.measure(
-            request,
-            self.name,
-            cube,
-            selection.tables,
-            shares,
-            budgets,
-            recovery,
-            keep=False,
-            details=lambda variances: {"bound": float(variances.max())},
+        cube = Cube.of(request)
+        selection = least_maximum(cube, law_of(request.privacy).power)
+        bound = float(cube.even_variance(request.privacy, len(selection.tables))) * selection.largest
+        return self.measure(
+            request, budgets, recovery, cube, selection, bound, details=lambda cells: {"bound": float(cells.max())}
         )
 
 
 @lru_cache(maxsize=8)
-def least_maximum(cube: kpart.Cube, power: int) -> Selection:
+def least_maximum(cube: Cube, power: int) -> Selection:
     """The selection, which does not depend on the budget."""
     return bound_maximum(cube.coverage, power)

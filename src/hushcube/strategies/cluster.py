@@ -16,49 +16,33 @@ from functools import lru_cache
 
 from hushcube.designs.design import Budgets, Design, Recovery
 from hushcube.designs.request import Request
-from hushcube.strategies import kpart
+from hushcube.model.noise import law_of
+from hushcube.strategies.bmax import Cube, KPart
 from hushcube.strategies.search.cuboids import least_total
 from hushcube.strategies.search.selection import Selection
-from hushcube.strategies.strategy import Strategy
 
 
-class Cluster(Strategy):
+class Cluster(KPart):
     """The cover with the least total."""
 
     name = "cluster"
-    searches = True
     measures = "one table for each cluster of tables"
-
-    def accepts(self, request: Request) -> str | None:
-        """Refuse very many tables of many attributes."""
-        return kpart.refusal(request)
 
     def plan(self, request: Request, budgets: Budgets, recovery: Recovery) -> Design:
         """The sources of the clusters."""
-        cube = kpart.cube_of(request)
-        selection = clusters(cube, kpart.power_of(request.privacy), budgets)
-        noise = kpart.TableNoise.of(request.privacy, len(selection.tables), len(cube.public))
-        shares, _ = kpart.optimal_shares(cube, selection, noise)
-        return kpart.measure(
-            request,
-            self.name,
-            cube,
-            selection.tables,
-            shares,
-            budgets,
-            recovery,
-            keep=False,
-            details=lambda _: {"clusters": len(selection.tables)},
-        )
+        cube = Cube.of(request)
+        selection = clusters(cube, law_of(request.privacy).power, budgets)
+        told = {"clusters": len(selection.tables)}
+        return self.measure(request, budgets, recovery, cube, selection, details=lambda _: told)
 
 
 @lru_cache(maxsize=8)
-def clusters(cube: kpart.Cube, power: int, budgets: Budgets) -> Selection:
+def clusters(cube: Cube, power: int, budgets: Budgets) -> Selection:
     """The selection, which does not depend on the budget but on how it is divided."""
 
     def total(selection: Selection) -> float:
         if budgets == "uniform":
             return float(len(selection.tables)) ** power * float(cube.energies @ selection.magnification)
-        return float((kpart.totals(cube, selection) ** (1 / (power + 1))).sum()) ** (power + 1)
+        return float((cube.totals(selection) ** (1 / (power + 1))).sum()) ** (power + 1)
 
     return least_total(cube.coverage, cube.energies, power, total)

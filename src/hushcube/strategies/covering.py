@@ -18,6 +18,7 @@ from typing import Final
 import numpy as np
 
 from hushcube.designs.design import Budgets, Design, Recovery
+from hushcube.designs.lattice.design import LatticeDesign
 from hushcube.designs.request import Effort, Request
 from hushcube.lattice.basis import MARGINAL
 from hushcube.lattice.family import Family
@@ -27,7 +28,7 @@ from hushcube.strategies.minimax import cell_weights
 from hushcube.strategies.search.largest import promising
 from hushcube.strategies.search.local import search
 from hushcube.strategies.search.supports import Support
-from hushcube.strategies.strategy import Strategy, decide, objective_value
+from hushcube.strategies.strategy import Strategy, best_of
 
 SEED: Final = 0
 """Public: the search needs variety, not secrecy."""
@@ -51,34 +52,17 @@ class Covering(Strategy):
         support = _search(Request(request.workload, _ANY), request.effort)
         if request.objective == "max" and budgets == "optimal":
             supports = [(support.sets, support.budgets), *promising(request, cell_weights(request), seed=SEED)]
-            plans = [self._decide(request, *_measured(request, *given), budgets, recovery) for given in supports]
-            own = self._decide(request, request.marginals, None, budgets, recovery, s=request.energies)
-            return min([*plans, own], key=objective_value)
-        measured, proportions = _measured(request, support.sets, support.budgets)
-        return self._decide(request, measured, proportions, budgets, recovery)
+            plans = [self._with(request, budgets, recovery, *given) for given in supports]
+            own = self.decide(request, budgets, recovery, MARGINAL, request.marginals, request.energies)
+            return best_of([*plans, own])
+        return self._with(request, budgets, recovery, support.sets, support.budgets)
 
-    def _decide(
-        self,
-        request: Request,
-        measured: Family,
-        found: Floats | None,
-        budgets: Budgets,
-        recovery: Recovery,
-        s: Floats | None = None,
-    ) -> Design:
+    def _with(
+        self, request: Request, budgets: Budgets, recovery: Recovery, sets: Sequence[Marginal], found: Floats
+    ) -> LatticeDesign:
         """Budgets are those that the search found, or, for the maximum, begin with them."""
-        is_max = request.objective == "max"
-        return decide(
-            request,
-            strategy=self.name,
-            basis=MARGINAL,
-            measured=measured,
-            s=np.ones(len(measured)) if s is None else s,
-            budgets=budgets,
-            recovery=recovery,
-            proportions=None if is_max else found,
-            start=found if is_max else None,
-        )
+        measured, proportions = _measured(request, sets, found)
+        return self.decide(request, budgets, recovery, MARGINAL, measured, np.ones(len(measured)), proportions)
 
 
 def _measured(request: Request, sets: Sequence[Marginal], budgets: Floats) -> tuple[Family, Floats]:

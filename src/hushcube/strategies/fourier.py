@@ -18,7 +18,7 @@ from hushcube.designs.request import MAX_TABLE_CELLS, Request
 from hushcube.lattice.basis import FOURIER
 from hushcube.lattice.family import Family
 from hushcube.lattice.hadamard import padded
-from hushcube.strategies.strategy import Strategy, decide
+from hushcube.strategies.strategy import Strategy
 
 
 class Fourier(Strategy):
@@ -40,15 +40,7 @@ class Fourier(Strategy):
         codes = request.marginals.product([padded(n) for n in request.schema.sizes])
         rows = measured.product(FOURIER.per_axis(FOURIER.rows, measured.sizes))
         s = rows * request.marginals.sum_over_supersets(measured, request.energies / codes**2)
-        return decide(
-            request,
-            strategy=self.name,
-            basis=FOURIER,
-            measured=measured,
-            s=s,
-            budgets=budgets,
-            recovery=recovery,
-        )
+        return self.decide(request, budgets, recovery, FOURIER, measured, s)
 
 
 def with_dimension(spaces: Family) -> Family:

@@ -19,7 +19,7 @@ from hushcube.designs.request import MAX_TABLE_CELLS, Request
 from hushcube.errors import readable
 from hushcube.lattice.basis import MARGINAL
 from hushcube.lattice.family import Family
-from hushcube.strategies.strategy import Strategy, decide
+from hushcube.strategies.strategy import Strategy
 
 
 class Identity(Strategy):
@@ -38,15 +38,7 @@ class Identity(Strategy):
     def plan(self, request: Request, budgets: Budgets, recovery: Recovery) -> Design:
         """One measured set with the whole budget."""
         measured = Family.of([tuple(range(len(request.schema)))], request.schema.sizes)
-        return decide(
-            request,
-            strategy=self.name,
-            basis=MARGINAL,
-            measured=measured,
-            s=np.ones(1),
-            budgets=budgets,
-            recovery=recovery,
-        )
+        return self.decide(request, budgets, recovery, MARGINAL, measured, np.ones(1))
 
 
 class Base(Identity):

@@ -26,17 +26,14 @@ from hushcube.designs.design import Budgets, Design, Recovery
 from hushcube.designs.request import Request
 from hushcube.errors import BadInput
 from hushcube.model.arrays import Floats
+from hushcube.model.noise import law_of
 from hushcube.model.privacy import Privacy
 from hushcube.options import option
-from hushcube.strategies import kpart
-from hushcube.strategies.bmax import least_maximum
+from hushcube.strategies.bmax import Cube, KPart, least_maximum
 from hushcube.strategies.search.cuboids import easiest, publish_most, whole
 from hushcube.strategies.search.selection import Selection
-from hushcube.strategies.strategy import Strategy
 from hushcube.text import short
 
-MOST_CUBOIDS: Final = 1024
-"""Beyond 16 attributes, the most tables that it chooses for: a greedy run for each number of precise magnifications."""
 _SHARE: Final = Fraction(1, 2)
 _ROUNDING: Final = 1e-9
 """Budgets are floats: a variance that far above the threshold is at the threshold."""
@@ -71,12 +68,13 @@ class Threshold:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PMost(Strategy):
+class PMost(KPart):
     """The cover with the most precise tables."""
 
     name = "pmost"
-    searches = True
     measures = "the cover that makes most tables precise"
+    most_cuboids = 1024
+    """Fewer than the others: there is a greedy run for each number of precise magnifications."""
 
     threshold: Threshold | str | float | None = option(
         None,
@@ -90,81 +88,55 @@ class PMost(Strategy):
         """Refuse very many tables of many attributes, and requests without tables of cells."""
         if not request.workload.marginals:
             return "it is for tables of cells, and only other sums are asked for"
-        return kpart.refusal(request, MOST_CUBOIDS)
+        return super().accepts(request)
 
     def plan(self, request: Request, budgets: Budgets, recovery: Recovery) -> Design:
         """The tables with even budgets, or with those of the least total that keep what is precise."""
-        cube = kpart.cube_of(request)
+        cube = Cube.of(request)
         threshold = theta0(request, cube, self.threshold)
         selection, precise = most_precise(cube, request.privacy, threshold)
-        noise = kpart.TableNoise.of(request.privacy, len(selection.tables), len(cube.public))
         kept = np.where(selection.magnification <= precise, float(threshold), np.inf)
-        shares, _ = kpart.optimal_shares(cube, selection, noise, kept)
 
         def details(variances: Floats) -> dict[str, Any]:
             near = (variances <= float(threshold) * (1 + _ROUNDING)).tolist()
             within = dict(zip(request.marginals, near, strict=True))
             asked = zip(request.workload.marginals, request.workload.weights, strict=True)
-            found = [(request.schema.describe(marginal), weight) for marginal, weight in asked if within[marginal]]
-            return {
-                "threshold": float(threshold),
-                "precise": [word for word, _ in found],
-                "weight": math.fsum(weight for _, weight in found),
-            }
+            found = [(marginal, weight) for marginal, weight in asked if within[marginal]]
+            words = [request.schema.describe(marginal) for marginal, _ in found]
+            return {"threshold": float(threshold), "precise": words, "weight": math.fsum(weight for _, weight in found)}
 
-        return kpart.measure(
-            request,
-            self.name,
-            cube,
-            selection.tables,
-            shares,
-            budgets,
-            recovery,
-            keep=True,
-            details=details,
-        )
+        return self.measure(request, budgets, recovery, cube, selection, kept, keep=True, details=details)
 
 
 @lru_cache(maxsize=8)
-def most_precise(cube: kpart.Cube, privacy: Privacy, threshold: Fraction) -> tuple[Selection, int]:
+def most_precise(cube: Cube, privacy: Privacy, threshold: Fraction) -> tuple[Selection, int]:
     """The selection, and the largest magnification that is precise in it."""
 
     @cache
     def precise(tables: int) -> int:
-        return (
-            math.floor(threshold / kpart.TableNoise.of(privacy, tables, len(cube.public)).evenly(tables))
-            if tables
-            else 0
-        )
+        return math.floor(threshold / cube.even_variance(privacy, tables)) if tables else 0
 
-    known, weights = least_maximum(cube, kpart.power_of(privacy)), whole(cube.weights)
+    known, weights = least_maximum(cube, law_of(privacy).power), whole(cube.weights)
     found = publish_most(cube.coverage, weights, precise, known) if weights.any() else known
     return found, precise(len(found.tables))
 
 
-def theta0(request: Request, cube: kpart.Cube, given: Threshold | str | float | None) -> Fraction:
+def theta0(request: Request, cube: Cube, given: Threshold | str | float | None) -> Fraction:
     """The threshold as a variance; refused where no table can be that precise."""
-    known = least_maximum(cube, kpart.power_of(request.privacy))
-    weights = whole(cube.weights)
-
-    def variance(tables: int, magnification: int) -> Fraction:
-        return kpart.TableNoise.of(request.privacy, tables, len(cube.public)).evenly(tables) * magnification
-
-    bound = variance(len(known.tables), known.largest) if known.tables else Fraction(0)
-    least = min(
-        (variance(*way) for way in easiest(cube.coverage, weights, known)) if weights.any() else (), default=Fraction(0)
-    )
+    known, weights = least_maximum(cube, law_of(request.privacy).power), whole(cube.weights)
+    ways = easiest(cube.coverage, weights, known) if weights.any() else []
+    variances = [cube.even_variance(request.privacy, tables) * magnification for tables, magnification in ways]
+    least = min(variances, default=Fraction(0))
+    tables = len(known.tables)
+    bound = cube.even_variance(request.privacy, tables) * known.largest if tables else Fraction(0)
     if given is None:
         return max(bound * _SHARE, least)
     given = Threshold.parse(given)
     threshold = Fraction(repr(given.value)) * (bound if given.is_share else 1)  # as written, in decimals
     if threshold < least:
         share = f", which is {_rounded_up(least / bound * 100)}% of bmax's" if bound else ""
-        raise BadInput(
-            "threshold",
-            f"no table can have a variance of at most {float(threshold):.6g} while every table is answered",
-            f"give at least {_rounded_up(least)}{share}",
-        )
+        problem = f"no table can have a variance of at most {float(threshold):.6g} while every table is answered"
+        raise BadInput("threshold", problem, f"give at least {_rounded_up(least)}{share}")
     return threshold
 
 

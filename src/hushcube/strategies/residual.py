@@ -17,7 +17,7 @@ from hushcube.designs.design import Budgets, Design, Recovery
 from hushcube.designs.request import Request
 from hushcube.lattice.basis import CENTRED, HELMERT
 from hushcube.strategies.fourier import with_dimension
-from hushcube.strategies.strategy import Strategy, decide
+from hushcube.strategies.strategy import Strategy
 
 
 class Residual(Strategy):
@@ -33,17 +33,7 @@ class Residual(Strategy):
     def plan(self, request: Request, budgets: Budgets, recovery: Recovery) -> Design:
         """One measured set for each residual space."""
         measured = with_dimension(request.spaces)
-        s = (
-            measured.cells
-            * request.space_weights[np.concatenate([request.spaces.find(level) for level in measured.levels])]
-        )
+        own = np.concatenate([request.spaces.find(level) for level in measured.levels])
+        s = measured.cells * request.space_weights[own]
         basis = CENTRED if request.privacy.is_pure else HELMERT
-        return decide(
-            request,
-            strategy=self.name,
-            basis=basis,
-            measured=measured,
-            s=s,
-            budgets=budgets,
-            recovery=recovery,
-        )
+        return self.decide(request, budgets, recovery, basis, measured, s)

@@ -16,8 +16,7 @@ from typing import Final
 
 import numpy as np
 
-from hushcube.costs import calibrate
-from hushcube.designs.budgets import fitted
+from hushcube.costs.calibrate import Proof
 from hushcube.designs.design import Budgets, Design, Recovery
 from hushcube.designs.request import Request
 from hushcube.designs.sketch.design import (
@@ -31,9 +30,9 @@ from hushcube.designs.sketch.design import (
 )
 from hushcube.designs.sketch.throws import Throws
 from hushcube.errors import BadInput, readable
-from hushcube.model.arrays import Marginal
+from hushcube.model.arrays import Floats, Marginal
 from hushcube.options import choice, option, whole
-from hushcube.strategies.strategy import Strategy, objective_value
+from hushcube.strategies.strategy import Strategy, best_fit
 
 SEED: Final = 0x68757368
 """Public: it decides where cells fall, not the noise."""
@@ -68,8 +67,7 @@ class Sketch(Strategy):
 
     def plan(self, request: Request, budgets: Budgets, recovery: Recovery) -> Design:
         """Equal budgets for all repetitions."""
-        privacy = request.privacy
-        marginal = carrier(request)
+        privacy, marginal = request.privacy, carrier(request)
         cells = request.schema.cells(marginal)
         t, b = self.repetitions, self.buckets or min(cells, BUCKETS)
         if t * b > MAX_NUMBERS:
@@ -78,14 +76,14 @@ class Sketch(Strategy):
             raise BadInput("repetitions", f"the median of {t:,} is not one of them", "give an odd number")
         throws = Throws(cells, t, b, SEED)
 
-        def plan(proof: calibrate.Proof) -> SketchDesign:
-            added = smoothing(t, privacy) if proof == "smoothing" else None
-            shares = fitted(np.ones(t), lambda values: row_cost(throws, values, privacy), privacy, proof, added)
+        def make(proof: Proof, fit: Floats) -> SketchDesign:
             own = (marginal, b, SEED, self.estimate)
-            made = SketchDesign(request, self.name, budgets, recovery, proof, shares, *own)
+            made = SketchDesign(request, self.name, budgets, recovery, proof, fit, *own)
             return replace(made, details={"collisions": made.collisions})
 
-        return min(map(plan, calibrate.proofs(privacy, tables=None)), key=objective_value)
+        return best_fit(
+            privacy, np.ones(t), lambda e: row_cost(throws, e, privacy), lambda: smoothing(t, privacy), make
+        )
 
 
 def carrier(request: Request) -> Marginal:

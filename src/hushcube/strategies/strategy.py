@@ -6,30 +6,40 @@ What plans are compared by: the total variance (weights count), or the largest w
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import product
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
 from hushcube.costs import calibrate
-from hushcube.designs.budgets import divide
+from hushcube.designs.budgets import divide, fitted
 from hushcube.designs.design import Budgets, Design, Recovery
 from hushcube.designs.lattice.design import LatticeDesign, counted_tables
 from hushcube.designs.request import Request
 from hushcube.lattice.basis import Basis
 from hushcube.lattice.family import Family
 from hushcube.model.arrays import Floats
+from hushcube.model.privacy import Privacy
 from hushcube.model.schema import Schema
 from hushcube.options import Configured
 from hushcube.strategies.minimax import least_maximum
+
+Made = TypeVar("Made", bound=Design)
 
 
 def objective_value(design: Design) -> float:
     """The exact value, for the noise that is drawn, of the objective that the plan's request names; less is better."""
     errors = design.errors
     return errors.max_variance() if design.request.objective == "max" else errors.weighted_variance()
+
+
+def best_of(plans: Iterable[Made]) -> Made:
+    """The plan of the least objective, the first of equals; a single one need not be weighed."""
+    made = list(plans)
+    return made[0] if len(made) == 1 else min(made, key=objective_value)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,43 +115,58 @@ class Strategy(Configured, ABC):
     def plan(self, request: Request, budgets: Budgets, recovery: Recovery) -> Design:
         """The decision for a request that is accepted."""
 
+    def decide(
+        self,
+        request: Request,
+        budgets: Budgets,
+        recovery: Recovery,
+        basis: Basis,
+        measured: Family,
+        s: Floats,
+        found: Floats | None = None,
+        *,
+        keep: bool = False,
+        details: Callable[[Floats], Mapping[str, Any]] = lambda _: {},
+    ) -> LatticeDesign:
+        """Divide the guarantee among the measured sets, whose variances weigh s_B in the error, under the best proof.
 
-def decide(
-    request: Request,
-    *,
-    strategy: str,
-    basis: Basis,
-    measured: Family,
-    s: Floats,
-    budgets: Budgets,
-    recovery: Recovery,
-    proportions: Floats | None = None,
-    start: Floats | None = None,
-    details: Mapping[str, Any] | Callable[[Family, Floats], Mapping[str, Any]] | None = None,
-) -> LatticeDesign:
-    """Divide the guarantee among the measured sets, whose variances weigh s_B in the error, under the best proof.
+        Optimal budgets are the closed form for s, or in the proportions that a search has found. For the objective
+        `max` they are those of the least largest variance, never a larger one than the proportions have; unless those
+        are to be kept. Details are told from the budgets.
 
-    Optimal budgets are the closed form for s, or the given proportions where a search has found better ones; for the
-    objective `max`, those found to have the least largest variance, never a larger one than the `start`, if given.
+        Where one row replaces one row, the total is public: it is measured too, for nothing.
+        """
+        if request.privacy.total_is_public and not len(measured.levels[0]):
+            measured = Family(measured.sizes, [np.zeros((1, 0), np.int32), *measured.levels[1:]])
+            s = np.insert(s, 0, 0.0)
+            found = None if found is None else np.insert(found, 0, 1.0)
+        shapes, aim = [found], {}
+        if request.objective == "max" and budgets == "optimal":
+            aim = {"objective": "max"}
+            if not keep:  # the total's budgets stay in, for discrete noise may favour them
+                shapes = [least_maximum(request, basis, measured, recovery, s, found).budgets, found]
 
-    Where one row replaces one row, the total is public: it is measured too, for nothing.
-    The details may be a function of the measured sets and their budgets.
+        def plan(proof: calibrate.Proof, shape: Floats | None) -> LatticeDesign:
+            shares = divide(basis, measured, s, request.privacy, budgets, proof, shape)
+            told = {**details(shares), **aim}
+            return LatticeDesign(request, self.name, budgets, recovery, proof, shares, basis, measured, details=told)
+
+        proofs = calibrate.proofs(request.privacy, tables=counted_tables(basis, measured))
+        return best_of(plan(proof, shape) for proof, shape in product(proofs, shapes))
+
+
+def best_fit(
+    privacy: Privacy,
+    shape: Floats,
+    cost: Callable[[Floats], Fraction],
+    smoothing: Callable[[], Floats],
+    make: Callable[[calibrate.Proof, Floats], Made],
+) -> Made:
+    """The best plan with budgets in these proportions, where more than tables of counts is measured.
+
+    `cost` is what one row of data costs under given budgets, `smoothing` the variance that the proof of that name adds.
     """
-    if request.privacy.total_is_public and not len(measured.levels[0]):
-        measured = Family(measured.sizes, [np.zeros((1, 0), np.int32), *measured.levels[1:]])
-        s = np.concatenate([[0.0], s])
-        proportions, start = (x if x is None else np.concatenate([[1.0], x]) for x in (proportions, start))
-    shapes = [proportions]
-    aim = {}
-    if request.objective == "max" and budgets == "optimal":
-        aim = {"objective": "max"}
-        if proportions is None:  # the total's budgets stay in, for discrete noise may favour them
-            shapes = [least_maximum(request, basis, measured, recovery, s, start).budgets, start]
-    plans = []
-    for proof, shape in product(calibrate.proofs(request.privacy, tables=counted_tables(basis, measured)), shapes):
-        shares = divide(basis, measured, s, request.privacy, budgets, proof, shape)
-        said = details(measured, shares) if callable(details) else details or {}
-        plans.append(
-            LatticeDesign(request, strategy, budgets, recovery, proof, shares, basis, measured, details={**said, **aim})
-        )
-    return plans[0] if len(plans) == 1 else min(plans, key=objective_value)
+    return best_of(
+        make(proof, fitted(shape, cost, privacy, proof, smoothing() if proof == "smoothing" else None))
+        for proof in calibrate.proofs(privacy, tables=None)
+    )

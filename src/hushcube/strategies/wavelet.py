@@ -13,36 +13,17 @@ from __future__ import annotations
 
 from hushcube.designs.design import Budgets, Design, Recovery
 from hushcube.designs.request import Request
-from hushcube.designs.tree.design import TreeDesign
-from hushcube.errors import NotApplicable
 from hushcube.lattice.trees import Tree
-from hushcube.strategies import ranges
-from hushcube.strategies.strategy import Strategy
+from hushcube.strategies.hierarchy import Trees, ranged, solved
 
 
-class Wavelet(Strategy):
+class Wavelet(Trees):
     """Haar coefficients along the attributes with ranges."""
 
     name = "wavelet"
     measures = "Haar wavelets of ordered attributes"
-    makes = (TreeDesign,)
-
-    def concerns(self, request: Request) -> bool:
-        """Only for ranges."""
-        return bool(ranges.ranged(request))
-
-    def accepts(self, request: Request) -> str | None:
-        """Refuse what has no ranges, or very many tables beside them."""
-        return ranges.refusal(request)
 
     def plan(self, request: Request, budgets: Budgets, recovery: Recovery) -> Design:
         """One measured set for each level of each attribute with ranges."""
-        with_ranges = ranges.ranged(request)
-        wavelet = [i in with_ranges for i in range(len(request.schema))]
-        trees = [
-            Tree.with_fan_out(n, 2) if w else Tree(n, (n,)) for n, w in zip(request.schema.sizes, wavelet, strict=True)
-        ]
-        design = ranges.design(request, trees, wavelet)
-        if design is None:
-            raise NotApplicable(self.name, "too many levels, or too large tables, would be measured")
-        return ranges.decide(request, design, strategy=self.name, budgets=budgets, recovery=recovery, details={})
+        trees = {i: Tree.with_fan_out(request.schema.sizes[i], 2) for i in ranged(request)}
+        return self.measure(request, budgets, recovery, solved(request, budgets, trees, wavelet=True))

@@ -17,7 +17,7 @@ from __future__ import annotations
 from hushcube.designs.design import Budgets, Design, Recovery
 from hushcube.designs.request import Request
 from hushcube.lattice.basis import MARGINAL
-from hushcube.strategies.strategy import Strategy, decide
+from hushcube.strategies.strategy import Strategy
 
 
 class WorkloadTables(Strategy):
@@ -28,16 +28,7 @@ class WorkloadTables(Strategy):
 
     def plan(self, request: Request, budgets: Budgets, recovery: Recovery) -> Design:
         """One measured set for each marginal asked for."""
-        measured = request.marginals
-        return decide(
-            request,
-            strategy=self.name,
-            basis=MARGINAL,
-            measured=measured,
-            s=request.energies,
-            budgets=budgets,
-            recovery=recovery,
-        )
+        return self.decide(request, budgets, recovery, MARGINAL, request.marginals, request.energies)
 
 
 class AllCuboids(WorkloadTables):
