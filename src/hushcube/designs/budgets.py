@@ -41,10 +41,7 @@ def divide(
     elif proportions is not None:
         shape = proportions
     else:
-        columns = np.empty(len(measured))
-        for batch in measured.batches:
-            columns[batch.ids] = float(cost.column(basis, batch.shape, pure=privacy.is_pure))
-        shape = law_of(privacy).best_budgets(s, columns)
+        shape = law_of(privacy).best_budgets(s, columns_of(basis, measured, privacy))
     if privacy.total_is_public:
         shape = np.where(cost.unchanged_by_replacing(measured), np.inf, shape)
 
@@ -52,6 +49,14 @@ def divide(
         return cost.person_row_cost(basis, measured, values, privacy)
 
     return fitted(shape, spent, privacy, proof, smoothing(basis, measured, privacy) if proof == "smoothing" else None)
+
+
+def columns_of(basis: Basis, measured: Family, privacy: Privacy) -> Floats:
+    """C_B, what a unit of each budget costs under add-remove."""
+    result = np.empty(len(measured))
+    for batch in measured.batches:
+        result[batch.ids] = float(cost.column(basis, batch.shape, pure=privacy.is_pure))
+    return result
 
 
 def fitted(

@@ -194,7 +194,9 @@ class Family:
         """For each B in `small`: the sum over members A >= B of values_A prod_{B} inside_i prod_{A-B} outside_i."""
         total = np.zeros(len(small))
         for pair in self.inclusions(small):
-            terms = values[pair.big] * self._pair_products(pair, inside, outside)
+            terms = values[pair.big]
+            if inside is not None and outside is not None:
+                terms = terms * self.pair_products(pair, inside, outside)
             total += np.bincount(pair.small, terms, len(small))
         return total
 
@@ -205,13 +207,11 @@ class Family:
             total += np.bincount(pair.big, values[pair.small], len(self))
         return total
 
-    def _pair_products(self, pair: Inclusion, inside: Floats | None, outside: Floats | None) -> Floats | float:
-        if inside is None or outside is None:
-            return 1.0
+    def pair_products(self, pair: Inclusion, inside: Floats, outside: Floats) -> Floats:
+        """prod_{B} inside_i prod_{A-B} outside_i for pairs A >= B, A in this family."""
         k = pair.kept.shape[-1]
         rows = self.levels[k][pair.big - self.starts[k]]
-        factors: Floats = np.where(pair.kept, inside[rows], outside[rows])
-        products: Floats = factors.prod(axis=1)
+        products: Floats = np.where(pair.kept, inside[rows], outside[rows]).prod(axis=1)
         return products
 
 

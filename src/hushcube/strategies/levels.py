@@ -27,7 +27,7 @@ from typing import Final
 
 import numpy as np
 
-from hushcube.costs import calibrate
+from hushcube.costs.calibrate import Proof, proofs
 from hushcube.designs.budgets import divide
 from hushcube.designs.design import Budgets, Design, Recovery
 from hushcube.designs.levels.design import TOO_COUPLED, LevelDesign
@@ -39,7 +39,7 @@ from hushcube.lattice.family import Family
 from hushcube.model.arrays import Floats, Marginal
 from hushcube.model.noise import law_of
 from hushcube.strategies.search.nested import Problem, merged, noisy, optimise, table_weights
-from hushcube.strategies.strategy import Strategy, objective_value
+from hushcube.strategies.strategy import Strategy, best_of, objective_value
 
 _WIDE: Final = ("joined", "all")
 """Sets with more tables than needed: left out where the best budgets would take too long to find."""
@@ -90,8 +90,7 @@ class Levels(Strategy):
         best = min(values.values())
         chosen = next(name for name, value in values.items() if value <= best * (1 + _TIE))
         aim = {"objective": "max"} if request.objective == "max" and budgets == "optimal" else {}
-        details = {"measured": chosen, "predicted": values, **aim}
-        return replace(found[chosen], details=details)
+        return replace(found[chosen], details={"measured": chosen, "predicted": values, **aim})
 
 
 def candidates(request: Request, *, everything: bool) -> dict[str, tuple[Marginal, ...]]:
@@ -108,21 +107,15 @@ def candidates(request: Request, *, everything: bool) -> dict[str, tuple[Margina
         "refined": tuple(nested.refined(asked)),
     }
     if everything:
-        found["joined"] = tuple(
-            dict.fromkeys(
-                (*asked, *(nested.join(pair) for pair in combinations(asked[-_MOST_JOINED:], 2)), *found["merged"])
-            )
-        )
+        joined = (nested.join(pair) for pair in combinations(asked[-_MOST_JOINED:], 2))
+        found["joined"] = tuple(dict.fromkeys((*asked, *joined, *found["merged"])))
         tops = next((tops for tops in (found["whole"], found["finest"]) if _closed(nested, tops) <= _MOST_CLOSED), ())
         found["all"] = noisy(request, dict.fromkeys(m for top in tops for m in nested.below(top)))
-    seen: set[frozenset[Marginal]] = set()
-    result = {}
+    distinct: dict[frozenset[Marginal], tuple[str, tuple[Marginal, ...]]] = {}
     for name, tables in found.items():
         fit = tuple(m for m in tables if request.schema.cells(m) <= MAX_TABLE_CELLS)
-        if fit and frozenset(fit) not in seen:
-            seen.add(frozenset(fit))
-            result[name] = fit
-    return result
+        distinct.setdefault(frozenset(fit), (name, fit))
+    return {name: fit for name, fit in distinct.values() if fit}
 
 
 def _closed(nested: Nesting, tops: Sequence[Marginal]) -> int:
@@ -140,25 +133,26 @@ def shares(
     is_wide: bool = False,
 ) -> tuple[tuple[Marginal, ...], Floats] | None:
     """The tables that are kept and their budgets up to scale; None where it is too much to combine them."""
-    ones, nested, pure = np.ones(len(tables)), nesting(request.schema), request.privacy.is_pure
-    if not tables:
+    ones = np.ones(len(tables))
+    if not tables or (recovery == "none" and budgets == "uniform"):
         return tables, ones
     if recovery == "none":
-        return tables, ones if budgets == "uniform" else _for_sources(request, tables)
-    problem = Problem.of(request, nested, tables)
-    if problem is None or (is_wide and not problem.is_light):
-        return None
-    if budgets == "uniform" or len(tables) == 1:
-        return tables, ones
-    if recovery == "ols":
+        s = _weights_of_sources(request, tables)
+    else:
+        problem = Problem.of(request, nesting(request.schema), tables)
+        if problem is None or (is_wide and not problem.is_light):
+            return None
+        if budgets == "uniform" or len(tables) == 1:
+            return tables, ones
+        if recovery == "gls":
+            solution = optimise(problem, seeds, pure=request.privacy.is_pure)
+            return solution.measured, solution.budgets
         s = problem.separable()
-        return tables, law_of(request.privacy).best_budgets(np.maximum(s, _LEAST * s.max()), ones)
-    solution = optimise(problem, seeds, pure=pure)
-    return solution.measured, solution.budgets
+    return tables, law_of(request.privacy).best_budgets(np.maximum(s, _LEAST * s.max()), ones)
 
 
-def _for_sources(request: Request, tables: tuple[Marginal, ...]) -> Floats:
-    """Closed budgets where each table asked for is summed from the smallest measured one that holds it."""
+def _weights_of_sources(request: Request, tables: tuple[Marginal, ...]) -> Floats:
+    """s_i where each table asked for is summed from the smallest measured one that holds it."""
     nested, cells = nesting(request.schema), request.schema.cells
     s = np.zeros(len(tables))
     for A, weight in zip(request.marginals, table_weights(request).tolist(), strict=True):
@@ -166,7 +160,7 @@ def _for_sources(request: Request, tables: tuple[Marginal, ...]) -> Floats:
         if able:  # what is public needs no source
             i = min(able, key=lambda i: cells(tables[i]))
             s[i] += weight * cells(tables[i])
-    return law_of(request.privacy).best_budgets(np.maximum(s, _LEAST * s.max()), np.ones(len(tables)))
+    return s
 
 
 def decide(
@@ -178,8 +172,9 @@ def decide(
         known |= {m: 1.0 for m in ((), *request.marginals) if request.schema.cells(m) == 1}
     measured = Family.of(known, request.schema.sizes)
     proportions = np.array([known[m] for m in measured])
-    plans = []
-    for proof in calibrate.proofs(request.privacy, tables=len(measured)):
+
+    def plan(proof: Proof) -> LevelDesign:
         own = divide(MARGINAL, measured, proportions, request.privacy, "optimal", proof, proportions)
-        plans.append(LevelDesign(request, Levels.name, budgets, recovery, proof, own, measured))
-    return plans[0] if len(plans) == 1 else min(plans, key=objective_value)
+        return LevelDesign(request, Levels.name, budgets, recovery, proof, own, measured)
+
+    return best_of(map(plan, proofs(request.privacy, tables=len(measured))))

@@ -17,13 +17,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import starmap
+from operator import itemgetter
 from typing import Any, Final, Self
 
 import numpy as np
 
-from hushcube.costs import calibrate
+from hushcube.costs.calibrate import Proof
 from hushcube.costs.row_cost import constant_rows, row_cost
-from hushcube.designs.budgets import fitted
 from hushcube.designs.design import Budgets, Design, Recovery
 from hushcube.designs.matrix.design import MAX_CELLS, MatrixDesign, smoothing
 from hushcube.designs.matrix.matching import Matches, outside
@@ -37,7 +39,7 @@ from hushcube.model.queries import QueryTable, SparseRows, integer_problem, quer
 from hushcube.model.schema import Schema
 from hushcube.options import option
 from hushcube.strategies.row_budgets import Shares, energies, optimal
-from hushcube.strategies.strategy import Strategy, objective_value
+from hushcube.strategies.strategy import Strategy, best_fit
 
 Rows = QueryTable | tuple[Sequence[str] | None, Any] | str
 """Rows over the cells of a table: its attributes (None: all) and the numbers, or the text that names a file of them."""
@@ -116,19 +118,30 @@ class Matrix(Strategy):
         start = _Measured.of(request, matrix.marginal, matrix.rows)
         start.check(recovery)
         if budgets == "uniform":
-            found = _Found(start, Shares.uniform(start.count), math.inf)
+            measured, shares = start, Shares.uniform(start.count)
         elif recovery == "gls":
-            found = _alternate(start)
+            measured, shares = _alternate(start)
         else:
             s = start.s_of_rows() if recovery == "none" else start.s_of_least_squares(np.ones(start.count))
-            found = _optimal(start, s)
+            measured, shares = _optimal(start, s)
         details = {
             "rows": len(matrix.rows),
-            "rows_measured": len(found.measured.rows),
-            "groups": len(set(found.shares.group_of.tolist())),
-            "budgets": found.shares.how,
+            "rows_measured": len(measured.rows),
+            "groups": len(set(shares.group_of.tolist())),
+            "budgets": shares.how,
         }
-        return _decide(found, self.name, budgets, recovery, details)
+        rows, privacy = measured.rows, request.privacy
+        group_of = np.full(len(rows), int(shares.group_of.max(initial=-1)) + 1)
+        group_of[~measured.public] = shares.group_of
+        shape = np.full(int(group_of.max()) + 1, np.inf)
+        shape[shares.group_of] = shares.beta
+
+        def make(proof: Proof, fit: Floats) -> MatrixDesign:
+            own = (measured.marginal, rows, tuple(group_of.tolist()))
+            return MatrixDesign(request, self.name, budgets, recovery, proof, fit, *own, details=details)
+
+        cost, smooth = partial(row_cost, rows, group_of, privacy=privacy), partial(smoothing, rows, len(shape), privacy)
+        return best_fit(privacy, shape, cost, smooth, make)
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +158,6 @@ class _Measured:
     def of(cls, request: Request, marginal: Marginal, rows: SparseRows) -> _Measured:
         """All rows but zeros and, under replace-one, constants, whose place the total takes."""
         kept = np.diff(rows.starts) > 0
-        public = np.zeros(len(rows), dtype=bool)
         if request.privacy.total_is_public:
             kept &= ~constant_rows(rows)
         if not kept.any() and not request.privacy.total_is_public:
@@ -175,16 +187,12 @@ class _Measured:
     def check(self, recovery: Recovery) -> None:
         """Refuse a matrix that cannot answer what is asked for."""
         if recovery == "none":
-            missing = Matches(self.rows).missing(self.request.workload, self.marginal)
-            if missing is not None:
+            if (missing := Matches(self.rows).missing(self.request.workload, self.marginal)) is not None:
                 reason = f"without recovery every answer must be a multiple of one of its rows, and {missing} is not"
                 raise NotApplicable("matrix", reason)
         elif (missing := self.outside()) is not None:
-            raise BadInput(
-                "matrix",
-                f"{missing} lies outside its row space: no combination of its rows answers it",
-                "add the rows that are missing, or ask for what the matrix can answer",
-            )
+            problem = f"{missing} lies outside its row space: no combination of its rows answers it"
+            raise BadInput("matrix", problem, "add the rows that are missing, or ask for what the matrix can answer")
 
     def outside(self) -> str | None:
         """What the rows cannot answer, if anything."""
@@ -193,13 +201,10 @@ class _Measured:
 
     def s_of_rows(self) -> Floats:
         """s without recovery: each answer weighs one row."""
-        matches, workload = Matches(self.rows), self.request.workload
-        s = np.zeros(len(self.rows))
-        for A, weight in zip(workload.marginals, workload.weights, strict=True):
-            at, factor = matches.table(workload.schema, self.marginal, A)
-            np.add.at(s, at, weight * factor**2)
-        for form, weight in self.request.weighted_forms:
-            at, factor = matches.form(workload.schema, self.marginal, form)
+        matches, workload, s = Matches(self.rows), self.request.workload, np.zeros(len(self.rows))
+        answers = [matches.table(workload.schema, self.marginal, A) for A in workload.marginals]
+        answers += [matches.form(workload.schema, self.marginal, form) for form in workload.forms]
+        for (at, factor), weight in zip(answers, (*workload.weights, *workload.form_weights), strict=True):
             np.add.at(s, at, weight * factor**2)
         return np.asarray(s[~self.public])
 
@@ -207,13 +212,6 @@ class _Measured:
         """s of least squares with the given weights: the diagonal of H^T T H."""
         H = row_space(self.rows, tuple(self.public.tolist())).inverse(weights)[:, ~self.public]
         return np.asarray(np.maximum(np.einsum("ci,ci->i", self.T @ H, H), 0.0))
-
-
-@dataclass(frozen=True, eq=False)
-class _Found:
-    measured: _Measured
-    shares: Shares
-    value: float
 
 
 def _chosen(rows: SparseRows, kept: Bools, *, total: bool = False) -> SparseRows:
@@ -228,37 +226,34 @@ def _chosen(rows: SparseRows, kept: Bools, *, total: bool = False) -> SparseRows
     return SparseRows(rows.width, tuple(starts.tolist()), tuple(listed.tolist()), tuple(numbers.tolist()))
 
 
-def _optimal(measured: _Measured, s: Floats) -> _Found:
+def _optimal(measured: _Measured, s: Floats) -> tuple[_Measured, Shares]:
     """The best budgets for given s; rows that no answer needs are dropped."""
     used = s > 1e-14 * s.max(initial=0.0)
     needed = measured.keep(used)
     if not used.any():  # only what is public is asked for
-        return _Found(needed, Shares.uniform(0), 0.0)
-    return _Found(needed, optimal(needed.noisy, s[used], measured.request.privacy), math.inf)
+        return needed, Shares.uniform(0)
+    return needed, optimal(needed.noisy, s[used], measured.request.privacy)
 
 
-def _alternate(start: _Measured) -> _Found:
+def _alternate(start: _Measured) -> tuple[_Measured, Shares]:
     """Budgets given R, R given budgets, from uniform budgets and from those for R = 1 where S holds Q."""
-    first = [_Found(start, Shares.uniform(start.count), math.inf)]
+    first = [(start, Shares.uniform(start.count))]
     if Matches(start.rows).missing(start.request.workload, start.marginal) is None:
         first.append(_optimal(start, start.s_of_rows()))
-    return min(map(_descend, first), key=lambda found: found.value)
+    return min(starmap(_descend, first), key=itemgetter(0))[1:]
 
 
-def _descend(start: _Found) -> _Found:
-    measured, shares = start.measured, start.shares
+def _descend(measured: _Measured, shares: Shares) -> tuple[float, _Measured, Shares]:
     work = len(measured.rows) * measured.rows.width * min(len(measured.rows), measured.rows.width)
-    steps = int(min(max(3e10 / work, 2), 200))
-    best = start
-    for _ in range(steps):
+    best = math.inf, measured, shares
+    for _ in range(int(min(max(3e10 / work, 2), 200))):
         if not measured.count:
-            return _Found(measured, shares, 0.0)
+            return 0.0, measured, shares
         s, value = _value(measured, shares)
-        if value > best.value * (1 - 1e-9):
+        if value > best[0] * (1 - 1e-9):
             break
-        best = _Found(measured, shares, value)
-        found = _optimal(measured, s)
-        measured, shares = _without_weak(found.measured, found.shares)
+        best = value, measured, shares
+        measured, shares = _without_weak(*_optimal(measured, s))
     return best
 
 
@@ -274,30 +269,9 @@ def _value(measured: _Measured, shares: Shares) -> tuple[Floats, float]:
 def _without_weak(measured: _Measured, shares: Shares) -> tuple[_Measured, Shares]:
     """Give up rows whose budget has all but vanished, where the others do as well without them."""
     strong = shares.beta > 1e-3 * shares.beta.max(initial=0.0)
-    if strong.all():
-        return measured, shares
     fewer = measured.keep(strong)
-    if fewer.outside() is not None:
+    if strong.all() or fewer.outside() is not None:
         return measured, shares
     rest = Shares(shares.beta[strong], np.unique(shares.group_of[strong], return_inverse=True)[1], shares.how)
     worse = _value(fewer, rest)[1] > _value(measured, shares)[1] * (1 + 1e-9)
     return (measured, shares) if worse else (fewer, rest)
-
-
-def _decide(found: _Found, name: str, budgets: Budgets, recovery: Recovery, details: dict[str, Any]) -> MatrixDesign:
-    """Divide the guarantee in these shares under the best proof."""
-    measured, shares = found.measured, found.shares
-    request, privacy = measured.request, measured.request.privacy
-    groups = int(shares.group_of.max(initial=-1)) + 1
-    group_of = np.full(len(measured.rows), groups)
-    group_of[~measured.public] = shares.group_of
-    shape = np.full(int(group_of.max()) + 1, np.inf)
-    shape[shares.group_of] = shares.beta
-
-    def plan(proof: calibrate.Proof) -> MatrixDesign:
-        added = smoothing(measured.rows, len(shape), privacy) if proof == "smoothing" else None
-        fit = fitted(shape, lambda b: row_cost(measured.rows, group_of, b, privacy), privacy, proof, added)
-        own = (measured.marginal, measured.rows, tuple(group_of.tolist()))
-        return MatrixDesign(request, name, budgets, recovery, proof, fit, *own, details=details)
-
-    return min(map(plan, calibrate.proofs(privacy, tables=None)), key=objective_value)

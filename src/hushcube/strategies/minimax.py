@@ -27,18 +27,17 @@ from typing import Final
 import numpy as np
 
 from hushcube.costs import family_cost as cost
+from hushcube.designs.budgets import columns_of
 from hushcube.designs.design import Recovery
 from hushcube.designs.request import Request, one_hot, projected
 from hushcube.lattice.basis import Basis
-from hushcube.lattice.family import Family, Inclusion
+from hushcube.lattice.family import Family
 from hushcube.lattice.hadamard import padded
 from hushcube.lattice.variances import dimensions, kernel
 from hushcube.model.arrays import Bools, Floats, Ints
 from hushcube.model.form import Form
 from hushcube.model.noise import law_of
 from hushcube.strategies.search.saddle import Problem, Solution, Sparse, solve
-
-Ids = Ints
 
 _ROUNDS: Final = 20
 """How often the worst answers of forms are added to the problem."""
@@ -47,21 +46,14 @@ _LEAST_SHARE: Final = 1e-6
 
 
 def least_maximum(
-    request: Request,
-    basis: Basis,
-    measured: Family,
-    recovery: Recovery,
-    s: Floats,
-    start: Floats | None = None,
+    request: Request, basis: Basis, measured: Family, recovery: Recovery, s: Floats, start: Floats | None = None
 ) -> Solution:
     """Budgets for the measured sets (cost 1) whose largest weighted variance is least.
 
     Descends from the given start, from the optimum for the total (weights s_B on the sets' variances) and from uniform
     budgets, and is worse than none of them, but for a millionth; a convex problem needs only the first.
     """
-    public = np.zeros(len(measured), bool)
-    if request.privacy.total_is_public:
-        public = cost.unchanged_by_replacing(measured)
+    public = cost.unchanged_by_replacing(measured) & request.privacy.total_is_public
     budgets = np.ones(len(measured))
     if public.all():
         return Solution(budgets, 0.0, 0.0)
@@ -72,14 +64,15 @@ def least_maximum(
     if recovery == "none" and basis.holds_cells:
         found = _equalised(request, noisy)
     else:
-        columns = _columns(request, basis, noisy)
+        columns = columns_of(basis, noisy, request.privacy)
         shapes = [law_of(request.privacy).best_budgets(s[~public], columns), np.ones(len(noisy))]
         starts = [shape for shape in (shapes if start is None else [start[~public], *shapes]) if shape.any()]
         starts = [np.maximum(shape, 1e-6 * shape.max()) for shape in starts]
         if recovery == "none" and basis.has_inverse:
             found = _best(_fourier(request, basis, noisy, columns), starts)
         else:
-            live = dimensions(request.spaces) * (kernel(basis, measured, public * 1.0, request.spaces) == 0)
+            known = kernel(basis, measured, public.astype(np.float64), request.spaces)
+            live = dimensions(request.spaces) * (known == 0)
             problem = _least_squares(request, basis, noisy, recovery, columns, live)
             found = _with_forms(request, problem, live > 0, starts)
     budgets[~public] = found.budgets
@@ -98,7 +91,8 @@ def _equalised(request: Request, measured: Family) -> Solution:
     answered = source >= 0
     needs = np.zeros(len(measured))
     np.maximum.at(needs, source[answered], (cell_weights(request) * fewest / marginals.cells)[answered])
-    k, unit = _law(request)
+    law = law_of(request.privacy)
+    k, unit = law.power, law.formula(np.ones(()))
     budgets = needs ** (1 / k) if needs.any() else np.ones(len(measured))
     value = float(unit * budgets.sum() ** k)
     is_own = bool((fewest == marginals.cells)[answered].all())  # another choice of sources might be better
@@ -110,10 +104,9 @@ def _fourier(request: Request, basis: Basis, measured: Family, columns: Floats) 
     marginals = request.marginals
     codes = marginals.product([padded(int(n)) for n in marginals.sizes])
     rows = measured.product(basis.per_axis(basis.rows, measured.sizes))
-    k, unit = _law(request)
-    numbers = np.arange(len(measured))
-    H = Sparse(numbers, numbers, np.full(len(measured), unit), (len(measured), len(measured)))
-    return Problem(_sums(marginals, measured, cell_weights(request) / codes**2, rows), H, columns, k)
+    law, numbers = law_of(request.privacy), np.arange(len(measured))
+    H = Sparse(numbers, numbers, law.formula(np.ones(len(measured))), (len(measured), len(measured)))
+    return Problem(_sums(marginals, measured, cell_weights(request) / codes**2, rows), H, columns, law.power)
 
 
 def _least_squares(
@@ -123,7 +116,8 @@ def _least_squares(
     marginals, spaces = request.marginals, request.spaces
     P = _sums(marginals, spaces, request.weights / marginals.cells**2, live)
     G = _kernel(basis, measured, spaces)
-    k, unit = _law(request)
+    law = law_of(request.privacy)
+    k, unit = law.power, law.formula(np.ones(()))
     if (np.bincount(G.rows) <= 1).all():
         return Problem(P, replace(G, values=unit / G.values), columns, k)
     if recovery == "ols":
@@ -134,7 +128,7 @@ def _least_squares(
 
 def _with_forms(request: Request, problem: Problem, live: Bools, starts: Sequence[Floats]) -> Solution:
     """The worst answer of each form joins the problem until none stands out."""
-    forms = list(zip(request.workload.forms, request.workload.form_weights, strict=True))
+    forms = list(request.weighted_forms)
     found = _best(problem, starts) if problem.P.shape[0] else Solution(starts[0], 0.0, 0.0)
     for _ in range(_ROUNDS if forms else 0):
         phi = np.where(live, problem.spaces(found.budgets), 0.0)
@@ -148,7 +142,7 @@ def _with_forms(request: Request, problem: Problem, live: Bools, starts: Sequenc
     return found
 
 
-def _worst(request: Request, form: Form, weight: float, phi: Floats) -> tuple[float, Ids, Floats]:
+def _worst(request: Request, form: Form, weight: float, phi: Floats) -> tuple[float, Ints, Floats]:
     """The largest weighted variance of a form's answers, and that answer as a row: the spaces C, ||P_C q||² / cells."""
     shape = form.carrier_shape
     patterns = list(np.ndindex((2,) * len(shape)))
@@ -165,9 +159,8 @@ def _worst(request: Request, form: Form, weight: float, phi: Floats) -> tuple[fl
 
 def _best(problem: Problem, starts: Sequence[Floats]) -> Solution:
     """The best from all starts; a convex problem needs one. Sets that are left out get a little."""
-    found = min(
-        (solve(problem, start) for start in (starts[:1] if problem.has_bound else starts)), key=lambda s: s.value
-    )
+    tried = starts[:1] if problem.has_bound else starts
+    found = min((solve(problem, start) for start in tried), key=lambda solution: solution.value)
     budgets = _floored(found.budgets, problem.c)
     return Solution(budgets, problem.value(budgets), found.bound)
 
@@ -177,23 +170,10 @@ def _floored(budgets: Floats, columns: Floats) -> Floats:
     return np.maximum(budgets / (columns @ budgets), _LEAST_SHARE / (len(budgets) * columns))
 
 
-def _law(request: Request) -> tuple[int, float]:
-    """(k, unit): variance = unit / budget^k."""
-    return (2, 2.0) if request.privacy.is_pure else (1, 0.5)
-
-
-def _columns(request: Request, basis: Basis, measured: Family) -> Floats:
-    """C_B, what a unit of each budget costs under add-remove."""
-    result = np.empty(len(measured))
-    for batch in measured.batches:
-        result[batch.ids] = float(cost.column(basis, batch.shape, pure=request.privacy.is_pure))
-    return result
-
-
 def cell_weights(request: Request) -> Floats:
     """The weights of marginals; a carrier has the weight of its form's longest row, w max ||q||²."""
     result = np.maximum(request.weights, request.least_weights)
-    for form, weight in zip(request.workload.forms, request.workload.form_weights, strict=True):
+    for form, weight in request.weighted_forms:
         at = request.marginals.ids([form.marginal])[0]
         longest = float(form.combine(one_hot((1,) * len(form.marginal))).max())
         result[at] = max(result[at], weight * longest)
@@ -217,16 +197,8 @@ def _kernel(basis: Basis, measured: Family, spaces: Family) -> Sparse:
         own = np.concatenate([spaces.find(level) for level in measured.levels])
         pairs = [(own, np.arange(len(measured)), measured.product(inside))]
     else:
-        pairs = [(p.small, p.big, _products(measured, p, inside, outside)) for p in measured.inclusions(spaces)]
+        pairs = [(p.small, p.big, measured.pair_products(p, inside, outside)) for p in measured.inclusions(spaces)]
     rows, columns, values = (np.concatenate(parts) for parts in zip(*pairs, strict=True))
     keep = (values > 0) & (rows >= 0)
     rows, columns, values = rows[keep], columns[keep], values[keep]
     return Sparse(rows, columns, values / measured.cells[columns], (len(spaces), len(measured)))
-
-
-def _products(measured: Family, pair: Inclusion, inside: Floats, outside: Floats) -> Floats:
-    """prod_C inside prod_{B - C} outside for pairs B >= C."""
-    k = pair.kept.shape[-1]
-    rows = measured.levels[k][pair.big - measured.starts[k]]
-    products: Floats = np.where(pair.kept, inside[rows], outside[rows]).prod(axis=1)
-    return products

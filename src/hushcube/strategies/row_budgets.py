@@ -42,7 +42,7 @@ from hushcube.designs.matrix.matching import positions
 from hushcube.designs.request import Request
 from hushcube.model.arrays import Floats, Ints, Marginal
 from hushcube.model.form import Form, RangeTable
-from hushcube.model.noise import GAUSSIAN, LAPLACE
+from hushcube.model.noise import Law, law_of
 from hushcube.model.privacy import Privacy
 from hushcube.model.queries import QueryTable, SparseRows
 from hushcube.strategies.search import convex
@@ -74,6 +74,7 @@ class Grouping:
         return len(self.C)
 
 
+@lru_cache(maxsize=8)
 def find(rows: SparseRows) -> Grouping:
     """Groups by the greedy method, rows in the order given and then, if that fails, the longest first.
 
@@ -81,11 +82,10 @@ def find(rows: SparseRows) -> Grouping:
     >>> greedy(rows, range(4)).tolist(), find(rows).group_of.tolist(), find(rows).holds
     ([0, 0, 1, 2], [0, 1, 0, 1], True)
     """
-    lengths = np.diff(rows.starts)
     first = verified(rows, greedy(rows, range(len(rows))))
     if first.holds:
         return first
-    second = verified(rows, greedy(rows, np.argsort(-lengths, kind="stable").tolist()))
+    second = verified(rows, greedy(rows, np.argsort(-np.diff(rows.starts), kind="stable").tolist()))
     return second if second.holds or len(second) < len(first) else first
 
 
@@ -131,14 +131,13 @@ def verified(rows: SparseRows, group_of: Ints) -> Grouping:
     return Grouping(group_of, C, alike and once)
 
 
-def closed_form_budgets(grouping: Grouping, s: Floats, *, pure: bool) -> Floats:
+def closed_form_budgets(grouping: Grouping, s: Floats, law: Law) -> Floats:
     """Corollary 3.3 for the groups' sums of s, given to each row; safe to scale up where Definition 3.1 fails."""
     sums = np.bincount(grouping.group_of, weights=s, minlength=len(grouping)).astype(np.float64)
-    C = grouping.C if pure else grouping.C**2
-    return np.asarray((LAPLACE if pure else GAUSSIAN).best_budgets(sums, C)[grouping.group_of])
+    return np.asarray(law.best_budgets(sums, grouping.C ** (3 - law.power))[grouping.group_of])
 
 
-def is_optimal(rows: SparseRows, grouping: Grouping, s: Floats, A: Floats, *, pure: bool, paired: bool = False) -> bool:
+def is_optimal(rows: SparseRows, grouping: Grouping, s: Floats, A: Floats, law: Law, *, paired: bool = False) -> bool:
     """Whether the closed form is proven to be the optimum of (1)-(3) for these rows.
 
     Each line of `A` holds what a unit of each row's budget costs in a column of S: |S|^T, or (S²)^T for Gaussian noise.
@@ -146,11 +145,10 @@ def is_optimal(rows: SparseRows, grouping: Grouping, s: Floats, A: Floats, *, pu
     """
     if not grouping.holds or not (s > 0).all():
         return False
-    p = 2 if pure else 1
-    eta, value = feasible(s, A, p, closed_form_budgets(grouping, s, pure=pure))
+    p = law.power
+    eta, value = feasible(s, A, p, closed_form_budgets(grouping, s, law))
     if paired:
-        tight = A @ eta >= 1 - 1e-9
-        weighted = A[tight].mean(axis=0)
+        weighted = A[A @ eta >= 1 - 1e-9].mean(axis=0)
     else:
         columns, values, row_of = rows.arrays
         mu = column_weights(rows, grouping, s)
@@ -192,18 +190,12 @@ class Shares:
 
 def optimal(rows: SparseRows, s: Floats, privacy: Privacy) -> Shares:
     """The budgets that make sum_i s_i variance_i least for what one row of data may cost; every s_i is positive."""
-    pure = privacy.is_pure
-    groups, A = _find(rows), constraints(rows, privacy)
-    if is_optimal(rows, groups, s, A, pure=pure, paired=_paired(rows, privacy)):
-        return Shares(closed_form_budgets(groups, s, pure=pure), groups.group_of, "closed form")
-    if A.size > _MOST_ENTRIES:
-        return Shares(closed_form_budgets(groups, s, pure=pure), groups.group_of, "safe groups")
-    return Shares(convex.minimise(s, A, 2 if pure else 1).eta, np.arange(len(rows)), "convex program")
-
-
-@lru_cache(maxsize=8)
-def _find(rows: SparseRows) -> Grouping:
-    return find(rows)
+    law, groups, A = law_of(privacy), find(rows), constraints(rows, privacy)
+    is_proven = is_optimal(rows, groups, s, A, law, paired=_paired(rows, privacy))
+    if is_proven or A.size > _MOST_ENTRIES:
+        how: How = "closed form" if is_proven else "safe groups"
+        return Shares(closed_form_budgets(groups, s, law), groups.group_of, how)
+    return Shares(convex.minimise(s, A, law.power).eta, np.arange(len(rows)), "convex program")
 
 
 @lru_cache(maxsize=2)

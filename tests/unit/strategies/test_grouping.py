@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hushcube.model.noise import LAPLACE
 from hushcube.model.privacy import Privacy
 from hushcube.model.queries import SparseRows
 from hushcube.strategies import row_budgets as grouping
@@ -67,8 +68,8 @@ def test_a_column_that_a_group_misses_breaks_the_definition():
 def test_vector_4_the_lemma_is_false_for_unbalanced_groups():
     found = grouping.find(UNBALANCED)
     s, A = np.ones(5), np.abs(UNBALANCED.dense().T)
-    assert found.holds and not grouping.is_optimal(UNBALANCED, found, s, A, pure=True)
-    grouped = grouping.closed_form_budgets(found, s, pure=True)
+    assert found.holds and not grouping.is_optimal(UNBALANCED, found, s, A, LAPLACE)
+    grouped = grouping.closed_form_budgets(found, s, LAPLACE)
     assert 2 * value(UNBALANCED, s, grouped, 2) == pytest.approx(39.461019275893364, rel=1e-9)
     chosen = optimal(UNBALANCED, s, PURE)
     assert chosen.how == "convex program"
@@ -85,7 +86,7 @@ def test_unequal_weights_are_optimal_where_the_columns_can_carry_them():
     """Theorem 3.4 asks for equal s; rows {1,2} and {3} with s = 2 and 1 are as good, by raking."""
     found = grouping.find(UNBALANCED)
     s, A = np.array([2.0, 1, 1, 1, 1]), np.abs(UNBALANCED.dense().T)
-    assert grouping.is_optimal(UNBALANCED, found, s, A, pure=True)
+    assert grouping.is_optimal(UNBALANCED, found, s, A, LAPLACE)
     assert value(UNBALANCED, s, optimal(UNBALANCED, s, PURE).beta, 2) == pytest.approx(minimise(s, A, 2).value)
 
 
