@@ -90,7 +90,7 @@ def ours(words, file, people, epsilon, levels, plain):
     from hushcube.experiments.experiment import HeldTables
     from hushcube.private.measure import draw
     from hushcube.private.noise import SeededEntropy
-    from hushcube.strategies import IReduct
+    from hushcube.strategies.adaptive import IReduct
 
     with np.load(file) as stored:
         tables = {tuple(map(int, name.split("_"))): stored[name] for name in stored.files}

@@ -26,7 +26,7 @@ from hushcube import Attribute, Schema, plan, release
 from hushcube.model.measure import Measure
 from hushcube.private import blocks
 from hushcube.private.adaptive.paths import NoisePaths
-from hushcube.strategies import IReduct
+from hushcube.strategies.adaptive import IReduct
 
 CELLS = 400_000
 RELEASES = {"short": 2, "long": 4}

@@ -27,8 +27,8 @@ from hushcube.private.adaptive.run import METHODS
 from hushcube.private.measure import draw
 from hushcube.private.noise import SeededEntropy
 from hushcube.progress import Clock
-from hushcube.strategies import TwoPhase, read_strategy
-from hushcube.strategies.adaptive import ADAPTIVE, with_target
+from hushcube.strategies import read_strategy
+from hushcube.strategies.adaptive import ADAPTIVE, TwoPhase, with_target
 
 SIZES = (2, 3, 4)
 MATRIX = np.array([[1] * 24, [1] * 12 + [0] * 12, [1, 0] * 12, [2, 1, 0, -1] * 6, [0] * 20 + [1] * 4])

@@ -23,8 +23,7 @@ from hushcube.private.adaptive.not_private import oracle, proportional, sensitiv
 from hushcube.private.adaptive.run import prepared
 from hushcube.private.adaptive.subject import Subject
 from hushcube.private.noise import SeededEntropy
-from hushcube.strategies import TwoPhase
-from hushcube.strategies.adaptive import NOT_PRIVATE
+from hushcube.strategies.adaptive import NOT_PRIVATE, TwoPhase
 
 T1, T2 = [42, 17, 35, 19, 55], [42, 17, 35, 20, 55]
 AGES = make_schema((100,))

@@ -138,7 +138,8 @@ def explaining(ctx: click.Context, parameter: click.Parameter, given: Any) -> An
 
 def _strategies(page: click.HelpFormatter) -> None:
     """What every strategy is, and its options."""
-    from hushcube.strategies import ADAPTIVE, REGISTRY
+    from hushcube.strategies import REGISTRY
+    from hushcube.strategies.adaptive import ADAPTIVE
 
     _word(page, "auto", "the one with the least predicted error")
     _word(page, "all", "every variant of every one, compared")

@@ -43,8 +43,9 @@ from hushcube.private.engines import Engine, ExactCounts
 from hushcube.private.measure import MAX_ROWS, draw
 from hushcube.private.noise import Entropy, SeededEntropy, SystemEntropy
 from hushcube.progress import Progress, silent
-from hushcube.strategies import ADAPTIVE, ALL, Adaptive, Strategy, TwoPhase, read_strategy
-from hushcube.strategies.adaptive import NOT_PRIVATE
+from hushcube.strategies import ALL, read_strategy
+from hushcube.strategies.adaptive import ADAPTIVE, NOT_PRIVATE, Adaptive, TwoPhase
+from hushcube.strategies.strategy import Strategy
 from hushcube.text import short
 
 Table = NDArray[Any]

@@ -17,9 +17,9 @@ from hushcube.errors import BadInput, NotApplicable, TooLarge
 from hushcube.planning import memory
 from hushcube.planning.lower_bound import least_total, least_total_of_tables
 from hushcube.progress import Progress
-from hushcube.strategies import ALL, AUTO, EVERY, REGISTRY, Choice, Dwork, Strategy, read_strategies
-from hushcube.strategies.adaptive import Adaptive
-from hushcube.strategies.strategy import objective_value
+from hushcube.strategies import ALL, AUTO, EVERY, REGISTRY, Choice, read_strategies
+from hushcube.strategies.adaptive import Adaptive, Dwork
+from hushcube.strategies.strategy import Strategy, best_of, objective_value
 
 Variant = tuple[Strategy, Budgets, Recovery]
 """A strategy, how it divides the budget, and how tables are recovered."""
@@ -109,8 +109,7 @@ def compare(
         raise NotApplicable(*next(iter(skipped.items())))
     plans = [candidate.plan for candidate in candidates]
     eligible = [plan for plan in plans if ALL[plan.strategy].automatic] or plans
-    chosen = eligible[0] if len(eligible) == 1 else min(eligible, key=objective_value)
-    return Ranking(tuple(candidates), chosen, skipped, least)
+    return Ranking(tuple(candidates), best_of(eligible), skipped, least)
 
 
 def variants(

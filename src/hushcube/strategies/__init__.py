@@ -13,7 +13,7 @@ from typing import Final
 from hushcube.designs.design import Design
 from hushcube.errors import BadInput, PlanError
 from hushcube.options import read_word
-from hushcube.strategies.adaptive import ADAPTIVE, NOT_PRIVATE, Adaptive, Dwork, IReduct, IResamp, TwoPhase
+from hushcube.strategies.adaptive import ADAPTIVE, NOT_PRIVATE
 from hushcube.strategies.bmax import BMax
 from hushcube.strategies.cluster import Cluster
 from hushcube.strategies.covering import Covering
@@ -29,61 +29,10 @@ from hushcube.strategies.strategy import Strategy
 from hushcube.strategies.wavelet import Wavelet
 from hushcube.strategies.workload import AllCuboids, WorkloadTables
 
-__all__ = [
-    "ADAPTIVE",
-    "ALL",
-    "REGISTRY",
-    "Adaptive",
-    "AllCuboids",
-    "BMax",
-    "Base",
-    "Choice",
-    "Cluster",
-    "Covering",
-    "Dwork",
-    "Fourier",
-    "Hierarchy",
-    "IReduct",
-    "IResamp",
-    "Identity",
-    "Levels",
-    "Matrix",
-    "PMost",
-    "Residual",
-    "Sketch",
-    "Strategy",
-    "TwoPhase",
-    "Wavelet",
-    "WorkloadTables",
-    "check_strategy",
-    "read_strategies",
-    "read_strategy",
-]
-
-REGISTRY: Final[dict[str, Strategy]] = {
-    strategy.name: strategy
-    for strategy in (
-        Identity(),
-        WorkloadTables(),
-        Base(),
-        AllCuboids(),
-        BMax(),
-        PMost(),
-        Cluster(),
-        Fourier(),
-        Residual(),
-        Wavelet(),
-        Hierarchy(),
-        Matrix(),
-        Sketch(),
-        Covering(),
-        Levels(),
-    )
-}
-
+_TABLES: Final = Identity(), WorkloadTables(), Base(), AllCuboids(), BMax(), PMost(), Cluster()
+_OTHERS: Final = Fourier(), Residual(), Wavelet(), Hierarchy(), Matrix(), Sketch(), Covering(), Levels()
+REGISTRY: Final[dict[str, Strategy]] = {strategy.name: strategy for strategy in (*_TABLES, *_OTHERS)}
 ALL: Final[dict[str, Strategy]] = {**REGISTRY, **ADAPTIVE}
-
-
 Choice = str | Strategy | Sequence[str | Strategy]
 """A strategy, or several to compare: objects, words such as `hierarchy:fan-out=4`, or `auto` and `all`."""
 AUTO: Final = "auto"

@@ -23,7 +23,7 @@ from hushcube.model.workload import Workload
 from hushcube.private.engines import open_source
 from hushcube.progress import Progress, silent
 from hushcube.shown import Grid, Page, Shown, columns, number
-from hushcube.strategies import Strategy
+from hushcube.strategies.strategy import Strategy
 from hushcube.verbs.schemas import schema_of
 
 METHODS: Final = ("dwork", "twophase", "iresamp", "ireduct", "oracle")

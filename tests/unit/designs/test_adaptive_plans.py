@@ -28,7 +28,7 @@ from hushcube.model.workload import Workload
 from hushcube.planning.plan import read_design
 from hushcube.private.measure import draw
 from hushcube.private.noise import SeededEntropy
-from hushcube.strategies import ADAPTIVE, IReduct
+from hushcube.strategies.adaptive import ADAPTIVE, IReduct
 
 SIZES = (2, 3, 4)
 ADAPTING = ["twophase", "iresamp", "ireduct"]
