@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -187,6 +187,16 @@ class Family:
             present = np.flatnonzero(found >= 0)
             if len(present):
                 yield Inclusion(present + start, found[present], kept)
+
+    def cheapest_holders(self, small: Family, price: Callable[[Inclusion], Floats]) -> tuple[Ids, Floats]:
+        """For each B in `small` the number of the A >= B of the least price (-1: none), and that price."""
+        best, least = np.full(len(small), -1, np.int64), np.full(len(small), np.inf)
+        for pair in self.inclusions(small):
+            prices = price(pair)
+            order = np.argsort(-prices, kind="stable")  # B may stand there several times: the best comes last
+            order = order[prices[order] < least[pair.small[order]]]
+            best[pair.small[order]], least[pair.small[order]] = pair.big[order], prices[order]
+        return best, least
 
     def sum_over_supersets(
         self, small: Family, values: Floats, inside: Floats | None = None, outside: Floats | None = None

@@ -38,8 +38,6 @@ from hushcube.strategies.strategy import Strategy
 
 NOT_PRIVATE: Final = ("oracle", "proportional")
 """Methods that choose their noise by the exact counts: for experiments against the truth only."""
-STOPPING: Final = ("iresamp", "ireduct")
-"""Methods that can end a run when a target is met."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,18 +64,18 @@ class Adaptive(Strategy):
 
     def accepts(self, request: Request) -> str | None:
         """Pure epsilon, and marginals or a matrix of queries."""
-        workload, rule = request.workload, self.rule
+        workload, queries, pays = request.workload, request.workload.queries, self.rule.people_epsilon is not None
         if not request.privacy.is_pure:
             return "it is for pure epsilon: its noise is Laplace noise"
-        if workload.forms and (workload.marginals or len(workload.forms) > 1 or workload.queries is None):
+        if workload.forms and (workload.marginals or len(workload.forms) > 1 or queries is None):
             return "it measures marginals, or a matrix of queries, but no ranges, and not both together"
-        if workload.queries is not None and workload.queries.rows.width > MAX_CELLS:
-            return f"the queries are over {workload.queries.rows.width:,} cells, more than {MAX_CELLS:,}"
-        if workload.queries is not None and (problem := integer_problem(workload.queries.rows)):
+        if queries is not None and queries.rows.width > MAX_CELLS:
+            return f"the queries are over {queries.rows.width:,} cells, more than {MAX_CELLS:,}"
+        if queries is not None and (problem := integer_problem(queries.rows)):
             return f"in the queries, {problem[0]}: {problem[1]}"
-        if rule.people_epsilon is not None and request.privacy.total_is_public:
+        if pays and request.privacy.total_is_public:
             return "under replace-one the number of people is public: give `people`, not `people_epsilon`"
-        if rule.people_epsilon is not None and workload.queries is not None:
+        if pays and queries is not None:
             return "a noisy number of people is measured beside marginals only: give `people`"
         return None
 
@@ -88,9 +86,8 @@ class Adaptive(Strategy):
             fix = f"say below which count relative errors stop to matter, for example `{self.name}:sanity-bound=100`"
             raise BadInput("sanity_bound", "is not given", fix)
         measured = Measured.of(request, budgets, rule.people_epsilon)
-        rates = self.start(measured, request, rule)
-        own = (measured.kind, measured.fields, rule)
-        return AdaptiveDesign(request, self.name, budgets, recovery, "direct", rates, *own)
+        own = (self.start(measured, request, rule), measured.kind, measured.fields, rule)
+        return AdaptiveDesign(request, self.name, budgets, recovery, "direct", *own)
 
     def start(self, measured: Measured, request: Request, rule: Rule, people: int | None = None) -> Floats:
         """The rates of the first answers; `people` is the noisy number, once it is known."""
@@ -203,6 +200,7 @@ ADAPTIVE: Final[dict[str, Adaptive]] = {method.name: method for method in (Dwork
 def with_target(strategy: Strategy, target: Mapping[str, Number]) -> Strategy:
     """A strategy that stops when relative errors are small enough: `relative_error` and `above`."""
     if not isinstance(strategy, _Stepwise):
-        fix = f"use the strategy {' or '.join(STOPPING)}, or leave the target out"
+        stopping = " or ".join(name for name, method in ADAPTIVE.items() if isinstance(method, _Stepwise))
+        fix = f"use the strategy {stopping}, or leave the target out"
         raise BadInput(next(iter(target)), f"{strategy.name} does not stop when a target is met", fix)
     return strategy.with_options(target)

@@ -134,12 +134,10 @@ class TableNoise:
         moved = 2 if privacy.neighbours == "replace-one" else 1  # numbers of a table that one row moves
         found = []
         for proof in calibrate.proofs(privacy, tables=tables + public):
-            budget = calibrate.row_budget(privacy, proof) / moved
-            if privacy.is_pure:
-                found.append(cls(2 / budget**2, 2, Fraction(0)))
-            elif budget > 0:
-                smooth = calibrate.smoothing_variance(privacy, float(tables + public)) if proof == "smoothing" else 0
-                found.append(cls(1 / (2 * budget), 1, Fraction(smooth)))
+            if budget := calibrate.row_budget(privacy, proof) / moved:
+                unit = 2 / budget**2 if privacy.is_pure else 1 / (2 * budget)
+                extra = calibrate.smoothing_variance(privacy, float(tables + public)) if proof == "smoothing" else 0
+                found.append(cls(unit, law_of(privacy).power, Fraction(extra)))
         return min(found, key=lambda noise: noise.evenly(tables))
 
     def evenly(self, tables: int) -> Fraction:

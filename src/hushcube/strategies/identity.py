@@ -3,11 +3,8 @@
 S = I: one set, all attributes, one cell for each combination; a marginal's cell sums N / cells(A) of them,
 so its variance is variance * N / cells(A).                                            [Yaroslavtsev et al. 2013, I]
 Best for small domains, and where nearly the whole cube is asked for.
-
-Measure the base cuboid: K_base, the paper's first baseline.
-
-One table of all dimensions, Var(A) = 2/eps² prod_{i not in A} n_i.                        [Ding et al. 2011, Theorem 3]
-It is the table of `identity` [Yaroslavtsev et al. 2013, I] under the paper's name; `auto` looks at that one.
+`base` is the same under the name of another paper, K_base, its first baseline; `auto` looks at `identity`:
+Var(A) = 2/eps² prod_{i not in A} n_i.                                                     [Ding et al. 2011, Theorem 3]
 """
 
 from __future__ import annotations

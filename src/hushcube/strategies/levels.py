@@ -20,7 +20,7 @@ the mean variance of its cells.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
 from typing import Final
@@ -41,6 +41,7 @@ from hushcube.model.noise import law_of
 from hushcube.strategies.search.nested import Problem, merged, noisy, optimise, table_weights
 from hushcube.strategies.strategy import Strategy, best_of, objective_value
 
+Tables = tuple[Marginal, ...]
 _WIDE: Final = ("joined", "all")
 """Sets with more tables than needed: left out where the best budgets would take too long to find."""
 _MOST_CLOSED: Final = 300
@@ -83,7 +84,7 @@ class Levels(Strategy):
             seeds = [seed for seed in sets.values() if len(seed) < len(tables)]
             shared = shares(request, tables, budgets, recovery, seeds, is_wide=name in _WIDE)
             if shared is not None:
-                found[name] = decide(request, *shared, budgets, recovery)
+                found[name] = _divided(request, *shared, budgets, recovery)
         if not found:
             raise NotApplicable(self.name, TOO_COUPLED)
         values = {name: objective_value(design) for name, design in found.items()}
@@ -93,7 +94,7 @@ class Levels(Strategy):
         return replace(found[chosen], details={"measured": chosen, "predicted": values, **aim})
 
 
-def candidates(request: Request, *, everything: bool) -> dict[str, tuple[Marginal, ...]]:
+def candidates(request: Request, *, everything: bool) -> dict[str, Tables]:
     """The sets of tables that may be measured; those that only the best budgets can use, if everything is wanted."""
     nested, pure = nesting(request.schema), request.privacy.is_pure
     asked = noisy(request, request.marginals)
@@ -111,7 +112,7 @@ def candidates(request: Request, *, everything: bool) -> dict[str, tuple[Margina
         found["joined"] = tuple(dict.fromkeys((*asked, *joined, *found["merged"])))
         tops = next((tops for tops in (found["whole"], found["finest"]) if _closed(nested, tops) <= _MOST_CLOSED), ())
         found["all"] = noisy(request, dict.fromkeys(m for top in tops for m in nested.below(top)))
-    distinct: dict[frozenset[Marginal], tuple[str, tuple[Marginal, ...]]] = {}
+    distinct: dict[frozenset[Marginal], tuple[str, Tables]] = {}
     for name, tables in found.items():
         fit = tuple(m for m in tables if request.schema.cells(m) <= MAX_TABLE_CELLS)
         distinct.setdefault(frozenset(fit), (name, fit))
@@ -124,14 +125,8 @@ def _closed(nested: Nesting, tops: Sequence[Marginal]) -> int:
 
 
 def shares(
-    request: Request,
-    tables: tuple[Marginal, ...],
-    budgets: Budgets,
-    recovery: Recovery,
-    seeds: Iterable[tuple[Marginal, ...]] = (),
-    *,
-    is_wide: bool = False,
-) -> tuple[tuple[Marginal, ...], Floats] | None:
+    request: Request, tables: Tables, budgets: Budgets, recovery: Recovery, seeds: Sequence[Tables], *, is_wide: bool
+) -> tuple[Tables, Floats] | None:
     """The tables that are kept and their budgets up to scale; None where it is too much to combine them."""
     ones = np.ones(len(tables))
     if not tables or (recovery == "none" and budgets == "uniform"):
@@ -151,7 +146,7 @@ def shares(
     return tables, law_of(request.privacy).best_budgets(np.maximum(s, _LEAST * s.max()), ones)
 
 
-def _weights_of_sources(request: Request, tables: tuple[Marginal, ...]) -> Floats:
+def _weights_of_sources(request: Request, tables: Tables) -> Floats:
     """s_i where each table asked for is summed from the smallest measured one that holds it."""
     nested, cells = nesting(request.schema), request.schema.cells
     s = np.zeros(len(tables))
@@ -163,9 +158,7 @@ def _weights_of_sources(request: Request, tables: tuple[Marginal, ...]) -> Float
     return s
 
 
-def decide(
-    request: Request, tables: tuple[Marginal, ...], shape: Floats, budgets: Budgets, recovery: Recovery
-) -> LevelDesign:
+def _divided(request: Request, tables: Tables, shape: Floats, budgets: Budgets, recovery: Recovery) -> LevelDesign:
     """Divide the guarantee in these proportions under the best proof; where the total is public it is measured too."""
     known = dict(zip(tables, shape.tolist(), strict=True))
     if request.privacy.total_is_public:

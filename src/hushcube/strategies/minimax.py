@@ -82,12 +82,7 @@ def least_maximum(
 def _equalised(request: Request, measured: Family) -> Solution:
     """Tables without recovery: every table's worst answer gets the same variance."""
     marginals = request.marginals
-    source, fewest = np.full(len(marginals), -1, np.int64), np.full(len(marginals), np.inf)
-    for pair in measured.inclusions(marginals):
-        cells = measured.cells[pair.big]
-        order = np.argsort(-cells, kind="stable")  # a marginal may stand there several times: the best comes last
-        order = order[cells[order] < fewest[pair.small[order]]]
-        source[pair.small[order]], fewest[pair.small[order]] = pair.big[order], cells[order]
+    source, fewest = measured.cheapest_holders(marginals, lambda pair: measured.cells[pair.big])
     answered = source >= 0
     needs = np.zeros(len(measured))
     np.maximum.at(needs, source[answered], (cell_weights(request) * fewest / marginals.cells)[answered])

@@ -56,7 +56,6 @@ class Threshold:
         if isinstance(given, cls):
             return given
         body = str(given).strip()
-        is_share = body.endswith("%")
         try:
             value = float(body.removesuffix("%"))
         except ValueError:
@@ -64,7 +63,7 @@ class Threshold:
         if not 0 < value < math.inf:
             fix = "write a variance, or a share of bmax's such as 50%"
             raise BadInput(field, f"{short(given)} is not a positive number", fix)
-        return cls(value / 100 if is_share else value, is_share)
+        return cls(value / 100, is_share=True) if body.endswith("%") else cls(value)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,10 +5,7 @@
     safe groups        the closed form with C_r = the largest entry of a group, where (1)-(3) would be too large
 
 Budgets are scaled afterwards to what they exactly cost.                                             [costs/row_cost.py]
-
-Groups of rows that may share a budget, and when sharing it is optimal.
-
-A grouping satisfies Definition 3.1 of Yaroslavtsev et al. 2013 if within each group r
+Rows may share a budget in groups, which satisfy Definition 3.1 of Yaroslavtsev et al. 2013 if within each group r
 
     rows are disjoint       no column has two non-zero entries
     norms are bounded       every column has one, of the same magnitude C_r.
@@ -21,7 +18,6 @@ It is the optimum over all budgets of rows if, and only if, column weights mu >=
 which are multipliers of (1)-(3). Lemma 3.2 overlooks this: it asks only for equal s_i within a group, and is false for
 groups such as {1,2},{3} | {1},{2},{3}, whose rows cannot all have equal weight. Weights are sought by raking; what they
 prove is checked by duality, so a failure costs nothing but the convex program.            [strategies/search/convex.py]
-
 Where Definition 3.1 fails, C_r is the largest magnitude in the group, never one read off a single row: the constraint
 sum_r C_r eta_r <= 1 is then safe, if not optimal.
 
@@ -54,7 +50,6 @@ _SWEEPS: Final = 200
 _CLOSED: Final = 1e-10
 """The relative duality gap up to which the closed form counts as optimal."""
 How = Literal["uniform", "closed form", "convex program", "safe groups"]
-
 _MOST_ENTRIES: Final = 2**24
 """Of the convex program's matrix."""
 _PAIRED_CELLS: Final = 64

@@ -4,12 +4,9 @@ S = Q: one set for each A in the workload, every column has one 1 in it, so C_A 
 s_A = a_A cells(A); budgets by its cube root (Laplace) or square root (Gaussian).   [Yaroslavtsev et al. 2013, Q, Q+]
 A table of ranges counts through the cells that it is summed from.
 Without recovery the tables contradict each other; least squares makes them agree and is never worse.
-
-Measure every cuboid that is asked for: K_all, the paper's second baseline.
-
+`all-cuboids` is the same under the name of another paper, K_all, its second baseline; `auto` looks at `workload`:
 Var(A) = 2 |L|²/eps² with even budgets, however large A is.                                [Ding et al. 2011, Theorem 2]
-These are the tables of `workload` [Yaroslavtsev et al. 2013, Q] under the paper's name, which is `All` there: the word
-`all` compares strategies on the command line. `auto` looks at `workload`.
+The name there is `All`, but the word `all` compares strategies on the command line.
 """
 
 from __future__ import annotations

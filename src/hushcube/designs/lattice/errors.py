@@ -15,7 +15,7 @@ from hushcube.designs.errors import Errors
 from hushcube.designs.lattice import margins
 from hushcube.designs.request import projected
 from hushcube.lattice import hadamard, helmert
-from hushcube.lattice.family import Family
+from hushcube.lattice.family import Family, Inclusion
 from hushcube.lattice.hadamard import padded
 from hushcube.lattice.variances import cell_variances as lattice_cell_variances
 from hushcube.lattice.variances import residual_variances as lattice_residual_variances
@@ -98,15 +98,13 @@ class LatticeErrors(Errors):
     def _find_sources(self) -> tuple[Ints, Floats]:
         design = self.design
         marginals, measured = design.request.marginals, design.measured
-        best = np.full(len(marginals), -1, np.int64)
-        least = np.full(len(marginals), np.inf)
         variances = self.set_variances(exact=True) * measured.cells
-        for pair in measured.inclusions(marginals):
+
+        def noise(pair: Inclusion) -> Floats:
             own = measured.cells[pair.big] == marginals.cells[pair.small]
-            noise = np.where(own, -1.0, variances[pair.big] / marginals.cells[pair.small])
-            order = np.argsort(-noise, kind="stable")  # a marginal may stand there several times: the best comes last
-            order = order[noise[order] < least[pair.small[order]]]
-            best[pair.small[order]], least[pair.small[order]] = pair.big[order], noise[order]
+            return np.where(own, -1.0, variances[pair.big] / marginals.cells[pair.small])
+
+        best, _ = measured.cheapest_holders(marginals, noise)
         return best, measured.cells[best] / marginals.cells
 
     def coefficient_variances(self, marginal: Marginal) -> Floats:
