@@ -76,15 +76,16 @@ def alone(program, norm, limit):
 
 def over_tables(tables, values, norm, clock):
     from hushcube.faces.norms import nearest
+    from hushcube.faces.target import Observed
 
     cells = int(tables.closure.cells.sum())
-    found = nearest(tables, values, np.ones(len(tables)), norm, clock)
-    return cells + (int(tables.cells.sum()) if norm == "l1" else 1), found.distance
+    _, distance = nearest(Observed(tables, values, np.ones(len(tables))), norm, clock)
+    return cells + (int(tables.cells.sum()) if norm == "l1" else 1), distance
 
 
 def over_domain(tables, values, norm, clock):
     """minimise sum (d+ + d-), or t, over x and y = Qx, d = y - z."""
-    from hushcube.faces.programs import Program, solve
+    from hushcube.faces.programs import Program, solve, stacked
 
     z = values[0].ravel()
     cells, domain = len(z), 2**ATTRIBUTES
@@ -100,21 +101,21 @@ def over_domain(tables, values, norm, clock):
             upper=np.full(domain + 2 * cells, np.inf),
             row_lower=z,
             row_upper=z,
-            rows=np.concatenate([rows, k, k]),
-            columns=np.concatenate([columns, domain + np.arange(2 * cells)]),
-            entries=np.concatenate([entries, -np.ones(cells), np.ones(cells)]),
+            matrix=stacked((rows, columns, entries), (k, domain + k, -1.0), (k, domain + cells + k, 1.0)),
         )
     else:
-        t = np.full(2 * cells, domain + cells)
         program = Program(
             cost=np.append(np.zeros(domain + cells), 1.0),
             lower=np.concatenate([free, -none, [0.0]]),
             upper=np.full(domain + cells + 1, np.inf),
             row_lower=np.concatenate([np.zeros(cells), -none, z]),
             row_upper=np.concatenate([np.zeros(cells), z, none]),
-            rows=np.concatenate([rows, k, k + cells, k + 2 * cells, np.arange(cells, 3 * cells)]),
-            columns=np.concatenate([columns, *[domain + k] * 3, t]),
-            entries=np.concatenate([entries, -np.ones(cells), np.ones(2 * cells), np.repeat([-1.0, 1.0], cells)]),
+            matrix=stacked(
+                (rows, columns, entries),
+                (k, domain + k, -1.0),
+                (np.arange(cells, 3 * cells), np.tile(domain + k, 2), 1.0),
+                (np.arange(cells, 3 * cells), domain + cells, np.repeat([-1.0, 1.0], cells)),
+            ),
         )
     return len(program.cost), solve(program, clock, "the program over the domain").value
 

@@ -63,7 +63,7 @@ def test_a_wrong_import_is_caught(module, wrong_import, tmp_path):
         ("model/label.py", "import hushcube.model.schema"),
         ("designs/request.py", "import hushcube.designs.lattice.design"),
         ("private/engines/contract.py", "import hushcube.private.engines.duckdb"),
-        ("faces/facts/atoms.py", "import hushcube.faces.facts.raking"),
+        ("faces/atoms.py", "import hushcube.faces.facts"),
     ],
 )
 def test_a_cycle_inside_a_package_is_caught(module, back, tmp_path):

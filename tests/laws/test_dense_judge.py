@@ -22,9 +22,8 @@ from helpers import (
     random_codes,
     set_rows,
 )
-from hushcube.lattice.basis import BASES
+from hushcube.lattice.basis import BASES, dimensions, kernel
 from hushcube.lattice.family import Family
-from hushcube.lattice.variances import dimensions, kernel
 from hushcube.private.measure import measure
 from hushcube.private.noise import SeededEntropy
 

@@ -13,11 +13,10 @@ from scipy.optimize import linprog
 
 from helpers import MemoryEngine, all_tables, exact_table, make_plan, make_request, random_codes
 from hushcube.errors import BadInput
+from hushcube.faces import barak as barak_program
 from hushcube.faces.barak import nonnegative_table
-from hushcube.faces.barak import table as barak_program
-from hushcube.faces.barak.bounds import theorem_7, theorem_8
-from hushcube.faces.barak.fitted import coefficient_rows
-from hushcube.faces.barak.shift import gamma_quantile, gamma_tail, shift, shifted
+from hushcube.faces.barak_bounds import gamma_quantile, gamma_tail, shift, shifted, theorem_7, theorem_8
+from hushcube.faces.barak_rows import coefficient_rows
 from hushcube.lattice.hadamard import padded, transform
 from hushcube.model.noise import GAUSSIAN, LAPLACE
 from hushcube.private.measure import measure

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers import ADULT8, all_tables, hand_plan, make_plan, make_request
-from hushcube.lattice.basis import MARGINAL
-from hushcube.lattice.variances import kernel
+from hushcube.lattice.basis import MARGINAL, kernel
 from hushcube.model.noise import Measurement
 from hushcube.strategies.search.cuboids import bound_maximum, publish_most
 from hushcube.strategies.search.selection import Greedy, coverage_of

@@ -10,8 +10,8 @@ from typing import Final, Literal, get_args
 import numpy as np
 
 from hushcube.errors import TooLarge
+from hushcube.lattice.basis import dimensions
 from hushcube.lattice.family import Family
-from hushcube.lattice.variances import dimensions
 from hushcube.model.arrays import Floats, Marginal
 from hushcube.model.form import Form
 from hushcube.model.privacy import Privacy
@@ -102,7 +102,7 @@ class Request:
 
     @cached_property
     def space_weights(self) -> Floats:
-        """k_B = m_B sum_{A >= B} a_A / cells(A): the objective is sum_B k_B cells(B) v_B.    [lattice/variances.py]
+        """k_B = m_B sum_{A >= B} a_A / cells(A): the objective is sum_B k_B cells(B) v_B.        [lattice/basis.py]
 
         The rows q of a form on A count as the sum of ||P_B q||² where a table of cells counts as m_B.
         """

@@ -11,35 +11,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.errors import BadInput
-from hushcube.lattice.family import Family
+from hushcube.lattice.coefficients import Weighed
 from hushcube.model.arrays import Floats, Ints
 from hushcube.progress import Clock
 
 Codes = NDArray[np.unsignedinteger]
-
+Classes = Sequence[Ints] | None  # a class for each value of each attribute
 
 STAGE: Final = "moving synthetic people"
-_BLOCK: Final = 2**13
-"""People whose scores are gathered at a time: a block of scores stays in the cache."""
-_EVENTS: Final = 2**15
-"""About how many cells a chunk of moves may touch."""
+_BLOCK: Final = 2**13  # people whose scores are gathered at a time: a block of scores stays in the cache
+_EVENTS: Final = 2**15  # about how many cells a chunk of moves may touch
 _ROUNDS: Final = 6
 _KEPT_VIEWS: Final = 2**18
-
-
-@dataclass(frozen=True, eq=False)
-class Targets:
-    """The tables to come near to: an array (tables, *shape) for each batch of the family, a weight for each table."""
-
-    tables: Family
-    values: Sequence[Floats]
-    weights: Floats
 
 
 def narrow(codes: NDArray[np.integer], sizes: Sequence[int]) -> Codes:
     """The people in the smallest unsigned type that holds every attribute's positions, columns contiguous."""
     kind = np.min_scalar_type(max(max(sizes, default=1) - 1, 0))
     return np.asfortranarray(codes.astype(kind))
+
+
+def cell_numbers(columns: NDArray[np.integer], sizes: Sequence[int], marginal: Sequence[int]) -> Ints:
+    """The cell of a marginal that each person is in; `columns` holds the people, attribute by attribute."""
+    index = np.zeros(columns.shape[1], np.int64)
+    for attribute in marginal:
+        index *= sizes[attribute]
+        index += columns[attribute]
+    return index
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,59 +53,45 @@ class View:
     strides: Ints
     rows: Floats
     weights: Floats
-    tables: list[int]
-    """The tables' numbers."""
+    tables: list[int]  # the tables' numbers
 
 
 class Crowd:
-    """The people (attribute by attribute), and the residual r of every cell of every table."""
+    """The people (attribute by attribute), and the residual r of every cell of every table to come near to."""
 
     def __init__(
-        self,
-        codes: NDArray[np.integer],
-        sizes: Sequence[int],
-        targets: Targets,
-        classes: Sequence[Ints] | None,
-        clock: Clock | None = None,
+        self, codes: NDArray[np.integer], sizes: Sequence[int], targets: Weighed, classes: Classes, clock: Clock
     ) -> None:
-        self._clock = Clock() if clock is None else clock
+        self.clock = clock
         self.sizes = tuple(int(size) for size in sizes)
         self.columns = np.ascontiguousarray(codes.T.astype(np.int64))
-        self._check(targets, classes)
-        self.classes = classes
+        self.classes = [np.zeros(size, np.int64) for size in self.sizes] if classes is None else classes
+        self._check(targets)
         self.marginals: list[tuple[int, ...]] = []
         residuals, weights, starts = [np.zeros(0)], [np.zeros(0)], [0]
         for batch, values in zip(targets.tables.batches, targets.values, strict=True):
             for row, number, value in zip(batch.rows.tolist(), batch.ids.tolist(), values, strict=True):
-                self._check_time()
-                index = np.zeros(self.columns.shape[1], np.int64)
-                for attribute in row:
-                    index = index * self.sizes[attribute] + self.columns[attribute]
-                residuals.append(np.bincount(index, minlength=batch.cells) - np.asarray(value, np.float64).reshape(-1))
+                self.clock.check(STAGE)
+                counts = np.bincount(cell_numbers(self.columns, self.sizes, row), minlength=batch.cells)
+                residuals.append(counts - np.asarray(value, np.float64).reshape(-1))
                 weights.append(np.full(batch.cells, targets.weights[number], np.float64))
                 starts.append(starts[-1] + batch.cells)
                 self.marginals.append(tuple(row))
-        self.residual, self.weight = np.concatenate(residuals), np.concatenate(weights)
-        self.starts = starts
+        self.residual, self.weight, self.starts = np.concatenate(residuals), np.concatenate(weights), starts
         self.views: dict[int, View] = {}
         touched = {j for row, start in zip(self.marginals, starts, strict=False) for j in row if self.weight[start] > 0}
         self.movable = sorted(j for j in touched if self.sizes[j] > 1 and self.columns.size)
         self.grouped = math.prod(self.sizes) < 2**62
 
-    def _check(self, targets: Targets, classes: Sequence[Ints] | None) -> None:
+    def _check(self, targets: Weighed) -> None:
         if len(self.columns) != len(self.sizes):
             raise BadInput("codes", "they do not have one column for each attribute", "give an array (people, sizes)")
-        tops = np.array(self.sizes)[:, None]
-        if ((self.columns < 0) | (self.columns >= tops)).any():
+        if ((self.columns < 0) | (self.columns >= np.array(self.sizes)[:, None])).any():
             raise BadInput("codes", "a value is outside its attribute", "give positions below the attribute's size")
         if (targets.weights < 0).any() or not np.isfinite(targets.weights).all():
             raise BadInput("weights", "one is negative or not a number", "give non-negative weights")
-        if classes is not None and [len(c) for c in classes] != list(self.sizes):
+        if tuple(map(len, self.classes)) != self.sizes:
             raise BadInput("classes", "they do not fit the attributes", "give one class for each value")
-
-    def _check_time(self) -> None:
-        """Between steps over all people, each of which may take seconds."""
-        self._clock.check(STAGE)
 
     def codes(self) -> Codes:
         """The people as they are now."""
@@ -116,10 +100,6 @@ class Crowd:
     def distance(self) -> float:
         """f, the weighted sum of squares."""
         return float(np.sum(self.weight * self.residual**2))
-
-    def noise_floor(self, start: float) -> float:
-        """Below this, f is the error of the arithmetic."""
-        return 1e-12 * (start + float(self.weight.sum()))
 
     def _view(self, j: int) -> View:
         if j in self.views:
@@ -153,9 +133,8 @@ class Crowd:
             rows = (view.rows @ self.columns[:, part]).astype(np.int64)
             for row, values in zip(rows, turned, strict=True):
                 scores[start : start + _BLOCK] += values.take(row, axis=0)
-        if self.classes is not None:
-            mine = self.classes[j][self.columns[j, people]]
-            scores[mine[:, None] != self.classes[j][None, :]] = np.inf
+        if self.classes[j].any():
+            scores[self.classes[j][self.columns[j, people], None] != self.classes[j]] = np.inf
         return scores
 
     def _turned(self, k: int, j: int) -> Floats:
@@ -164,26 +143,23 @@ class Crowd:
         at = row.index(j)
         outer, inner = (math.prod(self.sizes[a] for a in part) for part in (row[:at], row[at + 1 :]))
         r = self.residual[self.starts[k] : self.starts[k + 1]].reshape(outer, self.sizes[j], inner)
-        turned: Floats = r.transpose(0, 2, 1).reshape(-1, self.sizes[j]) * (2 * self.weight[self.starts[k]])
-        return turned
+        return np.asarray(r.transpose(0, 2, 1).reshape(-1, self.sizes[j]) * (2 * self.weight[self.starts[k]]))
 
     def move(self, j: int, rng: np.random.Generator) -> None:
         """Move people to their best value of j where that lowers f."""
         view = self._view(j)
         firsts, group, rank = self._groups(rng)
-        self._check_time()
+        self.clock.check(STAGE)
         scores = self._scores(firsts, j, view)
         cost = 2 * float(view.weights.sum())
         best = scores.argmin(axis=1)
         lanes = np.arange(len(firsts))
         gain = scores[lanes, self.columns[j, firsts]] - scores[lanes, best] - cost
         gains = gain[group] - 2 * cost * rank  # each further person of a group finds the cells fuller
-        self._check_time()
-        wanted = np.flatnonzero(gains > 0)
-        wanted = wanted[np.argsort(-gains[wanted], kind="stable")]
+        self.clock.check(STAGE)
         to = best[group]
-        for part in _chunks(wanted, 2 * len(view.weights)):
-            self._check_time()
+        for part in _chunks(_best_first(gains), 2 * len(view.weights)):
+            self.clock.check(STAGE)
             base, stride = self._bases(part, view), view.strides[:, None]
             cells = np.stack([base + stride * self.columns[j, part], base + stride * to[part]], axis=2)
             signs = np.broadcast_to(np.array([-1.0, 1.0]), cells.shape)
@@ -197,16 +173,16 @@ class Crowd:
             return np.arange(n), np.arange(n), np.zeros(n, np.int64)
         key = np.ravel_multi_index(tuple(self.columns), self.sizes)
         shuffled = rng.permutation(n)
-        self._check_time()
+        self.clock.check(STAGE)  # between steps over all people, each of which may take seconds
         mixed = key[shuffled]
-        self._check_time()
+        self.clock.check(STAGE)
         order = shuffled[np.argsort(mixed, kind="stable")]
-        self._check_time()
-        starts = np.flatnonzero(np.concatenate([[True], np.diff(key[order]) != 0]))
+        self.clock.check(STAGE)
+        starts = np.flatnonzero(np.diff(key[order], prepend=-1))
         group, rank = np.empty(n, np.int64), np.empty(n, np.int64)
         lengths = np.diff(np.append(starts, n))
         group[order] = np.repeat(np.arange(len(starts)), lengths)
-        self._check_time()
+        self.clock.check(STAGE)
         rank[order] = np.arange(n) - np.repeat(starts, lengths)
         return order[starts], group, rank
 
@@ -216,12 +192,10 @@ class Crowd:
         p, q = self._pairs(j, rng)
         gains = np.empty(len(p))
         for block in _chunks(np.arange(len(p)), 4 * len(view.weights)):
-            self._check_time()
+            self.clock.check(STAGE)
             gains[block] = -self._changes(*self._exchange(p[block], q[block], j, view), view.weights)
-        wanted = np.flatnonzero(gains > 0)
-        wanted = wanted[np.argsort(-gains[wanted], kind="stable")]
-        for part in _chunks(wanted, 4 * len(view.weights)):
-            self._check_time()
+        for part in _chunks(_best_first(gains), 4 * len(view.weights)):
+            self.clock.check(STAGE)
             done = part[self._take(*self._exchange(p[part], q[part], j, view), view.weights)]
             self.columns[j, p[done]], self.columns[j, q[done]] = self.columns[j, q[done]], self.columns[j, p[done]]
 
@@ -230,16 +204,13 @@ class Crowd:
         others = rng.permutation([k for k in range(len(self.sizes)) if k != j])
         keys = [rng.permutation(self.columns.shape[1])]
         keys += [rng.permutation(self.sizes[k])[self.columns[k]] for k in others.tolist()]
-        if self.classes is not None:  # people exchange within classes only
+        if self.classes[j].any():  # people exchange within classes only
             keys.append(self.classes[j][self.columns[j]])
         order = np.lexsort(keys)[int(rng.integers(2)) :]
-        order = order[: len(order) // 2 * 2].reshape(-1, 2)
-        p, q = order[:, 0], order[:, 1]
+        p, q = order[: len(order) // 2 * 2].reshape(-1, 2).T
         mine, other = self.columns[j, p], self.columns[j, q]
-        differ = mine != other
-        if self.classes is not None:
-            differ &= self.classes[j][mine] == self.classes[j][other]
-        return p[differ], q[differ]
+        able = (mine != other) & (self.classes[j][mine] == self.classes[j][other])
+        return p[able], q[able]
 
     def _exchange(self, p: Ints, q: Ints, j: int, view: View) -> tuple[Ints, Floats]:
         """The cells that an exchange touches and the signs; 0 in the tables where the two agree elsewhere."""
@@ -250,8 +221,7 @@ class Crowd:
 
     def _changes(self, cells: Ints, signs: Floats, weights: Floats) -> Floats:
         """The change of f by each move alone: sum_A w_A sum_c (2 sign r + sign²); cells are (tables, moves, events)."""
-        changes: Floats = weights @ np.einsum("tme,tme->tm", signs, 2 * self.residual[cells] + signs)
-        return changes
+        return np.asarray(weights @ np.einsum("tme,tme->tm", signs, 2 * self.residual[cells] + signs))
 
     def _take(self, cells: Ints, signs: Floats, weights: Floats) -> Ints:
         """Do the moves that help, in their order; returns which."""
@@ -289,8 +259,12 @@ def _earlier(cells: Ints, signs: Floats) -> Floats:
     since = np.maximum.accumulate(np.where(new, np.arange(cell.shape[1]), 0), axis=1)
     sums = np.empty_like(before)
     np.put_along_axis(sums, order, before - np.take_along_axis(before, since, 1), 1)
-    result: Floats = np.einsum("tme,tme->tm", sums.reshape(cells.shape), signs)
-    return result
+    return np.asarray(np.einsum("tme,tme->tm", sums.reshape(cells.shape), signs))
+
+
+def _best_first(gains: Floats) -> Ints:
+    wanted = np.flatnonzero(gains > 0)
+    return np.asarray(wanted[np.argsort(-gains[wanted], kind="stable")])
 
 
 def _chunks(wanted: Ints, width: int) -> list[Ints]:

@@ -8,51 +8,47 @@ integral      also whole numbers: counted from synthetic people
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushcube.designs import LatticeDesign, MatrixDesign
 from hushcube.designs.answers import Answers
 from hushcube.designs.design import Design
+from hushcube.designs.matrix.answers import LeastSquaresTable
 from hushcube.errors import BadInput, FactsError, HushcubeError, NotApplicable, TooLarge
 from hushcube.faces import barak, norms
 from hushcube.faces import facts as public
+from hushcube.faces.atoms import atoms, fixed_cells
+from hushcube.faces.barak_bounds import shift, shifted, theorem_7, theorem_8
+from hushcube.faces.crowd import Codes
 from hushcube.faces.full_table import SummedTable, nonnegative_table
 from hushcube.faces.local import NonNegative, nonnegative_marginals
 from hushcube.faces.people import PeopleTables, from_table, match, require_room, within_atoms
 from hushcube.faces.programs import require_solver
-from hushcube.faces.query_rows import least_squares_table, nearest_rows
+from hushcube.faces.query_rows import nearest_rows
 from hushcube.faces.rounding import round_parts, round_table
 from hushcube.faces.target import Target, observe, observed_tables
-from hushcube.faces.value import PROMISES, FaceValue
-from hushcube.lattice.family import Family
-from hushcube.model.arrays import Floats
+from hushcube.faces.value import PROMISES, FaceValue, Objective
+from hushcube.lattice.coefficients import Weighed
+from hushcube.model.arrays import Floats, position_rows
 from hushcube.model.facts import Fact, Facts
 from hushcube.model.noise import Measurement
 from hushcube.progress import Clock
 
-Codes = NDArray[np.integer]
-
-FULL_TABLE: Final = 12_000_000
-"""The largest domain whose full table is fitted."""
-LARGEST_PROGRAM: Final = 200_000
-"""The most cells of tables in one linear program."""
-LARGEST_FACE: Final = 50_000_000
-"""The most cells of tables that are made non-negative together."""
+FULL_TABLE: Final = 12_000_000  # the largest domain whose full table is fitted
+LARGEST_PROGRAM: Final = 200_000  # the most cells of tables in one linear program
+LARGEST_FACE: Final = 50_000_000  # the most cells of tables that are made non-negative together
 _TABLES_LEFT: Final = 1e-4
 _FULL_TABLE_LEFT: Final = 1e-5
 """Of the predicted total variance: the squared distance from the exact projection at which the solvers are content."""
 _ENOUGH: Final = 1e-3
 """Of the predicted variance of the largest tables: how far whole numbers may be from the real ones they follow."""
-_NOBODY: Final = 1e-6
-"""Tables of fewer people hold rounding errors and nothing else."""
-_BOUND: Final = 0.05
-"""The chance that a bound of Barak et al. fails."""
+_NOBODY: Final = 1e-6  # tables of fewer people hold rounding errors and nothing else
+_BOUND: Final = 0.05  # the chance that a bound of Barak et al. fails
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,8 +74,7 @@ def check_face(design: Design, value: FaceValue, clock: Clock) -> None:
     if design.schema.is_nested:
         problem = "an attribute is published at several levels, and faces do not hold levels together"
         raise BadInput("face", problem, "ask for each attribute at its finest level; tables can be rolled up")
-    cells = int(design.request.marginals.cells.sum())
-    if cells > LARGEST_FACE:
+    if (cells := int(design.request.marginals.cells.sum())) > LARGEST_FACE:
         fix = "the unbiased face serves releases of this size; ask for fewer tables"
         raise TooLarge("face", cells, LARGEST_FACE, fix)
     if value.norm != "l2" or value.method == "barak":
@@ -89,22 +84,21 @@ def check_face(design: Design, value: FaceValue, clock: Clock) -> None:
         raise FactsError("facts", "belong to another schema", "declare them for this release")
     if facts:
         public.check(facts, clock)
-    domain = math.prod(design.schema.sizes)
-    if value.method == "full-table" and domain > FULL_TABLE:
+    if value.method == "full-table" and (domain := math.prod(design.schema.sizes)) > FULL_TABLE:
         raise TooLarge("method", domain, FULL_TABLE, "use the method local, which never builds the full table")
     if value.method == "barak":
         if not isinstance(design, LatticeDesign):
             raise NotApplicable("barak", "it needs noisy Fourier coefficients or tables")
         barak.check(design, _objective(design, value), value.weights)
-    if value.method == "shift" and not (isinstance(design, LatticeDesign) and design.basis.has_inverse):
-        raise NotApplicable("shift", "it needs noisy Fourier coefficients: plan with the strategy `fourier`")
-    if value.method == "shift" and any(n & (n - 1) for n in design.schema.sizes):
-        raise NotApplicable("shift", "an attribute's size is not a power of two: codes without a value get people too")
+    if value.method == "shift":
+        if not (isinstance(design, LatticeDesign) and design.basis.has_inverse):
+            raise NotApplicable("shift", "it needs noisy Fourier coefficients: plan with the strategy `fourier`")
+        if any(n & (n - 1) for n in design.schema.sizes):
+            problem = "an attribute's size is not a power of two: codes without a value get people too"
+            raise NotApplicable("shift", problem)
     if isinstance(design, MatrixDesign) and (value.norm != "l2" or value.kind == "consistent"):
         if value.kind != "consistent" or facts:
-            problem = (
-                f"{value.norm} has no {'facts' if facts else value.kind} for a plan that measures the rows of a matrix"
-            )
+            problem = f"{value.norm} has no {'facts' if facts else value.kind} for plans that measure rows of a matrix"
             raise BadInput("norm", problem, "use l2, or ask for consistent without facts")
         return
     if value.norm != "l2" and (program := int(observed_tables(design).cells.sum())) > LARGEST_PROGRAM:
@@ -118,8 +112,7 @@ def _check_people(design: Design, value: FaceValue) -> None:
     if people is not None:
         require_room(people, attributes)
     elif not (design.publishes_total or design.adapts):
-        variances = design.errors.exact_cell_variances * design.request.marginals.cells
-        least = float(variances.min())
+        least = float((design.errors.exact_cell_variances * design.request.marginals.cells).min())
         require_room(int(math.sqrt(least)) if math.isfinite(least) else 0, attributes)
 
 
@@ -129,11 +122,10 @@ def make_face(design: Design, measurement: Measurement, value: FaceValue, clock:
     return MAKERS[value.kind](FaceMaker(*design.averaged(measurement), value, clock))
 
 
-def _objective(design: LatticeDesign, value: FaceValue) -> barak.Objective:
+def _objective(design: LatticeDesign, value: FaceValue) -> Objective:
     """The first objective of the paper that fits what was measured."""
-    if design.basis.holds_cells and value.minimise == "max-coefficient":
-        return "max-marginal"
-    return value.minimise
+    first = design.basis.holds_cells and value.minimise == "max-coefficient"
+    return "max-marginal" if first else value.minimise
 
 
 class FaceMaker:
@@ -143,25 +135,22 @@ class FaceMaker:
         self.plan, self.measurement, self.value, self.clock = design, measurement, value, clock
         self.answers: Answers = design.answers(measurement)
         if isinstance(design, MatrixDesign):  # also cells that are not published have to be near something
-            self.answers = least_squares_table(design, measurement)
-        self.facts = self._facts()
-        if self.facts != (value.public_facts or Facts.none(design.schema)):  # a public total joined them
+            self.answers = LeastSquaresTable(design, measurement.values[0].astype(np.float64))
+        self.facts = value.public_facts or Facts.none(design.schema)
+        if self._public_total is not None and value.rows is None:
+            self.facts = Facts(design.schema, (*self.facts.facts, Fact((), (), self._public_total)))
             public.check(self.facts, clock)
 
     def face(self) -> Face:
         """The face of one of the kinds that are here, by the method that was asked for."""
         value = self.value
-        if value.method == "barak":
-            return self._barak()
-        if value.method == "shift":
-            return self._shift()
+        if isinstance(self.plan, LatticeDesign) and value.method in ("barak", "shift"):
+            return (self._barak if value.method == "barak" else self._shift)(self.plan)
         if value.kind == "consistent" or value.norm != "l2":
             tables, report = self._nearest()
             return Face(value, tables, report) if value.kind != "integral" else self._integral(tables, report, None)
         tables, report, full = self._nonnegative()
         return Face(value, tables, report) if value.kind == "nonnegative" else self._integral(tables, report, full)
-
-    # ------------------------------------------------------------------------------------------------ public facts
 
     @cached_property
     def _public_total(self) -> int | None:
@@ -170,17 +159,7 @@ class FaceMaker:
             return None
         if isinstance(self.plan, LatticeDesign):
             return int(self.measurement.values[0].reshape(-1)[0])  # the table of no attributes comes first
-        total = self.answers.tables(np.zeros((1, 0), np.int32), ())
-        return round(float(total.reshape(-1)[0]))
-
-    def _facts(self) -> Facts:
-        schema = self.plan.schema
-        facts = self.value.public_facts or Facts.none(schema)
-        if self._public_total is None or self.value.rows is not None:
-            return facts
-        return Facts(schema, (*facts.facts, Fact((), (), self._public_total)))
-
-    # ------------------------------------------------------------------------------------------- consistent tables
+        return round(float(self.answers.tables(position_rows(()), ()).reshape(-1)[0]))
 
     def _nearest(self) -> tuple[Answers, dict[str, Any]]:
         """The consistent tables nearest to the measured ones, or to the answers where no tables were measured."""
@@ -197,39 +176,22 @@ class FaceMaker:
         if self.facts:
             seen = seen.with_facts(self.facts)
         nonnegative = self.value.kind != "consistent"
-        near = norms.nearest(
-            seen.tables,
-            seen.values,
-            seen.weights,
-            self.value.norm,
-            self.clock,
-            nonnegative=nonnegative,
-            fixed=seen.fixed,
-        )
-        report = {"found_by": "linear program over coefficients", "distance": near.distance}
-        return NonNegative(near.coefficients) if nonnegative else near.coefficients, report
-
-    # ----------------------------------------------------------------------------------------- non-negative tables
+        near, distance = norms.nearest(seen, self.value.norm, self.clock, nonnegative=nonnegative)
+        report = {"found_by": "linear program over coefficients", "distance": distance}
+        return NonNegative(near) if nonnegative else near, report
 
     def _nonnegative(self) -> tuple[Answers, dict[str, Any], Floats | None]:
-        target, fixed = self._target()
+        target = Target.of(self.plan, self.answers, tuple(self.facts.by_marginal))
+        fixed = fixed_cells(self.facts, target.largest).batches if self.facts else None
         variance = max(self.plan.errors.total_variance(exact=True), 1e-6)
         local = nonnegative_marginals(target, self.clock, fixed=fixed, tolerance=_TABLES_LEFT * variance)
-        cells = math.prod(self.plan.schema.sizes)
-        if self.value.method == "local" or cells > FULL_TABLE:
+        if self.value.method == "local" or math.prod(self.plan.schema.sizes) > FULL_TABLE:
             report = {"found_by": "local", "distance": math.sqrt(2 * local.objective), "steps": local.steps}
-            return NonNegative(local), report | _certificate(local.gap, variance), None
-        atoms = public.atoms(self.facts) if self.facts else None
-        allowed = None if atoms is None else atoms.spread(atoms.allowed)
-        fit = nonnegative_table(
-            target,
-            self.plan.schema.sizes,
-            self.clock,
-            start=local,
-            allowed=allowed,
-            tolerance=_FULL_TABLE_LEFT * variance,
-            least_fall=_FULL_TABLE_LEFT * variance,
-        )
+            return local, report | _certificate(local.gap, variance), None
+        kinds = atoms(self.facts) if self.facts else None
+        allowed = None if kinds is None else kinds.spread(kinds.allowed)
+        end, shape = _FULL_TABLE_LEFT * variance, self.plan.schema.sizes
+        fit = nonnegative_table(target, shape, self.clock, start=local, allowed=allowed, tolerance=end, least_fall=end)
         table, gap = fit.table, fit.gap
         if self.facts:  # scaled to them at the end: what was proved does not bound the scaled table
             table, gap = public.rake(fit.table, self.facts, self.clock), math.inf
@@ -237,71 +199,42 @@ class FaceMaker:
         report = {"found_by": "full-table", "distance": math.sqrt(target.distance(answers)), "steps": fit.steps}
         return answers, {**report, "stopped": fit.stopped, **_certificate(gap, variance)}, table
 
-    def _target(self) -> tuple[Target, Sequence[Floats] | None]:
-        if not self.facts:
-            return Target.of(self.plan, self.answers), None
-        known = tuple(dict.fromkeys(fact.marginal for fact in self.facts.facts))
-        target = Target.of(self.plan, self.answers, known)
-        return target, public.fixed_cells(self.facts, target.largest).batches
-
-    # --------------------------------------------------------------------------------------------- whole numbers
-
     def _integral(self, tables: Answers, report: dict[str, Any], full: Floats | None) -> Face:
         """People whose tables are near the given ones; all face-valid tables are counted from them."""
         schema, facts = self.plan.schema, self.facts
         family = Target.of(self.plan, self.answers).largest
         wanted = [tables.tables(batch.rows, batch.shape) for batch in family.batches]
         found = float(wanted[0][0].sum())
-        total = self._number(found)
+        known = next((fact.count for fact in facts.facts if not fact.marginal), max(round(found), 0))
+        total = known if self.value.rows is None else self.value.rows
         require_room(total, len(schema), self.clock)
         scale = total / found if found > _NOBODY else 0.0  # tables of nobody say nothing: people go anywhere
         wanted = [values * scale for values in wanted]
         start, classes = None, facts.classes()
         if any(of.any() for of in classes):
-            atoms = public.atoms(facts)
+            kinds = atoms(facts)
             if full is not None:
-                parts = public.whole_totals(atoms, atoms.sums(full * scale), total, self.clock)
-                start = from_table(round_parts(full * scale, atoms.labels(schema.sizes), parts.reshape(-1)))
+                parts = public.whole_totals(kinds, kinds.sums(full * scale), total, self.clock)
+                start = from_table(round_parts(full * scale, kinds.labels(schema.sizes), parts.reshape(-1)))
             else:
-                ones = [_one_way(tables, i, n) for i, n in enumerate(schema.sizes)]
-                start = within_atoms(atoms, ones, total, self.clock)
+                ones = [tables.tables(position_rows((i,)), (n,))[0] for i, n in enumerate(schema.sizes)]
+                start = within_atoms(kinds, ones, total, self.clock)
         elif full is not None:
             start = from_table(round_table(full * scale, total))
-        enough = _ENOUGH * scale**2 * self._variance(family)
-        weights = np.ones(len(family))
-        codes = match(
-            family, wanted, weights, total, schema.sizes, self.clock, start=start, classes=classes, enough=enough
-        )
+        variance = float(self.plan.errors.exact_cell_variances[self.plan.request.marginals.ids(family)] @ family.cells)
+        enough = _ENOUGH * scale**2 * variance if math.isfinite(variance) else 0.0  # carriers of queries may lack one
+        targets = Weighed(family, wanted, np.ones(len(family)))
+        codes = match(targets, total, schema.sizes, self.clock, start=start, classes=classes, enough=enough)
         counted = PeopleTables(codes, schema.sizes)
         apart = [counted.tables(b.rows, b.shape) - y for b, y in zip(family.batches, wanted, strict=True)]
         rms = math.sqrt(sum(float((a**2).sum()) for a in apart) / sum(a.size for a in apart))
         return Face(self.value, counted, {**report, "people": total, "rms_from_rounding": rms}, codes)
 
-    def _variance(self, family: Family) -> float:
-        """The predicted total variance of tables; 0 where some cell has none, as carriers of queries may."""
-        total = float(self.plan.errors.exact_cell_variances[self.plan.request.marginals.ids(family)] @ family.cells)
-        return total if math.isfinite(total) else 0.0
-
-    def _number(self, total: float) -> int:
-        """How many people: as many as are asked for, as are publicly known, or as the tables say."""
-        known = next((fact.count for fact in self.facts.facts if not fact.marginal), None)
-        if self.value.rows is not None:
-            return self.value.rows
-        return known if known is not None else max(round(total), 0)
-
-    # ------------------------------------------------------------------------------------------------ Barak et al.
-
-    def _barak(self) -> Face:
-        design = cast("LatticeDesign", self.plan)  # check_face has seen to it
+    def _barak(self, design: LatticeDesign) -> Face:
         value = replace(self.value, minimise=_objective(design, self.value))
         found = barak.nonnegative_table(design, self.measurement, value.minimise, self.clock, weights=value.weights)
-        report: dict[str, Any] = {
-            "found_by": "linear program over the full table",
-            "distance": found.distance,
-            "support": found.support,
-            "numbers_fitted": found.rows,
-            **self._bounds(design, value),
-        }
+        report: dict[str, Any] = {"found_by": "linear program over the full table", "distance": found.distance}
+        report |= {"support": found.support, "numbers_fitted": found.rows, **_bounds(design, value)}
         if value.kind == "nonnegative":
             return Face(value, SummedTable(found.table), report)
         total = self._public_total
@@ -310,33 +243,15 @@ class FaceMaker:
         report |= {"people": int(rounded.sum()), "moved_by_rounding": float(np.abs(rounded - found.table).sum())}
         return Face(value, SummedTable(rounded.astype(np.float64)), report, from_table(rounded))
 
-    def _bounds(self, design: LatticeDesign, value: FaceValue) -> dict[str, Any]:
-        """What the paper's theorems promise for the L1 error of each table."""
-        theorem = {("fourier", "max-coefficient"): 7, ("marginal", "max-marginal"): 8}.get(
-            (design.basis.name, value.minimise)
-        )
-        if theorem is None:
-            return {}
-        bound = (barak.theorem_7 if theorem == 7 else barak.theorem_8)(design, _BOUND, weights=value.weights)
-        return {
-            "bound": {
-                "theorem": theorem,
-                "probability": 1 - _BOUND,
-                "largest_l1_error": float(bound.error.max()),
-                "largest_l1_error_sharper": float(bound.sharper_error.max()),
-            }
-        }
-
-    def _shift(self) -> Face:
-        design = cast("LatticeDesign", self.plan)  # check_face has seen to it
-        tables = barak.shifted(design, self.measurement, self.value.probability)
+    def _shift(self, design: LatticeDesign) -> Face:
+        tables = shifted(design, self.measurement, self.value.probability)
         lowest = min(float(tables.tables(b.rows, b.shape).min()) for b in design.request.marginals.batches)
         if lowest < 0:
             raise HushcubeError(
                 "method: the shift left a negative cell, as it does with the chance of 1 - probability. "
                 "Fix: raise `probability`, or use the method full-table."
             )
-        added = barak.shift(design, self.value.probability)
+        added = shift(design, self.value.probability)
         return Face(self.value, tables, {"found_by": "shift of the total", "phantom_people": added})
 
 
@@ -352,5 +267,13 @@ def _certificate(gap: float, variance: float) -> dict[str, Any]:
     return {"certificate": {"distance_left": left, "share_of_noise": left / math.sqrt(variance)}}
 
 
-def _one_way(tables: Answers, attribute: int, size: int) -> Floats:
-    return np.asarray(tables.tables(np.array([[attribute]], np.int32), (size,))[0])
+def _bounds(design: LatticeDesign, value: FaceValue) -> dict[str, Any]:
+    """What the theorems of Barak et al. promise for the L1 error of each table."""
+    theorems = {("fourier", "max-coefficient"): (7, theorem_7), ("marginal", "max-marginal"): (8, theorem_8)}
+    if (key := (design.basis.name, value.minimise)) not in theorems:
+        return {}
+    number, theorem = theorems[key]
+    bound = theorem(design, _BOUND, weights=value.weights)
+    errors = {"largest_l1_error": bound.error, "largest_l1_error_sharper": bound.sharper_error}
+    largest = {name: float(error.max()) for name, error in errors.items()}
+    return {"bound": {"theorem": number, "probability": 1 - _BOUND, **largest}}

@@ -6,7 +6,7 @@ Its marginals agree, none is negative, and one data set has them all.
 
 1. Begin with attributes that are independent; fit the locally non-negative tables [local.py] by a few rounds of
    iterative proportional fitting. Cells that are small by then are so in the solution too.
-2. Write x = w² and minimise over w by quasi-Newton steps [lbfgs.py]: no constraint is left, and small cells move in
+2. Write x = w² and minimise over w by quasi-Newton steps: no constraint is left, and small cells move in
    proportion to their size. A stationary point with w != 0 everywhere and a non-negative gradient is the minimum.
    Along w + t d the residuals C_A x - z_A are quadratic in t, so that f is a polynomial of degree four: the best step
    is known exactly, from two more sums over the table.
@@ -29,7 +29,7 @@ Cells that are impossible (`allowed` False) have x = x* = 0, and their g does no
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -37,19 +37,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.designs.answers import Answers
-from hushcube.faces.lbfgs import Memory
-from hushcube.faces.local import LocalTables
+from hushcube.faces.local import FLOOR, LocalTables, one_way_shares
 from hushcube.faces.target import Target
 from hushcube.lattice.family import Family
-from hushcube.lattice.full_table import FullTable
-from hushcube.model.arrays import Bools, Floats
+from hushcube.lattice.summing import FullTable
+from hushcube.model.arrays import Bools, Floats, Marginal
 from hushcube.progress import Clock
 
 Stop = Literal["gap", "stalled", "steps"]
 
 _SWEEPS: Final = 5
-_FLOOR: Final = 1e-3
-"""Of a table's mean cell: what a cell is at least while tables are fitted in proportion, so that none dies."""
 _MEMORY: Final = 20
 _MEMORY_CELLS: Final = 100_000_000
 """The most pairs of steps to remember, and the most numbers of each kind they may have together (0.4 GB)."""
@@ -59,8 +56,9 @@ _AVERAGED: Final = 20
 _STALLED: Final = 0.01
 """Of the tolerance, where nothing else is said: f has stopped falling when it falls by less between two checks."""
 
-_NOTHING: Final = 1e-30
-"""Terms of a step's polynomial below this are rounding."""
+_NOTHING: Final = 1e-30  # terms of a step's polynomial below this are rounding
+_CURVED: Final = 1e-5
+"""The least cosine of the angle between a step and its difference of gradients; single precision knows no smaller."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +106,9 @@ class _Fit:
         weights = target.weights[target.tables.ids(self.full.marginals)]
         self.starts = np.array([place.start for place in self.full.places.values()])
         self.a = np.repeat(weights, np.diff([*self.starts, self.full.length]))
-        self.z = _vector(target.coefficients, family, self.full)
+        self.z = np.empty(self.full.length)
+        for row, table in _each(target.coefficients, family):
+            self.z[self.full.places[row]] = table.reshape(-1)
         self.base = target.distance(target.coefficients) / 2
 
     def start(self, tables: Answers | None, clock: Clock) -> Floats:
@@ -117,21 +117,17 @@ class _Fit:
         near = self.target.coefficients if tables is None else tables
         total = max(self.target.total, 1.0)
         x = np.full(full.shape, total)
+        shares = one_way_shares(near, self.target.spaces, total)
         for i, n in enumerate(full.shape):
-            share = np.ones(n)
-            if (i,) in self.target.spaces:
-                share = near.tables(np.array([[i]], np.int32), (n,))[0]
-            share = np.maximum(share, _FLOOR * total / n)
-            x *= full.along((i,), share / share.sum())
+            x *= full.along((i,), shares.get(i, np.full(n, 1 / n)))
         if self.allowed is not None:
             x *= self.allowed
         if tables is None:
             return x
         aims = []
-        for batch in self.target.largest.batches:
-            for row, given in zip(map(tuple, batch.rows.tolist()), near.tables(batch.rows, batch.shape), strict=True):
-                alone = FullTable(full.shape, Family.of([row], full.shape))
-                aims.append((row, alone, np.maximum(given, _FLOOR * total / batch.cells).reshape(-1)))
+        for row, given in _each(near, self.target.largest):
+            alone = FullTable(full.shape, Family.of([row], full.shape))
+            aims.append((row, alone, np.maximum(given, FLOOR * total / given.size).reshape(-1)))
         for sweep in range(_SWEEPS):
             for row, alone, aim in aims:
                 clock.tick("fitting the full table", 0.1 * sweep / _SWEEPS)
@@ -149,18 +145,14 @@ class _Fit:
         gap, last, mean = np.inf, np.inf, r.copy()
         stopped: Stop = "steps"
         for step in range(_MOST_STEPS + 1):
-            f = float(a @ r**2) / 2
             if step % _CHECK == 0 or step == _MOST_STEPS:
                 r = full.sums(w * w) - self.z  # without the rounding errors of many updates
                 f = float(a @ r**2) / 2
                 lower = max(lower, self.lower(r, slopes), self.lower(mean, full.adjoint(a * mean).reshape(-1)))
                 gap = max(f - lower, 0.0)
                 clock.approach("fitting the full table", gap, tolerance)
-                if 2 * gap <= tolerance:
-                    stopped = "gap"
-                    break
-                if last - f <= least_fall:
-                    stopped = "stalled"
+                if 2 * gap <= tolerance or last - f <= least_fall:
+                    stopped = "gap" if 2 * gap <= tolerance else "stalled"
                     break
                 last = f
             slopes *= w
@@ -192,6 +184,72 @@ class _Fit:
         return -float((self.a * s) @ (self.z + s / 2) + lifted.min())
 
 
+class Memory:
+    """The last pairs (step, difference of gradients) of a minimisation: limited-memory quasi-Newton directions.
+
+    With the last m steps S and differences of gradients Y (rows), R the upper triangle of S Yᵀ, D its diagonal and
+    gamma = s·y / y·y of the newest pair,
+
+        H g = gamma g + [Sᵀ, gamma Yᵀ] M [S g; gamma Y g],      M = [[R⁻ᵀ (D + gamma Y Yᵀ) R⁻¹, -R⁻ᵀ], [-R⁻¹, 0]]
+
+    (Byrd, Nocedal and Schnabel 1994, theorem 2.2): products of small matrices and a few passes over S and Y. They are
+    kept in single precision: they only suggest a direction, and the line search judges it. Steps may be so short that
+    nothing of them is left in single precision. So all vectors are kept at unit length, and of the lengths only the
+    ratios ||s|| / ||y|| =: tau matter: with unit rows, and tau beside D,
+
+        H g = gamma (g + Sᵀ p - Yᵀ q),    q = R⁻¹ S g,    p = R⁻ᵀ ((tau / gamma) D q + Y Yᵀ q - Y g),    gamma = tau D
+    """
+
+    def __init__(self, length: int, most: int) -> None:
+        self._steps = np.zeros((most, length), np.float32)
+        self._changes = np.zeros((most, length), np.float32)
+        self._ratios = np.ones(most)  # ||s_i|| / ||y_i||
+        self._products = np.zeros((most, most))  # s_i · y_j
+        self._squares = np.zeros((most, most))  # y_i · y_j
+        self._order: list[int] = []
+
+    def forget(self) -> None:
+        """Start anew: the next direction is the steepest."""
+        self._order = []
+
+    def add(self, step: Floats, change: Floats) -> None:
+        """Keep a pair, in place of the oldest where there is no room; left out where it has no curvature."""
+        lengths = np.sqrt(float(step @ step)), np.sqrt(float(change @ change))
+        if not float(step @ change) > _CURVED * lengths[0] * lengths[1]:
+            return
+        most = len(self._steps)
+        at = len(self._order) if len(self._order) < most else self._order.pop(0)
+        np.divide(step, lengths[0], out=self._steps[at], casting="same_kind")
+        np.divide(change, lengths[1], out=self._changes[at], casting="same_kind")
+        self._ratios[at] = lengths[0] / lengths[1]
+        self._order.append(at)
+        self._products[:, at] = self._steps @ self._changes[at]
+        self._products[at, :] = self._changes @ self._steps[at]
+        self._squares[:, at] = self._squares[at, :] = self._changes @ self._changes[at]
+
+    def direction(self, gradient: Floats) -> Floats:
+        """-H times the gradient."""
+        length = np.sqrt(float(gradient @ gradient))
+        if not self._order or not length > 0:
+            return -gradient
+        order = np.array(self._order)
+        short = np.divide(gradient, length, out=np.empty(len(gradient), np.float32), casting="same_kind")
+        a, b = (self._steps @ short).astype(np.float64)[order], (self._changes @ short).astype(np.float64)[order]
+        R = np.triu(self._products[np.ix_(order, order)])
+        YY = self._squares[np.ix_(order, order)]
+        curved = np.diag(R) * self._ratios[order]
+        gamma = curved[-1]
+        q = np.linalg.solve(R, a)
+        p = np.linalg.solve(R.T, curved / gamma * q + YY @ q - b)
+        weights = np.zeros((2, len(self._steps)), np.float32)
+        weights[:, order] = p, -q
+        short += weights[0] @ self._steps
+        short += weights[1] @ self._changes
+        result: Floats = short.astype(np.float64)
+        result *= -gamma * length
+        return result
+
+
 def _best_step(a: Floats, r: Floats, first: Floats, second: Floats) -> float:
     """The t > 0 where 1/2 sum a (r + t first + t² second)² is least; 0 where none is below.
 
@@ -213,22 +271,18 @@ def _best_step(a: Floats, r: Floats, first: Floats, second: Floats) -> float:
     return unit * float(min(real, key=lambda t: np.polyval(c, t), default=0.0))
 
 
-def _vector(tables: Answers, family: Family, full: FullTable) -> Floats:
-    result = np.empty(full.length)
+def _each(tables: Answers, family: Family) -> Iterator[tuple[Marginal, Floats]]:
     for batch in family.batches:
-        for row, table in zip(batch.rows.tolist(), tables.tables(batch.rows, batch.shape), strict=True):
-            result[full.places[tuple(row)]] = table.reshape(-1)
-    return result
+        yield from zip(map(tuple, batch.rows.tolist()), tables.tables(batch.rows, batch.shape), strict=True)
 
 
+@dataclass(frozen=True, eq=False)
 class SummedTable:
     """Tables as sums of one full table."""
 
-    def __init__(self, table: Floats) -> None:
-        self._table = table
+    full: Floats
 
     def tables(self, rows: NDArray[np.int32], shape: tuple[int, ...]) -> Floats:
         """The tables of marginals of one shape."""
-        axes = range(self._table.ndim)
-        summed = [self._table.sum(axis=tuple(a for a in axes if a not in row)) for row in rows.tolist()]
-        return np.stack(summed).reshape(len(rows), *shape)
+        out = [tuple(axis for axis in range(self.full.ndim) if axis not in row) for row in rows.tolist()]
+        return np.stack([self.full.sum(axis=axes) for axes in out]).reshape(len(rows), *shape)

@@ -31,39 +31,43 @@ from hushcube.designs.answers import Answers
 from hushcube.errors import FactsError
 from hushcube.faces.target import Target
 from hushcube.lattice import helmert
-from hushcube.lattice.basis import MARGINAL
-from hushcube.lattice.coefficients import Coefficients
-from hushcube.lattice.projection import Projection
-from hushcube.lattice.variances import kernel
-from hushcube.model.arrays import Floats
+from hushcube.lattice.basis import MARGINAL, kernel
+from hushcube.lattice.coefficients import Coefficients, Projection
+from hushcube.lattice.family import Family
+from hushcube.model.arrays import Floats, position_rows
 from hushcube.progress import Clock
 
 _RELAXATION: Final = 1.7
 _MOST_STEPS: Final = 5_000
 _CHECK: Final = 10
-_EXACT: Final = 1e-10
-"""Known cells end this near to their values, as a share of the total."""
-_SETTLED: Final = 1e-10
-"""The method stands still when a step moves the tables by less than this share of the total."""
+_EXACT: Final = 1e-10  # known cells end this near to their values, as a share of the total
+_SETTLED: Final = 1e-10  # the method stands still when a step moves the tables by less than this share of the total
+FLOOR: Final = 1e-3
+"""Of a table's mean cell: what a cell is at least while tables are fitted in proportion, so that none dies."""
 _ROUNDS: Final = 8
 _ROUGH: Final = 0.1
 _INNER: Final = 1_000
 
 
 @dataclass(frozen=True, eq=False)
-class LocalTables:
-    """Consistent, non-negative tables; `gap` bounds how far f is from its minimum (infinite: no bound is known)."""
+class NonNegative:
+    """Tables whose rounding errors below zero are cut."""
 
     coefficients: Coefficients
+
+    def tables(self, rows: NDArray[np.int32], shape: tuple[int, ...]) -> Floats:
+        """The tables of marginals of one shape."""
+        return np.maximum(self.coefficients.tables(rows, shape), 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class LocalTables(NonNegative):
+    """What was found; `gap` bounds how far f is from its minimum (infinite: no bound is known)."""
+
     objective: float
     gap: float
     steps: int
-    with_facts: bool = False
-    """Whether cells were known; the optimum is then not that of the unbiased tables alone."""
-
-    def tables(self, rows: NDArray[np.int32], shape: tuple[int, ...]) -> Floats:
-        """The tables of marginals of one shape; rounding errors below zero are cut."""
-        return np.maximum(self.coefficients.tables(rows, shape), 0.0)
+    with_facts: bool  # whether cells were known; the optimum is then not that of the unbiased tables alone
 
 
 def nonnegative_marginals(
@@ -78,7 +82,7 @@ def nonnegative_marginals(
     u = np.zeros_like(z)
     rho, best, lower, repair = 1.0, (np.inf, solver.hat), -np.inf, _CHECK
     for step in range(1, _MOST_STEPS + 1):
-        found = solver.mix(solver.hat, solver.to.nearest(z - u), solver.share(rho))
+        found = solver.step(z - u, rho)
         y = solver.to.spread(found)
         u += _RELAXATION * y + (1 - _RELAXATION) * z
         before, z = z, solver.cut(u)
@@ -114,19 +118,16 @@ class _Solver:
     def __init__(self, target: Target, fixed: Sequence[Floats] | None) -> None:
         largest = target.largest
         self.to = to = Projection(largest, np.ones(len(largest)), target.spaces)
-        self.hat = to.pack(target.coefficients)
+        self.hat = to.join(target.coefficients.blocks)
         self.unbiased = to.spread(self.hat)
         self._total = max(target.total, 1.0)
         self._known = np.full(to.cells, np.nan) if fixed is None else to.join(fixed)
         self._is_known = ~np.isnan(self._known)
         self.has_facts = bool(self._is_known.any())
-        self._own = to.each(target.kernel)
+        self._own = to.each(kernel(MARGINAL, target.tables, target.weights, target.spaces))  # zero: only facts see it
         self._cuts = to.each(kernel(MARGINAL, largest, np.ones(len(largest)), target.spaces))
-        norms = [
-            np.broadcast_to(helmert.residual_norms(b.shape), (len(b.ids), *(n - 1 for n in b.shape)))
-            for b in target.spaces.batches
-        ]
-        self._curvature = self._own * to.each(target.spaces.cells) / np.concatenate([n.ravel() for n in norms])
+        norms = [np.tile(helmert.residual_norms(b.shape).ravel(), len(b.ids)) for b in target.spaces.batches]
+        self._curvature = self._own * to.each(target.spaces.cells) / np.concatenate(norms)
         self._base = target.distance(target.coefficients) / 2
 
     def objective(self, coefficients: Floats) -> float:
@@ -140,13 +141,10 @@ class _Solver:
             np.copyto(result, self._known, where=self._is_known)
         return result
 
-    def share(self, rho: float) -> Floats:
-        """How much the given tables (weight rho) count beside the unbiased ones (weights a), for each coefficient."""
-        return np.asarray(rho * self._cuts / (self._own + rho * self._cuts))
-
-    def mix(self, first: Floats, second: Floats, share: Floats | float) -> Floats:
-        """The share of the second and the rest of the first."""
-        return first + share * (second - first)
+    def step(self, given: Floats, rho: float) -> Floats:
+        """The consistent tables nearest to both given ones (weight rho) and the unbiased ones (weights a)."""
+        share = rho * self._cuts / (self._own + rho * self._cuts)
+        return np.asarray(self.hat + share * (self.to.nearest(given) - self.hat))
 
     def bound(self, multipliers: Floats, least: float) -> float:
         """D(mu), a lower bound of the optimum; `least` is an f that is reached (infinite: none is known).
@@ -176,7 +174,7 @@ class _Solver:
         b = self.to.spread(centre)
         low = y < 0
         share = float((-y[low] / (b[low] - y[low])).max(initial=0.0))
-        return self.mix(found, centre, min(share * (1 + 1e-12), 1.0))
+        return found + min(share * (1 + 1e-12), 1.0) * (centre - found)
 
     def repaired(self, y: Floats, z: Floats) -> list[Floats]:
         """The consistent tables nearest to y with the known cells and those that the cut holds at zero put right.
@@ -217,32 +215,24 @@ class _Solver:
 
     def _independent(self, found: Floats) -> Floats:
         """Tables in which attributes are independent, all cells positive."""
-        largest = self.to.family
-        coefficients = self.to.unpack(found)
-        shares: dict[int, Floats] = {}
-        total = max(float(np.asarray(coefficients.blocks[0]).reshape(-1)[0]), 1.0)
-        for i in largest.attributes.tolist():
-            one = coefficients.tables(np.array([[i]], np.int32), (int(largest.sizes[i]),))[0]
-            one = np.maximum(one, total * 1e-3 / len(one))
-            shares[i] = one / one.sum()
+        total = max(float(found[0]), 1.0)
+        shares = one_way_shares(self.to.unpack(found), self.to.family, total)
         values = []
-        for batch in largest.batches:
-            tables = np.full((len(batch.ids), *[1] * len(batch.shape)), total)
-            for axis, n in enumerate(batch.shape):
-                factors = np.stack([shares[i] for i in batch.rows[:, axis].tolist()])
-                tables = tables * factors.reshape(
-                    len(batch.ids), *(n if a == axis else 1 for a in range(len(batch.shape)))
-                )
+        for batch in self.to.family.batches:
+            axes = range(1, len(batch.shape) + 1)
+            tables = np.full((len(batch.ids), *[1] * len(axes)), total)
+            for axis in axes:
+                factors = np.stack([shares[i] for i in batch.rows[:, axis - 1].tolist()])
+                tables = tables * np.expand_dims(factors, [a for a in axes if a != axis])
             values.append(tables)
         return self.to.nearest(self.to.join(values))
 
 
-class NonNegative:
-    """Tables whose rounding errors below zero are cut."""
-
-    def __init__(self, tables: Answers) -> None:
-        self._tables = tables
-
-    def tables(self, rows: NDArray[np.int32], shape: tuple[int, ...]) -> Floats:
-        """The tables of marginals of one shape."""
-        return np.maximum(self._tables.tables(rows, shape), 0.0)
+def one_way_shares(tables: Answers, family: Family, total: float) -> dict[int, Floats]:
+    """How people divide over the values of each attribute of a family; no value is left without anybody."""
+    found = {}
+    for i in family.attributes.tolist():
+        n = int(family.sizes[i])
+        one = np.maximum(tables.tables(position_rows((i,)), (n,))[0], FLOOR * total / n)
+        found[i] = one / one.sum()
+    return found

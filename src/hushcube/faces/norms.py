@@ -28,7 +28,6 @@ The error at most doubles: ||y - Qx|| <= ||y - z|| + ||z - Qx|| <= 2 ||z - Qx||,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -36,69 +35,45 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.errors import BadInput, FactsError
-from hushcube.faces.programs import Infeasible, Program, solve
-from hushcube.lattice.coefficients import Coefficients
+from hushcube.faces.programs import Infeasible, Matrix, Program, solve, stacked
+from hushcube.faces.target import Observed
+from hushcube.lattice.coefficients import Coefficients, combine
 from hushcube.lattice.family import Family
-from hushcube.lattice.projection import combine
 from hushcube.model.arrays import Floats, Ints
 from hushcube.progress import Clock
 
 Norm = Literal["l1", "linf"]
+Bounds = tuple[Floats | float, Floats | float]
 
 _WORK: Final = "the nearest tables"
-_ROUNDING: Final = 1e-13
-"""Equations that given numbers miss by less, as a share of the largest number, hold."""
-
-
-@dataclass(frozen=True, eq=False)
-class Nearest:
-    """Consistent tables, as coefficients on the closure, and their weighted distance from the given ones."""
-
-    coefficients: Coefficients
-    distance: float
+_ROUNDING: Final = 1e-13  # equations that given numbers miss by less, as a share of the largest number, hold
 
 
 @dataclass(frozen=True, eq=False)
 class Ties:
-    """Equations T y = 0 between numbers; the matrix as triplets (row, column, entry)."""
+    """Equations T y = 0 between numbers."""
 
     count: int
-    rows: Ints
-    columns: Ints
-    entries: Floats
+    matrix: Matrix
 
     def __matmul__(self, numbers: Floats) -> Floats:
-        sums: Floats = np.bincount(self.rows, self.entries * numbers[self.columns], self.count).astype(np.float64)
-        return sums
+        rows, columns, entries = self.matrix
+        return np.bincount(rows, entries * numbers[columns], self.count).astype(np.float64)
 
 
-def nearest(
-    tables: Family,
-    values: Sequence[Floats],
-    weights: Floats,
-    norm: Norm,
-    clock: Clock,
-    *,
-    nonnegative: bool = False,
-    fixed: Sequence[Floats] | None = None,
-) -> Nearest:
-    """The nearest consistent tables to `values` (for each batch of the family an array (tables, *shape)).
+def nearest(seen: Observed, norm: Norm, clock: Clock, *, nonnegative: bool = False) -> tuple[Coefficients, float]:
+    """The consistent tables nearest to those that were seen, as coefficients on the closure; and how far they are.
 
-    `weights` has a positive number for each table; `fixed` is like `values`, NaN where a cell is free and a number
-    where it must have that value. Cells are non-negative, and known cells exact, up to the solver's tolerance.
-
-    >>> two = Family.of([(0,), (1,)], sizes=(2, 2))
-    >>> found = nearest(two, [np.array([[3.0, 5.0], [4.0, 6.0]])], np.ones(2), "linf", Clock())
-    >>> round(found.distance, 6)
-    0.5
+    Weights must be positive. Cells are non-negative, and fixed cells exact, up to the solver's tolerance.
     """
     clock.tick(_WORK, 0.0)
+    tables, values, weights, fixed = seen.tables, seen.values, seen.weights, seen.fixed
     require_positive(weights)
     if fixed is not None and nonnegative and any((known < 0).any() for known in fixed):
         raise FactsError("facts", "a known cell is negative", "remove it, or allow negative cells")
-    cells = _Cells(tables.closure)
-    at = cells.places(tables)
-    count, spaces = cells.count, tables.closure
+    spaces = tables.closure
+    cells = _Cells(spaces)
+    at, count = cells.places(tables), cells.count
     # tables that were not given start from least squares, so that all that is solved for is as small as the noise
     rough = combine(tables, values, weights, spaces)
     given = np.empty(count)
@@ -112,15 +87,14 @@ def nearest(
             known = np.isfinite(fixed[number])
             low[places[known]] = high[places[known]] = fixed[number][known]
     try:
-        solved = given + deviations(cells.ties(), given, w, norm, clock, low=low, high=high)
+        solved = given + deviations(cells.ties(), given, w, norm, clock, (low, high))
     except Infeasible:
         raise FactsError("facts", "no tables satisfy them all", "remove or correct one of them") from None
     coefficients = combine(tables, [solved[places] for places in at], weights, spaces)
-    found = [coefficients.tables(batch.rows, batch.shape) for batch in tables.batches]
     off = np.zeros(count)
-    for places, table, z in zip(at, found, values, strict=True):
-        off[places] = table - z
-    return Nearest(coefficients, distance(off, w, norm))
+    for places, batch, z in zip(at, tables.batches, values, strict=True):
+        off[places] = coefficients.tables(batch.rows, batch.shape) - z
+    return coefficients, distance(off, w, norm)
 
 
 def require_positive(weights: Floats) -> None:
@@ -136,28 +110,19 @@ def distance(off: Floats, weights: Floats, norm: Norm) -> float:
 
 
 def deviations(
-    ties: Ties,
-    given: Floats,
-    weights: Floats,
-    norm: Norm,
-    clock: Clock,
-    *,
-    low: Floats | None = None,
-    high: Floats | None = None,
+    ties: Ties, given: Floats, weights: Floats, norm: Norm, clock: Clock, bounds: Bounds = (-np.inf, np.inf)
 ) -> Floats:
     """The d of least weighted norm for which given + d satisfies the ties and the bounds; weight 0: any d will do."""
     if norm not in ("l1", "linf"):
         raise BadInput("norm", f"{norm!r} is not known", "choose l1 or linf")
-    missing = -(ties @ given)
-    low = np.full(len(given), -np.inf) if low is None else low - given
-    high = np.full(len(given), np.inf) if high is None else high - given
-    scale = max(np.abs(missing).max(initial=0.0), low.max(initial=0.0), -high.min(initial=0.0))
+    missing, below, above = -(ties @ given), bounds[0] - given, bounds[1] - given
+    scale = max(np.abs(missing).max(initial=0.0), below.max(initial=0.0), -above.min(initial=0.0))
     if scale <= _ROUNDING * np.abs(given).max(initial=0.0):
         return np.zeros(len(given))
     # the solver's tolerances are absolute: let the largest mismatch, and the largest weight, be 1
     build = _l1 if norm == "l1" else _linf
-    program = build(ties, missing / scale, weights / max(weights.max(initial=0.0), 1e-300), low / scale, high / scale)
-    x = solve(program, clock, _WORK).x
+    w = weights / max(weights.max(initial=0.0), 1e-300)
+    x = solve(build(ties, missing / scale, w, below / scale, above / scale), clock, _WORK).x
     d: Floats = x[: len(given)] * scale
     if norm == "l1":
         d[weights > 0] -= x[len(given) :] * scale
@@ -166,20 +131,18 @@ def deviations(
 
 def _l1(ties: Ties, missing: Floats, weights: Floats, low: Floats, high: Floats) -> Program:
     """d = d+ - d- where it costs; both within what the bounds on d leave, as at the optimum one of them is least."""
-    costly = np.flatnonzero(weights > 0)
+    costly, free = np.flatnonzero(weights > 0), weights == 0
     minus = np.full(len(weights), -1, np.int64)
     minus[costly] = len(weights) + np.arange(len(costly))
-    again = minus[ties.columns] >= 0
-    free = weights == 0
+    rows, columns, entries = ties.matrix
+    again = minus[columns] >= 0
     return Program(
-        cost=np.concatenate([weights, weights[costly]]),
-        lower=np.concatenate([np.where(free, low, np.maximum(low, 0.0)), np.maximum(-high[costly], 0.0)]),
-        upper=np.concatenate([np.where(free, high, np.maximum(high, 0.0)), np.maximum(-low[costly], 0.0)]),
+        cost=np.r_[weights, weights[costly]],
+        lower=np.r_[np.where(free, low, np.maximum(low, 0.0)), np.maximum(-high[costly], 0.0)],
+        upper=np.r_[np.where(free, high, np.maximum(high, 0.0)), np.maximum(-low[costly], 0.0)],
         row_lower=missing,
         row_upper=missing,
-        rows=np.concatenate([ties.rows, ties.rows[again]]),
-        columns=np.concatenate([ties.columns, minus[ties.columns[again]]]),
-        entries=np.concatenate([ties.entries, -ties.entries[again]]),
+        matrix=stacked(ties.matrix, (rows[again], minus[columns[again]], -entries[again])),
     )
 
 
@@ -188,19 +151,17 @@ def _linf(ties: Ties, missing: Floats, weights: Floats, low: Floats, high: Float
 
     Rows scaled by their weights: with 1/w beside t instead, the interior-point method fails on very unequal weights.
     """
-    costly = np.flatnonzero(weights > 0)
-    k, last = len(costly), len(weights)
-    row = ties.count + np.arange(2 * k)
-    unbounded = np.full(k, np.inf)
+    costly, last = np.flatnonzero(weights > 0), len(weights)
+    w, none = weights[costly], np.zeros(len(costly))
+    row = ties.count + np.arange(len(costly))
+    also = row + len(costly)
     return Program(
-        cost=np.append(np.zeros(last), 1.0),
-        lower=np.append(low, 0.0),
-        upper=np.append(high, np.inf),
-        row_lower=np.concatenate([missing, -unbounded, np.zeros(k)]),
-        row_upper=np.concatenate([missing, np.zeros(k), unbounded]),
-        rows=np.concatenate([ties.rows, row, row]),
-        columns=np.concatenate([ties.columns, costly, costly, np.full(2 * k, last)]),
-        entries=np.concatenate([ties.entries, np.tile(weights[costly], 2), np.repeat([-1.0, 1.0], k)]),
+        cost=np.r_[np.zeros(last), 1.0],
+        lower=np.r_[low, 0.0],
+        upper=np.r_[high, np.inf],
+        row_lower=np.r_[missing, none - np.inf, none],
+        row_upper=np.r_[missing, none, none + np.inf],
+        matrix=stacked(ties.matrix, (row, costly, w), (also, costly, w), (row, last, -1.0), (also, last, 1.0)),
     )
 
 
@@ -209,9 +170,8 @@ class _Cells:
 
     def __init__(self, spaces: Family) -> None:
         self.spaces = spaces
-        ends = np.cumsum(spaces.cells.astype(np.int64))
-        self.starts = np.concatenate([np.zeros(1, np.int64), ends])[:-1]
-        self.count = int(ends[-1]) if len(ends) else 0
+        ends = np.append(0, np.cumsum(spaces.cells.astype(np.int64)))
+        self.starts, self.count = ends[:-1], int(ends[-1])
 
     def places(self, tables: Family) -> list[Ints]:
         """Where the cells of each batch of a family are; shape (tables, *shape)."""
@@ -219,27 +179,19 @@ class _Cells:
 
     def ties(self) -> Ties:
         """One equation for each cell with a reference value, along the first axis that has it."""
-        columns: list[Ints] = []
-        signs: list[Floats] = []
-        lengths: list[Ints] = []
+        parts: list[Matrix] = [(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))]
+        count = 0
         for batch, places in zip(self.spaces.batches, self.places(self.spaces), strict=True):
             for axis, n in enumerate(batch.shape):
-                parents = self._places(
-                    np.delete(batch.rows, axis, axis=1), batch.shape[:axis] + batch.shape[axis + 1 :]
-                )
+                above = np.delete(batch.rows, axis, axis=1), batch.shape[:axis] + batch.shape[axis + 1 :]
                 earlier = (slice(None), *[slice(1, None)] * axis)
                 lines = np.moveaxis(places[earlier], axis + 1, -1).reshape(-1, n)
-                tied = np.concatenate([lines, parents[earlier].reshape(-1, 1)], axis=1)
-                columns.append(tied.ravel())
-                signs.append(np.tile(np.append(np.ones(n), -1.0), len(tied)))
-                lengths.append(np.full(len(tied), n + 1))
-        length = np.concatenate([np.zeros(0, np.int64), *lengths])
-        return Ties(
-            len(length),
-            np.repeat(np.arange(len(length)), length),
-            np.concatenate([np.zeros(0, np.int64), *columns]),
-            np.concatenate([np.zeros(0), *signs]),
-        )
+                tied = np.column_stack([lines, self._places(*above)[earlier].ravel()])
+                number = np.arange(count, count + len(tied))
+                signs = np.tile(np.append(np.ones(n), -1.0), len(tied))
+                parts.append((np.repeat(number, n + 1), tied.ravel(), signs))
+                count += len(tied)
+        return Ties(count, stacked(*parts))
 
     def _places(self, rows: NDArray[np.int32], shape: tuple[int, ...]) -> Ints:
         first = self.starts[self.spaces.find(rows)]

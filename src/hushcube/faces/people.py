@@ -7,7 +7,7 @@ People are held as codes: an array (people, attributes) of positions. A start ne
 
 The tree of greatest total mutual information is grown from the two-way targets; each attribute is drawn given its
 parent by systematic rounding, so that the tables on the tree's edges are met to within a person or so a cell. Other
-tables start from conditional independence. `improve` does the rest.
+tables start from conditional independence. `match` does the rest.
 
 People are then brought nearer to the target tables, a move at a time:
 
@@ -40,22 +40,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.errors import BadInput, TooLarge
-from hushcube.faces.crowd import STAGE, Codes, Crowd, Targets, narrow
-from hushcube.faces.facts import Atoms, whole_totals
+from hushcube.faces.atoms import Atoms
+from hushcube.faces.crowd import STAGE, Classes, Codes, Crowd, cell_numbers, narrow
+from hushcube.faces.facts import whole_totals
 from hushcube.faces.rounding import round_parts, round_table
 from hushcube.faces.value import MOST_PEOPLE
-from hushcube.lattice.family import Family
+from hushcube.lattice.coefficients import Weighed
 from hushcube.model.arrays import Floats, Ints
 from hushcube.planning import memory
 from hushcube.progress import Clock
 
 Rows = NDArray[np.int32]
 _STAGE: Final = "synthetic people"
-_BYTES: Final = (64, 16)
-"""That a person takes at least, and for each attribute."""
-_SECONDS: Final = 5e-8
-"""That a person takes at least, for each attribute."""
+_BYTES: Final = (64, 16)  # that a person takes at least, and for each attribute
+_SECONDS: Final = 5e-8  # that a person takes at least, for each attribute
 _MOST_SWEEPS: Final = 500
+_LITTLE: Final = 5e-3  # people stay where a sweep lowers f by less than this share
 
 
 def require_room(people: int, attributes: int, clock: Clock | None = None) -> None:
@@ -81,37 +81,50 @@ class PeopleTables:
 
 
 def match(
-    tables: Family,
-    values: Sequence[Floats],
-    weights: Floats,
+    targets: Weighed,
     total: int,
     sizes: Sequence[int],
     clock: Clock,
     *,
     start: NDArray[np.integer] | None = None,
-    classes: Sequence[Ints] | None = None,
+    classes: Classes = None,
     seed: int = 0,
     enough: float = 0.0,
 ) -> Codes:
-    """`total` people whose tables are as near as possible to the targets: sum_A weights_A ||counts_A - values_A||².
+    """`total` people whose tables are as near as possible to the targets: f = sum_A weights_A ||counts_A - values_A||².
 
-    `values` holds one array (tables, *shape) for each batch of the family. `start` are people to begin with; else they
-    are grown from the two-way targets. With `classes` (a class for each value of each attribute) people stay in the
-    classes in which they start, so that the totals of classes are those of the start. A sum of `enough` is near enough.
+    `start` are people to begin with; else they are grown from the two-way targets. With `classes` people stay in those
+    in which they start, so that the totals of classes are those of the start. It stops when a sweep over all attributes
+    lowers f by a small share of it, or of what f is where every cell is wrong by one person; or when f is `enough`.
     """
     if start is None:
-        start = chained(sizes, tables, values, total, clock, np.random.default_rng(seed))
+        start = chained(targets, sizes, total, clock, np.random.default_rng(seed))
     if len(start) != total:
         raise BadInput("start", f"it has {len(start)} people, not {total}", "give as many people as the total says")
-    return improve(start, sizes, Targets(tables, values, weights), clock, classes=classes, seed=seed, enough=enough)
+    people = Crowd(start, sizes, targets, classes, clock)
+    rng = np.random.default_rng(seed)
+    first = before = people.distance()
+    person = float(people.weight.sum())  # f where every cell is wrong by one person
+    floor = max(1e-12 * (first + person), enough)  # below the first, f is the error of the arithmetic
+    swapping = False
+    for _ in range(_MOST_SWEEPS):
+        for j in people.movable:  # how far the work is: each tenfold fall of f counts alike
+            fall = math.log(first / max(before, 1e-300)) if first > before else 0.0
+            clock.tick(STAGE, min(0.99, fall / -math.log(_LITTLE) / 2))
+            people.move(j, rng)
+            if swapping:
+                people.swap(j, rng)
+        after = people.distance()
+        if after <= floor or before - after <= _LITTLE * (before + person):
+            if swapping or after <= floor:
+                break
+            swapping = True
+        before = after
+    return people.codes()
 
 
 def from_table(table: NDArray[np.integer]) -> Codes:
-    """The people that a full table of whole numbers counts, in the order of its cells.
-
-    >>> from_table(np.array([[0, 2], [1, 0]])).tolist()
-    [[0, 1], [0, 1], [1, 0]]
-    """
+    """The people that a full table of whole numbers counts, in the order of its cells."""
     if table.size and table.min() < 0:
         raise BadInput("table", "a cell is negative", "give counts of people")
     filled = np.flatnonzero(table)
@@ -119,16 +132,9 @@ def from_table(table: NDArray[np.integer]) -> Codes:
     return narrow(np.repeat(positions.astype(np.int64), table.reshape(-1)[filled], axis=0), table.shape)
 
 
-def chained(
-    sizes: Sequence[int],
-    tables: Family,
-    values: Sequence[Floats],
-    total: int,
-    clock: Clock,
-    rng: np.random.Generator,
-) -> Codes:
+def chained(targets: Weighed, sizes: Sequence[int], total: int, clock: Clock, rng: np.random.Generator) -> Codes:
     """People grown attribute after attribute, each from the earlier one that tells most about it."""
-    ones, pairs = _margins(sizes, tables, values)
+    ones, pairs = _margins(targets, sizes)
     codes = np.zeros((total, len(sizes)), np.int64)
     for child, parent in _tree(len(sizes), pairs):
         clock.check(_STAGE)
@@ -140,8 +146,7 @@ def chained(
         joint = np.where(joint.sum(axis=1, keepdims=True) > 0, joint, 1.0)
         have = np.bincount(codes[:, parent], minlength=sizes[parent])
         label = np.broadcast_to(np.arange(sizes[parent])[:, None], joint.shape)
-        shares = joint * (have / joint.sum(axis=1))[:, None]
-        parts = round_parts(shares, label, have)
+        parts = round_parts(joint * (have / joint.sum(axis=1))[:, None], label, have)
         shuffled = rng.permutation(total)
         order = shuffled[np.argsort(codes[shuffled, parent], kind="stable")]
         codes[order, child] = np.repeat(np.tile(np.arange(sizes[child]), sizes[parent]), parts.reshape(-1))
@@ -156,9 +161,8 @@ def within_atoms(atoms: Atoms, ones: Sequence[Floats], total: int, clock: Clock,
     for axis, share in enumerate(shares):
         inner = math.prod(atoms.shape[axis + 1 :])
         wanted = (wanted.reshape(-1, len(share), inner) * (share / share.sum())[:, None]).reshape(-1)
-    atom = np.repeat(np.arange(len(atoms)), whole_totals(atoms, wanted, total, clock))
+    left = np.repeat(np.arange(len(atoms)), whole_totals(atoms, wanted, total, clock))
     codes = np.zeros((total, len(ones)), np.int64)
-    left = atom
     for axis in reversed(range(len(ones))):
         left, own = np.divmod(left, atoms.shape[axis])
         for number in range(atoms.shape[axis]):
@@ -169,19 +173,11 @@ def within_atoms(atoms: Atoms, ones: Sequence[Floats], total: int, clock: Clock,
 
 
 def count(codes: NDArray[np.integer], sizes: Sequence[int], rows: Rows, shape: tuple[int, ...]) -> Ints:
-    """The people in every cell of marginals of one shape; (marginals, *shape).
-
-    >>> count(np.array([[0, 1], [0, 1], [1, 0]]), (2, 2), np.array([[0, 1]], np.int32), (2, 2)).tolist()
-    [[[0, 2], [1, 0]]]
-    """
+    """The people in every cell of marginals of one shape; (marginals, *shape)."""
     counts = np.empty((len(rows), math.prod(shape)), np.int64)
-    columns = np.asfortranarray(codes)
+    columns = np.asfortranarray(codes).T
     for k, row in enumerate(rows.tolist()):
-        index = np.zeros(len(codes), np.int64)
-        for attribute in row:
-            index *= sizes[attribute]
-            index += columns[:, attribute]
-        counts[k] = np.bincount(index, minlength=counts.shape[1])
+        counts[k] = np.bincount(cell_numbers(columns, sizes, row), minlength=counts.shape[1])
     return counts.reshape(len(rows), *shape)
 
 
@@ -190,26 +186,20 @@ def _shared_out(one: Floats, total: int) -> Ints:
     return np.repeat(np.arange(len(one)), round_table(np.maximum(one, 0.0), total))
 
 
-def _margins(
-    sizes: Sequence[int], tables: Family, values: Sequence[Floats]
-) -> tuple[list[Floats], dict[tuple[int, int], Floats]]:
+def _margins(targets: Weighed, sizes: Sequence[int]) -> tuple[list[Floats], dict[tuple[int, ...], Floats]]:
     """One-way and two-way targets, each from the smallest table that has it; negative cells count as none."""
-    ones: dict[int, Floats] = {}
-    pairs: dict[tuple[int, int], Floats] = {}
-    by_order = sorted(zip(tables.batches, values, strict=True), key=lambda item: (len(item[0].shape), item[0].cells))
-    for batch, given in by_order:
+    found: dict[tuple[int, ...], Floats] = {}
+    pairs = zip(targets.tables.batches, targets.values, strict=True)
+    for batch, given in sorted(pairs, key=lambda pair: (len(pair[0].shape), pair[0].cells)):
         for row, value in zip(batch.rows.tolist(), given, strict=True):
-            places = range(len(row))
-            for p in places:
-                if row[p] not in ones:
-                    ones[row[p]] = np.maximum(value.sum(axis=tuple(k for k in places if k != p)), 0.0)
-            for p, q in combinations(places, 2):
-                if (row[p], row[q]) not in pairs:
-                    pairs[row[p], row[q]] = np.maximum(value.sum(axis=tuple(k for k in places if k not in (p, q))), 0.0)
-    return [ones.get(j, np.ones(size)) for j, size in enumerate(sizes)], pairs
+            for part in (*combinations(row, 1), *combinations(row, 2)):
+                if part not in found:
+                    found[part] = np.maximum(value.sum(axis=tuple(k for k, j in enumerate(row) if j not in part)), 0.0)
+    ones = [found.get((j,), np.ones(size)) for j, size in enumerate(sizes)]
+    return ones, {part: joint for part, joint in found.items() if len(part) == 2}
 
 
-def _tree(attributes: int, pairs: dict[tuple[int, int], Floats]) -> list[tuple[int, int]]:
+def _tree(attributes: int, pairs: dict[tuple[int, ...], Floats]) -> list[tuple[int, int]]:
     """(child, parent) in the order of growth, parent -1 for a root: a spanning forest of greatest information."""
     information = np.zeros((attributes, attributes))
     for (i, j), joint in pairs.items():
@@ -238,55 +228,3 @@ def _information(joint: Floats) -> float:
     apart = p.sum(axis=1, keepdims=True) * p.sum(axis=0, keepdims=True)
     some = p > 0
     return max(0.0, float(np.sum(p[some] * np.log(p[some] / apart[some]))))
-
-
-def improve(
-    codes: NDArray[np.integer],
-    sizes: Sequence[int],
-    targets: Targets,
-    clock: Clock,
-    *,
-    classes: Sequence[Ints] | None = None,
-    seed: int = 0,
-    tolerance: float = 5e-3,
-    enough: float = 0.0,
-) -> Codes:
-    """People nearer to the targets than the given ones (rows of values' positions); never farther.
-
-    It stops when a sweep over all attributes lowers f by less than that share of it, or of what f is where every cell
-    is wrong by one person; or when f is `enough`.
-    `classes` maps each attribute's values to classes: a person's values stay in their classes.
-    """
-    people = Crowd(codes, sizes, targets, classes, clock)
-    rng = np.random.default_rng(seed)
-    first = before = people.distance()
-    floor = max(people.noise_floor(first), enough)
-    person = float(people.weight.sum())  # f where every cell is wrong by one person
-    swapping = False
-    for _ in range(_MOST_SWEEPS):
-        for j in people.movable:
-            clock.tick(STAGE, _share(first, before, tolerance))
-            people.move(j, rng)
-            if swapping:
-                people.swap(j, rng)
-        after = people.distance()
-        if after <= floor or before - after <= tolerance * (before + person):
-            if swapping or after <= floor:
-                break
-            swapping = True
-        before = after
-    return people.codes()
-
-
-def distance(codes: NDArray[np.integer], sizes: Sequence[int], targets: Targets) -> float:
-    """The weighted sum of squares f between the people's tables and the targets."""
-    return Crowd(codes, sizes, targets, None).distance()
-
-
-def _share(first: float, now: float, tolerance: float) -> float:
-    """How far the work is, told from how far f fell: each tenfold fall counts alike."""
-    return (
-        0.0
-        if first <= 0 or now >= first
-        else min(0.99, math.log(first / max(now, 1e-300)) / math.log(1 / tolerance) / 2)
-    )

@@ -13,14 +13,14 @@ length. The distances are of the rows themselves, orthogonalised twice; a Gram m
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
 import numpy as np
 
 from hushcube.designs import MatrixDesign
 from hushcube.designs.matrix.answers import LeastSquaresTable
 from hushcube.faces.norms import Ties, deviations, distance, require_positive
+from hushcube.faces.programs import stacked
 from hushcube.faces.value import Norm, Weights
 from hushcube.model.arrays import Floats, Ints
 from hushcube.model.noise import Measurement
@@ -28,46 +28,28 @@ from hushcube.model.queries import SparseRows
 from hushcube.progress import Clock
 
 _WORK: Final = "the nearest answers"
-_DEPENDENT: Final = 1e-9
-"""A row of unit length that is nearer to the span of the others depends on them."""
-_UNSURE: Final = 1e-6
-"""Squared distances come from subtracting; below this they are computed anew."""
-_ROUNDING: Final = 1e-12
-"""Entries of C below this share of its row's largest are zero."""
+_DEPENDENT: Final = 1e-9  # a row of unit length that is nearer to the span of the others depends on them
+_UNSURE: Final = 1e-6  # squared distances come from subtracting; below this they are computed anew
+_ROUNDING: Final = 1e-12  # entries of C below this share of its row's largest are zero
 
 
-@dataclass(frozen=True, eq=False)
-class Decomposition:
-    """Q = C Q[rows]: `rows` are independent, in increasing order, and C[rows] is the identity."""
-
-    rows: Ints
-    C: Floats
-
-
-def decompose(Q: SparseRows | Floats, clock: Clock) -> Decomposition:
-    """Choose independent rows that span all rows.
-
-    >>> Q = np.array([[1.0, 1, 1], [1, 0, 0], [0, 1, 1], [2, 0, 0]])
-    >>> found = decompose(Q, Clock())
-    >>> len(found.rows), np.allclose(found.C @ Q[found.rows], Q)
-    (2, True)
-    """
+def decompose(Q: SparseRows | Floats, clock: Clock) -> tuple[Ints, Floats]:
+    """Independent rows that span all, in increasing order, and C: Q = C Q[rows], and C[rows] is the identity."""
     dense = Q.dense() if isinstance(Q, SparseRows) else np.asarray(Q, dtype=np.float64)
     lengths = np.sqrt((dense**2).sum(axis=1))
     unit = dense / np.where(lengths > 0, lengths, 1.0)[:, None]
     chosen, basis = _pivot(unit, clock)
-    order = np.argsort(chosen)
-    rows = np.array(chosen, np.int64)[order]
+    rows = np.sort(np.array(chosen, np.int64))
     along = unit @ basis.T
     # unit = along basis and unit[rows] = along[rows] basis, with a square along[rows]: triangular but for the order
     C = np.linalg.solve(along[rows].T, along.T).T * lengths[:, None] / lengths[rows]
     C[np.abs(C) < _ROUNDING * np.abs(C).max(axis=1, initial=0.0, keepdims=True)] = 0.0
     C[rows] = np.eye(len(rows))
-    return Decomposition(rows, C)
+    return rows, C
 
 
 def nearest_answers(
-    Q: SparseRows | Floats, given: Floats, weights: Floats, norm: Literal["l1", "l2", "linf"], clock: Clock
+    Q: SparseRows | Floats, given: Floats, weights: Floats, norm: Norm, clock: Clock
 ) -> tuple[Floats, float]:
     """The consistent answers Q x nearest to given ones, and their distance.
 
@@ -79,27 +61,18 @@ def nearest_answers(
     """
     clock.tick(_WORK, 0.0)
     require_positive(weights)
-    split = decompose(Q, clock)
+    rows, C = decompose(Q, clock)
     if norm == "l2":
         root = np.sqrt(weights)
-        free = np.linalg.lstsq(root[:, None] * split.C, root * given, rcond=None)[0]
-        answers = split.C @ free
+        answers = C @ np.linalg.lstsq(root[:, None] * C, root * given, rcond=None)[0]
         return answers, float(np.sqrt((weights * (answers - given) ** 2).sum()))
-    off = deviations(_ties(split), given, weights, norm, clock)
-    answers = split.C @ (given + off)[split.rows]
+    # the ties: y_r - C_r y' = 0 for each row that was not chosen
+    others = np.setdiff1d(np.arange(len(C)), rows)
+    row, column = np.nonzero(C[others])
+    matrix = stacked((row, rows[column], -C[others[row], column]), (np.arange(len(others)), others, 1.0))
+    off = deviations(Ties(len(others), matrix), given, weights, norm, clock)
+    answers = C @ (given + off)[rows]
     return answers, distance(answers - given, weights, norm)
-
-
-def _ties(split: Decomposition) -> Ties:
-    """y_r - C_r y' = 0 for each row that was not chosen."""
-    others = np.setdiff1d(np.arange(len(split.C)), split.rows)
-    row, column = np.nonzero(split.C[others])
-    return Ties(
-        len(others),
-        np.concatenate([row, np.arange(len(others))]),
-        np.concatenate([split.rows[column], others]),
-        np.concatenate([-split.C[others[row], column], np.ones(len(others))]),
-    )
 
 
 def _pivot(unit: Floats, clock: Clock) -> tuple[list[int], Floats]:
@@ -113,13 +86,13 @@ def _pivot(unit: Floats, clock: Clock) -> tuple[list[int], Floats]:
         clock.tick(_WORK, len(chosen) / most)
         at = int(np.argmax(left))
         if left[at] <= _UNSURE * known:
-            left = (_outside(_outside(unit, basis), basis) ** 2).sum(axis=1)
+            left = (_outside(unit, basis) ** 2).sum(axis=1)
             left[chosen] = 0.0
             at = int(np.argmax(left))
             known = float(left[at])
         if left[at] <= _DEPENDENT**2:
             break
-        direction = _outside(_outside(unit[at], basis), basis)
+        direction = _outside(unit[at], basis)
         direction /= np.sqrt(direction @ direction)
         basis[len(chosen)] = direction
         chosen.append(at)
@@ -129,14 +102,10 @@ def _pivot(unit: Floats, clock: Clock) -> tuple[list[int], Floats]:
 
 
 def _outside(rows: Floats, basis: Floats) -> Floats:
-    """Rows less their part in the span of the basis."""
-    result: Floats = rows - (rows @ basis.T) @ basis
-    return result
-
-
-def least_squares_table(design: MatrixDesign, measurement: Measurement) -> LeastSquaresTable:
-    """The table that the rows give, whatever recovery the plan has for its published answers."""
-    return LeastSquaresTable(design, measurement.values[0].astype(np.float64))
+    """Rows less their part in the span of the basis, taken away twice."""
+    for _ in range(2):
+        rows = rows - (rows @ basis.T) @ basis
+    return rows
 
 
 def nearest_rows(
@@ -149,5 +118,5 @@ def nearest_rows(
         deviations = np.sqrt(design.errors.row_variances(exact=True))
         own = 1 / np.where(design.public, 1.0, np.maximum(deviations, 1e-9))
     own[design.public] = 1e6 * own.max()  # known exactly
-    answers, distance = nearest_answers(design.rows.dense(), noisy, own, norm, clock)
+    answers, distance = nearest_answers(design.rows, noisy, own, norm, clock)
     return LeastSquaresTable(design, answers), distance

@@ -8,7 +8,7 @@ Every cell moves by less than 1, and so does the sum over any run of cells in th
 margins over leading attributes are sums over runs; the order puts the attributes with the fewest values first. On a
 fitted table of Adult that was the best of nine orders (plain, serpentine, bit-interleaved); on NLTCS, all binary, the
 orders differ little and a serpentine one is slightly better in three-way margins. Either way 0.4 to 0.7 of the error
-of one independent random rounding is left in the one- to three-way margins. `moves` repairs the rest.
+of one independent random rounding is left in the one- to three-way margins. `match` in people.py repairs the rest.
 """
 
 from __future__ import annotations
@@ -23,10 +23,8 @@ from hushcube.model.arrays import Floats, Ints
 
 Kind = TypeVar("Kind", bound=np.generic)
 
-_CELL_SLACK: Final = 1e-9
-"""A cell this near to a whole number is one: sums of floats carry that much noise."""
-_SUM_SLACK: Final = 1e-6
-"""The same for a total; far more than the error of a running sum over 10^7 cells."""
+_CELL_SLACK: Final = 1e-9  # a cell this near to a whole number is one: sums of floats carry that much noise
+_SUM_SLACK: Final = 1e-6  # the same for a total; far more than the error of a running sum over 10^7 cells
 _NOTHING: Final = 1e-100
 
 
@@ -40,8 +38,7 @@ def round_table(table: Floats, total: int) -> Ints:
            [0, 2]])
     """
     values = np.asarray(table, np.float64)
-    cells = _in_order(values)
-    rounded = _systematic(cells, np.zeros(1, np.int64), np.array([total], np.int64))
+    rounded = _systematic(_in_order(values), np.zeros(1, np.int64), np.array([total], np.int64))
     return _back(rounded, values.shape)
 
 
@@ -76,7 +73,8 @@ def _systematic(cells: Floats, starts: Ints, totals: Ints) -> Ints:
         raise BadInput("total", "it is negative", "give the number of people")
     if not cells.size:
         raise BadInput("table", "it has no cells", "give a table with at least one cell")
-    lengths = np.diff(np.append(starts, len(cells)))
+    ends = np.append(starts[1:], len(cells)) - 1
+    lengths = ends - starts + 1
     sums = np.add.reduceat(cells, starts)
     near = np.abs(sums - totals) < 1 - _SUM_SLACK
     if not near.all():
@@ -89,17 +87,15 @@ def _systematic(cells: Floats, starts: Ints, totals: Ints) -> Ints:
     fraction[fraction < _CELL_SLACK] = 0.0
     left = totals - np.add.reduceat(whole, starts)  # how many cells of the part are rounded up
     running = np.cumsum(fraction)
-    before = np.concatenate([[0.0], running])[starts]
-    rests = np.concatenate([running[starts[1:] - 1], running[-1:]]) - before
+    before = np.append(0.0, running)[starts]
+    rests = running[ends] - before
     # the phase in the middle of those that give the part its total: left <= rest + phase < left + 1
     phase = (np.maximum(left - rests, 0.0) + np.minimum(left + 1 - rests, 1.0)) / 2
     steps = np.floor(running - np.repeat(before - phase, lengths))
-    ends = np.append(starts[1:], len(cells)) - 1
     steps[ends] = left  # already so, but for the noise of the sums
-    previous = np.concatenate([[0.0], steps[:-1]])
+    previous = np.append(0.0, steps[:-1])
     previous[starts] = 0.0
-    rounded: Ints = (whole + steps - previous).astype(np.int64)
-    return rounded
+    return np.asarray((whole + steps - previous).astype(np.int64))
 
 
 def _axes(shape: tuple[int, ...]) -> Ints:

@@ -6,7 +6,7 @@ The distance of consistent tables y from the unbiased ones z is
                                                   for queries what they ask of each residual space),
 
 and diagonal over the residual spaces: 2 f = sum_C K_C cells(C) ||coefficients_C(y - z)||² / row norms + what the
-unbiased tables disagree among themselves.                                                    [lattice/variances.py]
+unbiased tables disagree among themselves.                                                        [lattice/basis.py]
 
 Why this norm: the true tables are consistent, non-negative and satisfy all facts. They lie in the convex set onto
 which z is projected, and a projection never moves away from a point of the set: in this norm, which is the total
@@ -18,8 +18,9 @@ l1 and linf are near to noisy tables instead: the measured ones, or the answers 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import combinations
 
 import numpy as np
 
@@ -27,27 +28,21 @@ from hushcube.designs.answers import Answers
 from hushcube.designs.design import Design
 from hushcube.designs.request import Request
 from hushcube.errors import FactsError
-from hushcube.faces.facts import fixed_cells
+from hushcube.faces.atoms import fixed_cells
 from hushcube.faces.value import Weights
-from hushcube.lattice.basis import MARGINAL
-from hushcube.lattice.coefficients import Coefficients
+from hushcube.lattice.basis import dimensions
+from hushcube.lattice.coefficients import Coefficients, Weighed, combine
 from hushcube.lattice.family import Family
-from hushcube.lattice.projection import combine
-from hushcube.lattice.variances import dimensions, kernel
 from hushcube.model.arrays import Floats, Marginal
 from hushcube.model.facts import Facts
 from hushcube.model.noise import Measurement
 
 
 @dataclass(frozen=True, eq=False)
-class Target:
-    """Unbiased tables: the family, values for each batch of it, and the weight of each table."""
+class Target(Weighed):
+    """The unbiased tables."""
 
-    tables: Family
-    values: tuple[Floats, ...]
-    weights: Floats
-    known: tuple[Marginal, ...] = ()
-    """Tables in which public facts fix cells."""
+    known: tuple[Marginal, ...] = ()  # tables in which public facts fix cells
 
     @classmethod
     def of(cls, design: Design, answers: Answers, known: Sequence[Marginal] = ()) -> Target:
@@ -69,11 +64,6 @@ class Target:
         weights[tables.ids(weighed)] = list(weighed.values())
         return cls(tables, tuple(found.tables(b.rows, b.shape) for b in tables.batches), weights, tuple(known))
 
-    @cached_property
-    def kernel(self) -> Floats:
-        """K_C for each residual space; zero where only a fact mentions it."""
-        return kernel(MARGINAL, self.tables, self.weights, self.spaces)
-
     @property
     def spaces(self) -> Family:
         """The residual spaces that the tables see."""
@@ -87,15 +77,8 @@ class Target:
     @cached_property
     def largest(self) -> Family:
         """The tables that no other contains (if they are non-negative, all are), and those with known cells."""
-        listed = list(self.tables)
-        sets = [frozenset(marginal) for marginal in listed]
-        inside = {
-            frozenset(marginal[:k] + marginal[k + 1 :])
-            for marginal in self.tables.closure
-            for k in range(len(marginal))
-        }
-        kept = [m for m, s in zip(listed, sets, strict=True) if s not in inside or m in self.known]
-        return Family.of(kept, self.tables.sizes)
+        inside = {part for marginal in self.spaces if marginal for part in combinations(marginal, len(marginal) - 1)}
+        return Family.of([m for m in self.tables if m not in inside or m in self.known], self.tables.sizes)
 
     @property
     def total(self) -> float:
@@ -117,27 +100,19 @@ def _query_weights(request: Request) -> dict[Marginal, float]:
     Queries say little about single cells, or nothing; the tables that they sum must not be near to noise that nobody
     looks at. From the largest sets down, each gets what its own space lacks: sum_{A >= C} a_A / cells(A) >= K_C.
     """
-    spaces = request.spaces
-    wanted = request.space_weights / np.maximum(dimensions(spaces), 1.0)
-    sets = [frozenset(C) for C in spaces]
-    result: dict[int, float] = {}
-    cells = spaces.cells.tolist()
-    for at in reversed(range(len(spaces))):
-        have = sum(weight / cells[big] for big, weight in result.items() if sets[at] < sets[big])
-        result[at] = max(float(wanted[at]) - have, 0.0) * cells[at]
-    listed = list(spaces)
-    return {listed[at]: weight for at, weight in result.items() if weight > 0}
+    wanted = request.space_weights / np.maximum(dimensions(request.spaces), 1.0)
+    shares: dict[frozenset[int], float] = {}  # a_A / cells(A)
+    for C, own in reversed(list(zip(map(frozenset, request.spaces), wanted.tolist(), strict=True))):
+        shares[C] = max(own - sum(share for big, share in shares.items() if big > C), 0.0)
+    weights = zip(request.spaces, request.spaces.cells.tolist(), strict=True)
+    return {C: shares[frozenset(C)] * cells for C, cells in weights if shares[frozenset(C)] > 0}
 
 
 @dataclass(frozen=True, eq=False)
-class Observed:
-    """Noisy tables, an array (tables, *shape) for each batch, and the weight of each table."""
+class Observed(Weighed):
+    """Noisy tables."""
 
-    tables: Family
-    values: Sequence[Floats]
-    weights: Floats
-    fixed: Sequence[Floats] | None = None
-    """Where public facts fix cells: their values, NaN elsewhere."""
+    fixed: Sequence[Floats] | None = None  # where public facts fix cells: their values, NaN elsewhere
 
     def least_squares(self, spaces: Family) -> Coefficients:
         """The coefficients of the nearest consistent tables in l2."""
@@ -145,32 +120,20 @@ class Observed:
 
     def with_facts(self, facts: Facts) -> Observed:
         """Tables with known cells join the others, with next to no weight of their own."""
-        extra = fixed_cells(facts, self.tables).extra
+        fixed, extra = fixed_cells(facts, self.tables)
         if unseen := [m for m in extra if self.tables.closure.ids([m])[0] < 0]:
-            raise FactsError(
-                "facts",
-                f"{facts.schema.describe(unseen[0])} is part of no measured table",
-                "use the norm l2, or declare facts about the tables of the release",
-            )
+            problem = f"{facts.schema.describe(unseen[0])} is part of no measured table"
+            raise FactsError("facts", problem, "use the norm l2, or declare facts about the tables of the release")
         if not extra:
-            return Observed(self.tables, self.values, self.weights, fixed_cells(facts, self.tables).batches)
+            return replace(self, fixed=fixed)
         wider = Family.of([*self.tables, *extra], self.tables.sizes)
         weights = np.full(len(wider), 1e-3 * float(self.weights.min()))
         weights[wider.ids(self.tables)] = self.weights
-        values = self._given(wider, self.least_squares(wider.closure))
-        return Observed(wider, values, weights, fixed_cells(facts, wider).batches)
-
-    def _given(self, wider: Family, found: Coefficients) -> Sequence[Floats]:
-        """The values of the tables, and for those that joined what the others say."""
-        by_shape = {batch.shape: (batch, block) for batch, block in zip(self.tables.batches, self.values, strict=True)}
-        result = []
-        for batch in wider.batches:
-            block = found.tables(batch.rows, batch.shape)
-            if batch.shape in by_shape:
-                own, given = by_shape[batch.shape]
-                block[np.searchsorted(batch.ids, wider.find(own.rows))] = given
-            result.append(block)
-        return result
+        found, ids = self.least_squares(wider.closure), {batch.shape: batch.ids for batch in wider.batches}
+        values = {batch.shape: found.tables(batch.rows, batch.shape) for batch in wider.batches}
+        for own, given in zip(self.tables.batches, self.values, strict=True):
+            values[own.shape][np.searchsorted(ids[own.shape], wider.find(own.rows))] = given
+        return Observed(wider, list(values.values()), weights, fixed_cells(facts, wider).batches)
 
 
 def observed_tables(design: Design) -> Family:

@@ -18,28 +18,22 @@ from hushcube.text import short
 Norm = Literal["l2", "l1", "linf"]
 Method = Literal["auto", "full-table", "local", "barak", "shift"]
 Weights = Literal["equal", "deviation"]
-Program = Literal["max-coefficient", "total-coefficient", "max-marginal", "total-marginal"]
+Objective = Literal["max-coefficient", "total-coefficient", "max-marginal", "total-marginal"]
 
 UNBIASED: Final = "unbiased"
-MOST_PEOPLE: Final = 10**8
-"""Synthetic people of one face."""
+MOST_PEOPLE: Final = 10**8  # of one face
 
 
 @dataclass(frozen=True)
 class Promise:
     """What the tables of one kind of face promise, and what the kind is called; how they are made is in `face.py`."""
 
-    name: str
-    """What such a face is called in a release."""
-    summary: str
-    """What is promised, for a list of faces."""
-    sentence: str
-    """What is promised, for PRIVACY.md: what the place of the face does."""
-    takes: tuple[str, ...] = ()
-    """The options of this kind."""
+    name: str  # what such a face is called in a release
+    summary: str  # what is promised, for a list of faces
+    sentence: str  # what is promised, for PRIVACY.md: what the place of the face does
+    takes: tuple[str, ...] = ()  # the options of this kind
     nonnegative: bool = False
-    whole: bool = False
-    """Whether cells are whole numbers, which are counted from synthetic people."""
+    whole: bool = False  # whether cells are whole numbers, which are counted from synthetic people
 
 
 PROMISES: Final[dict[str, Promise]] = {
@@ -119,7 +113,9 @@ class FaceValue(Configured):
     weights: Weights = choice(
         "equal", "for l1, linf and barak: tables weigh equally, or by the noise's standard deviation", get_args(Weights)
     )
-    minimise: Program = choice("max-coefficient", "for barak: what its linear program makes least", get_args(Program))
+    minimise: Objective = choice(
+        "max-coefficient", "for barak: what its linear program makes least", get_args(Objective)
+    )
     probability: float = option(0.95, "for shift: with which no cell is negative", takes="NUMBER", read=_probability)
     facts: Facts | str | None = option(
         None, "public facts (YAML): structural zeros and known totals", takes="FILE", read=_facts
@@ -135,9 +131,8 @@ class FaceValue(Configured):
             able = [kind for kind, promise in PROMISES.items() if name in promise.takes]
             raise BadInput(name, f"does not apply to `{self.kind}`", f"leave it out, or ask for {' or '.join(able)}")
         if self.rows is not None and self.facts:
-            raise BadInput(
-                "rows", "cannot be combined with public facts", "leave it out: the facts are about all people"
-            )
+            fix = "leave it out: the facts are about all people"
+            raise BadInput("rows", "cannot be combined with public facts", fix)
         if self.norm != "l2" and self.method not in ("auto", "local"):
             raise BadInput("norm", f"{self.norm} is found by its own linear program", "leave `method` out")
         if self.method == "shift" and self.kind == "integral":
@@ -191,11 +186,7 @@ class FaceValue(Configured):
 
 
 def published_name(word: str) -> str:
-    """What the face that a word makes is called in a release; a published name stays what it is.
-
-    >>> published_name("integral"), published_name("unbiased")
-    ('face-valid', 'unbiased')
-    """
+    """What the face that a word makes is called in a release; a published name stays what it is."""
     return PROMISES[word].name if word in PROMISES else word
 
 

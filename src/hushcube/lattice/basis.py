@@ -2,9 +2,9 @@
 
 Along an axis i in B the measured rows S_i have a Gram matrix S_iᵀS_i = alpha I + beta J (rows weighted by their noise);
 along the other axes everything is summed, Gram matrix J. Such matrices commute, so the whole strategy's Gram matrix is
-diagonal over the residual spaces. With w_B the precision of the noise and N the domain's size, on V_C:
+diagonal over the residual spaces. With w_B the precision of the noise and N the domain's size, on V_C Gram / N is
 
-    Gram / N  =  sum_{B >= C}  w_B / cells(B)  prod_{i in C} inside_i  prod_{i in B - C} outside_i
+    K_C(w)  =  sum_{B >= C}  w_B / cells(B)  prod_{i in C} inside_i  prod_{i in B - C} outside_i
 
 where `inside` is the eigenvalue of S_iᵀS_i on centred vectors and `outside` the one on constants:
 
@@ -16,6 +16,14 @@ where `inside` is the eigenvalue of S_iᵀS_i on centred vectors and `outside` t
     centred     n cells less their mean, times n          1        0            2(n-1)/n    1 - 1/n       -1/n
 
 (k = ceil(log2 n): a bit-coded attribute has 2^k - n phantom cells, which hold nobody and are dropped.)
+
+A linear recovery estimates each residual space V_C by combining the measured sets B >= C with weights u_B
+(u = 1/variance: generalised least squares; u = 1: ordinary). The estimate of a Helmert coefficient of V_C with squared
+row norm h has variance h v_C,
+
+    v_C = K_C(u² variance) / (cells(C) K_C(u)²)        (= 1/(cells(C) K_C(1/variance)) for generalised least squares)
+
+and every cell of marginal A has variance  sum_{C <= A} m_C cells(C) v_C / cells(A)²       [docs/maths.md, 7].
 """
 
 from __future__ import annotations
@@ -30,6 +38,7 @@ from typing import Final
 import numpy as np
 
 from hushcube.lattice import hadamard, helmert
+from hushcube.lattice.family import Family
 from hushcube.model.arrays import Floats, Ints
 from hushcube.model.noise import GAUSSIAN, LAPLACE, Law
 
@@ -39,20 +48,17 @@ class Basis:
     """One row of the table above; functions take an axis's size n."""
 
     name: str
-    laws: frozenset[Law]
-    """The noise that is drawn for it."""
+    laws: frozenset[Law]  # the noise that is drawn for it
     rows: Callable[[int], int]
-    inside: Callable[[int], int]
-    outside: Callable[[int], int]
     l1_column: Callable[[int], Fraction] | None
     l2_column: Callable[[int], Fraction]
     column_product: Callable[[int], Fraction]
-    stretch: Callable[[int], int]
-    """The measured integers are this many times the real rows."""
-    forward: Callable[[Ints, Sequence[int]], Ints]
-    """Exact tables to measured integers, along the given axes."""
+    forward: Callable[[Ints, Sequence[int]], Ints]  # exact tables to measured integers, along the given axes
     adjoint: Callable[[Floats, Sequence[int]], Floats]
     """Measured numbers (sets, *rows) back to tables of a shape: the transposed real rows, weighted by their noise."""
+    inside: Callable[[int], int] = lambda n: 1
+    outside: Callable[[int], int] = lambda n: 0
+    stretch: Callable[[int], int] = lambda n: 1  # the measured integers are this many times the real rows
     holds_cells: bool = False
     """Whether the numbers are the cells themselves, so that a row of data moves one of each set."""
     has_inverse: bool = False
@@ -83,73 +89,6 @@ def _halves(n: int) -> Fraction:
     return Fraction(n - 1, n)
 
 
-MARGINAL: Final = Basis(
-    name="marginal",
-    laws=frozenset({LAPLACE, GAUSSIAN}),
-    rows=lambda n: n,
-    inside=lambda n: 1,
-    outside=lambda n: 1,
-    l1_column=lambda n: Fraction(1),
-    l2_column=lambda n: Fraction(1),
-    column_product=lambda n: Fraction(0),
-    stretch=lambda n: 1,
-    forward=lambda tables, axes: tables,
-    adjoint=lambda numbers, shape: numbers,
-    holds_cells=True,
-)
-
-FOURIER: Final = Basis(
-    name="fourier",
-    laws=frozenset({LAPLACE, GAUSSIAN}),
-    rows=lambda n: hadamard.padded(n) - 1,
-    inside=hadamard.padded,
-    outside=lambda n: hadamard.padded(n) - n,
-    l1_column=lambda n: Fraction(hadamard.padded(n) - 1),
-    l2_column=lambda n: Fraction(hadamard.padded(n) - 1),
-    column_product=lambda n: Fraction(-1),
-    stretch=lambda n: 1,
-    forward=hadamard.residual,
-    adjoint=lambda numbers, shape: hadamard.adjoint(numbers, shape, range(1, len(shape) + 1)),
-    has_inverse=True,
-)
-
-HELMERT: Final = Basis(
-    name="helmert",
-    laws=frozenset({GAUSSIAN}),
-    rows=lambda n: n - 1,
-    inside=lambda n: 1,
-    outside=lambda n: 0,
-    l1_column=None,
-    l2_column=_halves,
-    column_product=lambda n: Fraction(-1, n),
-    stretch=lambda n: 1,
-    forward=helmert.residual,
-    adjoint=lambda numbers, shape: helmert.inverse(
-        np.pad(numbers, [(0, 0), *[(1, 0)] * len(shape)]), range(1, len(shape) + 1)
-    ),
-    is_minimal=True,
-    row_norms=helmert.residual_norms,
-    extreme_norms=lambda n: (2, n * (n - 1)),
-)
-
-CENTRED: Final = Basis(
-    name="centred",
-    laws=frozenset({LAPLACE}),
-    rows=lambda n: n,
-    inside=lambda n: 1,
-    outside=lambda n: 0,
-    l1_column=lambda n: 2 * _halves(n),
-    l2_column=_halves,
-    column_product=lambda n: Fraction(-1, n),
-    stretch=lambda n: n,
-    forward=lambda tables, axes: _centre(tables, axes),
-    adjoint=lambda numbers, shape: _centred(numbers, shape),
-    l1_change=lambda shape, pattern: _centred_change(shape, pattern),
-)
-
-BASES: Final = {basis.name: basis for basis in (MARGINAL, FOURIER, HELMERT, CENTRED)}
-
-
 def _centre(tables: Ints, axes: Sequence[int]) -> Ints:
     for axis in axes:
         tables = tables.shape[axis] * tables - tables.sum(axis=axis, keepdims=True)
@@ -166,17 +105,110 @@ def _centred(numbers: Floats, shape: Sequence[int]) -> Floats:
 def _centred_change(shape: Sequence[int], pattern: Sequence[int]) -> float:
     """sum over cells c of |prod_i P[c_i, j_i] - prod_i P[c_i, k_i]|, P = I - J/n; cells classed by meeting j or k."""
     shared = math.prod(2 * (n - 1) / n for n, differs in zip(shape, pattern, strict=True) if not differs)
-    classes = [
-        (
-            (1, 1 - 1 / n, -1 / n),
-            (1, -1 / n, 1 - 1 / n),
-            (n - 2, -1 / n, -1 / n),
-        )  # (how many cells, first, second factor)
-        for n, differs in zip(shape, pattern, strict=True)
-        if differs
-    ]
-    change = math.fsum(
-        math.prod(c[0] for c in cell) * abs(math.prod(c[1] for c in cell) - math.prod(c[2] for c in cell))
-        for cell in product(*classes)
-    )
-    return shared * change
+    varying = [n for n, differs in zip(shape, pattern, strict=True) if differs]
+    # (how many cells, first, second factor)
+    classes = [((1, 1 - 1 / n, -1 / n), (1, -1 / n, 1 - 1 / n), (n - 2, -1 / n, -1 / n)) for n in varying]
+    each = (map(math.prod, zip((1, 1, 1), *cell, strict=True)) for cell in product(*classes))
+    return shared * math.fsum(cells * abs(first - second) for cells, first, second in each)
+
+
+MARGINAL: Final = Basis(
+    name="marginal",
+    laws=frozenset({LAPLACE, GAUSSIAN}),
+    rows=lambda n: n,
+    outside=lambda n: 1,
+    l1_column=lambda n: Fraction(1),
+    l2_column=lambda n: Fraction(1),
+    column_product=lambda n: Fraction(0),
+    forward=lambda tables, axes: tables,
+    adjoint=lambda numbers, shape: numbers,
+    holds_cells=True,
+)
+
+FOURIER: Final = Basis(
+    name="fourier",
+    laws=frozenset({LAPLACE, GAUSSIAN}),
+    rows=lambda n: hadamard.padded(n) - 1,
+    inside=hadamard.padded,
+    outside=lambda n: hadamard.padded(n) - n,
+    l1_column=lambda n: Fraction(hadamard.padded(n) - 1),
+    l2_column=lambda n: Fraction(hadamard.padded(n) - 1),
+    column_product=lambda n: Fraction(-1),
+    forward=hadamard.residual,
+    adjoint=lambda numbers, shape: hadamard.adjoint(numbers, shape, range(1, len(shape) + 1)),
+    has_inverse=True,
+)
+
+HELMERT: Final = Basis(
+    name="helmert",
+    laws=frozenset({GAUSSIAN}),
+    rows=lambda n: n - 1,
+    l1_column=None,
+    l2_column=_halves,
+    column_product=lambda n: Fraction(-1, n),
+    forward=helmert.residual,
+    adjoint=lambda numbers, shape: helmert.inverse(
+        np.pad(numbers, [(0, 0), *[(1, 0)] * len(shape)]), range(1, len(shape) + 1)
+    ),
+    is_minimal=True,
+    row_norms=helmert.residual_norms,
+    extreme_norms=lambda n: (2, n * (n - 1)),
+)
+
+CENTRED: Final = Basis(
+    name="centred",
+    laws=frozenset({LAPLACE}),
+    rows=lambda n: n,
+    l1_column=lambda n: 2 * _halves(n),
+    l2_column=_halves,
+    column_product=lambda n: Fraction(-1, n),
+    stretch=lambda n: n,
+    forward=_centre,
+    adjoint=_centred,
+    l1_change=_centred_change,
+)
+
+BASES: Final = {basis.name: basis for basis in (MARGINAL, FOURIER, HELMERT, CENTRED)}
+
+
+def kernel(basis: Basis, measured: Family, weights: Floats, spaces: Family) -> Floats:
+    """K_C(weights) for each residual space C."""
+    inside = basis.per_axis(basis.inside, measured.sizes)
+    outside = basis.per_axis(basis.outside, measured.sizes)
+    if not outside.any():  # a set sees its own space alone
+        own = np.concatenate([measured.find(level) for level in spaces.levels])
+        return np.where(own >= 0, (weights / measured.cells * measured.product(inside))[own], 0.0)
+    if (inside == 1).all() and (outside == 1).all():
+        return measured.sum_over_supersets(spaces, weights / measured.cells)
+    return measured.sum_over_supersets(spaces, weights / measured.cells, inside, outside)
+
+
+def dimensions(spaces: Family) -> Floats:
+    """m_C, the dimension of each residual space."""
+    return spaces.product(spaces.sizes - 1)
+
+
+def residual_variances(
+    basis: Basis, measured: Family, variances: Floats, weights: Floats | None, spaces: Family
+) -> Floats:
+    """v_C for each space; infinite where nothing measured sees it, zero where known exactly or without dimension.
+
+    Without weights it is generalised least squares, whose formula has no squares of very large or small numbers.
+    """
+    exact = variances == 0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        u = np.where(exact, 0.0, 1 / variances if weights is None else weights)
+        total = kernel(basis, measured, u, spaces)
+        v = 1 / (spaces.cells * total)
+        if weights is not None:
+            v *= kernel(basis, measured, u**2 * variances, spaces) / total
+    v[total == 0] = np.inf
+    if exact.any():
+        v[kernel(basis, measured, exact.astype(np.float64), spaces) > 0] = 0.0
+    v[dimensions(spaces) == 0] = 0.0
+    return v
+
+
+def cell_variances(marginals: Family, spaces: Family, v: Floats) -> Floats:
+    """The mean cell variance of each marginal; infinite where it cannot be answered."""
+    return marginals.sum_over_subsets(spaces, dimensions(spaces) * spaces.cells * v) / marginals.cells**2

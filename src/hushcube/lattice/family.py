@@ -44,8 +44,7 @@ class Inclusion:
 
     big: Ids
     small: Ids
-    kept: Bools
-    """Shape (k,) where all pairs share one pattern, (pairs, k) otherwise."""
+    kept: Bools  # shape (k,) where all pairs share one pattern, (pairs, k) otherwise
 
 
 class Family:
@@ -63,9 +62,8 @@ class Family:
         given = [np.asarray(level, dtype=np.int32) for level in levels]
         distinct = [np.unique(self._key(level), return_index=True) for level in given]
         self._keys = [frozen(keys) for keys, _ in distinct]
-        self.levels: tuple[Rows, ...] = tuple(
-            frozen(level[first]) for level, (_, first) in zip(given, distinct, strict=True)
-        )
+        pairs = zip(given, distinct, strict=True)
+        self.levels: tuple[Rows, ...] = tuple(frozen(level[first]) for level, (_, first) in pairs)
         self.starts = frozen(np.cumsum([0, *(len(level) for level in self.levels)]))
 
     @classmethod
@@ -75,6 +73,11 @@ class Family:
         top = max(by_order, default=-1)
         return cls(sizes, [_rows(by_order.get(k, []), k) for k in range(top + 1)])
 
+    @classmethod
+    def of_rows(cls, rows: Rows, sizes: Iterable[int]) -> Family:
+        """Collect marginals of one order, given as rows of positions; sorted ones, as in a batch, stay in order."""
+        return cls(sizes, [*(np.zeros((0, k), np.int32) for k in range(rows.shape[1])), rows])
+
     def __len__(self) -> int:
         return int(self.starts[-1])
 
@@ -83,27 +86,20 @@ class Family:
             yield from map(tuple, level.tolist())
 
     def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, Family)
-            and len(self) == len(other)
-            and all(a == b for a, b in zip(self, other, strict=True))
-        )
+        return isinstance(other, Family) and list(self) == list(other)
 
     __hash__ = None  # type: ignore[assignment]
 
     @property
     def attributes(self) -> Ids:
         """The attributes that occur in some marginal."""
-        return np.unique(np.concatenate([np.zeros(0, np.int64), *(level.ravel() for level in self.levels)])).astype(
-            np.int64
-        )
+        return np.unique(np.concatenate([np.zeros(0, np.int64), *(level.ravel() for level in self.levels)]))
 
     def _key(self, rows: Rows) -> NDArray[Any]:
         """One sortable number a row: a bit mask, a mixed-radix number, or (many attributes, high order) a long one."""
         d, k = len(self.sizes), rows.shape[1]
         if d <= 62:
-            masks: Ids = np.left_shift(np.int64(1), rows.astype(np.int64)).sum(axis=1, dtype=np.int64)
-            return masks
+            return np.asarray(np.left_shift(np.int64(1), rows.astype(np.int64)).sum(axis=1, dtype=np.int64))
         if d**k < 2**62:
             key = np.zeros(len(rows), np.int64)
             for column in rows.T:

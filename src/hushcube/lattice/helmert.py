@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -20,18 +20,13 @@ from hushcube.model.arrays import Floats, Ints, frozen
 
 Numbers = TypeVar("Numbers", Ints, Floats)
 
-_Sums = Callable[[Any], Any]
-"""A transform along the first axis, by running sums; of integers or of floats."""
+_Sums = Callable[[Any], Any]  # a transform along the first axis, by running sums; of integers or of floats
 
 _SHORT: Final = 64
 
 
 def norms(n: int) -> Ints:
-    """Squared norms of the n rows.
-
-    >>> norms(4).tolist()
-    [4, 2, 6, 12]
-    """
+    """Squared norms of the n rows: n, 2, 6, 12 ..."""
     k = np.arange(n, dtype=np.int64)
     return np.where(k == 0, n, k * (k + 1))
 
@@ -59,19 +54,13 @@ def residual(tables: Numbers, axes: Sequence[int]) -> Numbers:
 
 
 def inverse(coefficients: Floats, axes: Sequence[int]) -> Floats:
-    """Undo `forward`.
-
-    >>> inverse(np.array([15.0, -2.0, -6.0]), [0]).round(12).tolist()
-    [3.0, 5.0, 7.0]
-    """
-    cells: Floats = _along(coefficients, axes, _inverse_sums)
-    return cells
+    """Undo `forward`."""
+    return np.asarray(_along(coefficients, axes, _inverse_sums))
 
 
 def inverse_variances(variances: Floats, axes: Sequence[int]) -> Floats:
     """Variances of the cells, from those of independent coefficients: `inverse` with squared weights."""
-    cells: Floats = _along(variances, axes, _inverse_variance_sums)
-    return cells
+    return np.asarray(_along(variances, axes, _inverse_variance_sums))
 
 
 def interval_variances(variances: Floats, axis: int, starts: Ints, ends: Ints) -> Floats:
@@ -79,9 +68,6 @@ def interval_variances(variances: Floats, axis: int, starts: Ints, ends: Ints) -
 
     Row k > 0 has with such a sum the product 0 for k < start, -start inside it, and end - start beyond; row 0 has
     end - start. Divided by the squared norms these are the weights of the coefficients.
-
-    >>> interval_variances(np.array([4.0, 2.0, 6.0, 12.0]), 0, np.array([0, 1]), np.array([4, 2])).round(12).tolist()
-    [4.0, 1.0]
     """
     v = np.moveaxis(variances, axis, 0)
     squares = norms(len(v)).astype(np.float64).reshape(-1, *[1] * (v.ndim - 1)) ** 2
@@ -135,16 +121,8 @@ def _residual_sums(x: Numbers) -> Numbers:
     return np.cumsum(x[:-1], axis=0) - k * x[1:]
 
 
-def _inverse_sums(c: Floats) -> Floats:
-    """x_j = c_0/n - c_j/(j+1) [j > 0] + sum_{k>j} c_k / (k(k+1))."""
-    return _accumulate(c, power=1)
-
-
-def _inverse_variance_sums(v: Floats) -> Floats:
-    return _accumulate(v, power=2)
-
-
 def _accumulate(c: Floats, *, power: int) -> Floats:
+    """x_j = c_0/n - c_j/(j+1) [j > 0] + sum_{k>j} c_k / (k(k+1)); for variances, with squared weights."""
     n = len(c)
     j = np.arange(1, n, dtype=np.float64).reshape(-1, *[1] * (c.ndim - 1))
     scaled = c[1:] / (j * (j + 1)) ** power
@@ -153,3 +131,6 @@ def _accumulate(c: Floats, *, power: int) -> Floats:
     result[:-1] += np.cumsum(scaled[::-1], axis=0)[::-1]
     result[1:] += (-1 if power == 1 else 1) * j**power * scaled
     return result
+
+
+_inverse_sums, _inverse_variance_sums = partial(_accumulate, power=1), partial(_accumulate, power=2)

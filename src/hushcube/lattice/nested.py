@@ -28,8 +28,7 @@ import numpy as np
 
 from hushcube.model.arrays import Floats, Ints
 
-_ZERO: Final = 1e-12
-"""Couplings below this, relative to the diagonal, are rounding."""
+_ZERO: Final = 1e-12  # couplings below this, relative to the diagonal, are rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,17 +37,18 @@ class Piece:
 
     columns: Ints
     """Where they stand in the core, (copies, coordinates), by layers; contrasts of the finest level: its cells."""
-    layers: Ints
-    """The level that each coordinate belongs to, not decreasing."""
-    grams: Floats
-    """M_l on the piece, for l = 0..L."""
+    layers: Ints  # the level that each coordinate belongs to, not decreasing
+    grams: Floats  # M_l on the piece, for l = 0..L
     copies: int
-    is_finest: bool = False
-    """Whether they are the contrasts of the finest level, which are kept as tables of cells."""
+    is_finest: bool = False  # whether they are the contrasts of the finest level, which are kept as tables of cells
 
     def reach(self, level: int) -> int:
         """How many of the coordinates a table at a level sees: those of layers up to it."""
         return int(np.searchsorted(self.layers, level, side="right"))
+
+    def seen(self, level: int) -> Ints:
+        """The columns of those coordinates."""
+        return np.asarray(self.columns[:, : self.reach(level)])
 
     @cached_property
     def runs(self) -> tuple[tuple[int, int], ...]:
@@ -58,27 +58,22 @@ class Piece:
     def gram(self, level: int) -> Floats:
         """M_l on the coordinates that level l sees."""
         d = self.reach(level)
-        found: Floats = self.grams[level, :d, :d]
-        return found
+        return np.asarray(self.grams[level, :d, :d])
 
 
 @dataclass(frozen=True, eq=False)
 class AxisSums:
     """Sums of the cells of one level, in coordinates."""
 
-    core: Floats
-    """S_l' q on the core: (sums, core)."""
-    energy: Floats
-    """||H q||², the squared norm of q on the contrasts of the finest level."""
-    index: Ints | None = None
-    """Which of them each answer is, where many are alike."""
+    core: Floats  # S_l' q on the core: (sums, core)
+    energy: Floats  # ||H q||², the squared norm of q on the contrasts of the finest level
+    index: Ints | None = None  # which of them each answer is, where many are alike
 
     def on(self, piece: Piece, level: int) -> Floats:
         """The coordinates on a piece: (sums, copies, those that the level sees)."""
         if piece.is_finest:
             return np.asarray(np.sqrt(self.energy)[:, None, None])
-        found: Floats = self.core[:, piece.columns[:, : piece.reach(level)]]
-        return found
+        return np.asarray(self.core[:, piece.seen(level)])
 
     @cached_property
     def gram(self) -> Floats:
@@ -102,8 +97,7 @@ class Chain:
     [0]
     """
 
-    parents: tuple[Ints, ...]
-    """For k = 1..L, the group of level k-1 that each group of level k lies in."""
+    parents: tuple[Ints, ...]  # for k = 1..L, the group of level k-1 that each group of level k lies in
 
     def __post_init__(self) -> None:
         above = 1
@@ -111,11 +105,6 @@ class Chain:
             if not len(parents) or not np.array_equal(np.unique(parents), np.arange(above)):
                 raise ValueError("every group needs a child, every child one parent")
             above = len(parents)
-
-    @classmethod
-    def flat(cls, size: int) -> Chain:
-        """An attribute with one level."""
-        return cls((np.zeros(size, np.int64),))
 
     @property
     def depth(self) -> int:
@@ -135,14 +124,11 @@ class Chain:
     @cached_property
     def core(self) -> tuple[Floats, ...]:
         """S_l on the core, for l = 0..L-1: (n_l, n_{L-1}); zero on layers beyond l."""
-        S = np.zeros((1, self.sizes[-2]))
-        S[0, 0] = 1.0
-        found = [S]
+        found = [np.eye(1, self.sizes[-2])]
         for k in range(1, self.depth):
-            parents = self.parents[k - 1]
+            parents, at = self.parents[k - 1], self.sizes[k - 1]
             S = found[-1][parents] / self.children[k - 1][parents, None]
-            at = self.sizes[k - 1]
-            for group in range(self.sizes[k - 1]):
+            for group in range(at):
                 own = np.flatnonzero(parents == group)
                 own = own[np.argsort(self._shapes[k][own], kind="stable")]
                 S[own, at : at + len(own) - 1] = _contrasts(np.unique(self._shapes[k][own], return_counts=True)[1])
@@ -155,9 +141,8 @@ class Chain:
         """For k = 0..L-1, a number for each group of level k: equal where the trees below them are."""
         below: list[Ints] = [self.children[-1]]
         for k in range(self.depth - 2, -1, -1):
-            parents, shapes = self.parents[k], below[0]
-            order = np.lexsort((shapes, parents))
-            runs = np.split(shapes[order], np.cumsum(self.children[k])[:-1])
+            order = np.lexsort((below[0], self.parents[k]))
+            runs = np.split(below[0][order], np.cumsum(self.children[k])[:-1])
             known: dict[bytes, int] = {}
             below.insert(0, np.array([known.setdefault(run.tobytes(), len(known)) for run in runs], np.int64))
         return tuple(below)
@@ -165,8 +150,7 @@ class Chain:
     @cached_property
     def pieces(self) -> tuple[Piece, ...]:
         """The parts of the core that do not couple, that of the total first, and the contrasts of the finest level."""
-        last = self.core[-1]
-        grams = np.stack([*(S.T @ S for S in self.core), last.T @ (last / self.children[-1][:, None])])
+        grams = np.stack([*(S.T @ S for S in self.core), self.core[-1].T @ self._parts])
         layers = np.repeat(np.arange(self.depth), np.diff((0, *self.sizes[:-1])))
         found: list[Piece] = []
         alone: dict[tuple[float, ...], list[int]] = {}
@@ -185,89 +169,74 @@ class Chain:
             found.append(Piece(cells, np.array([self.depth]), own, contrasts, is_finest=True))
         return tuple(found)
 
-    # ------------------------------------------------------------------------------------------ sums along the axis
+    @cached_property
+    def _parts(self) -> Floats:
+        """What each child has of its parent at the second finest level: the core there, divided."""
+        return self.core[-1] / self.children[-1][:, None]
 
     def cells(self, level: int) -> AxisSums:
         """Each cell by itself; those of one parent are alike on the core."""
         if level < self.depth:
             return AxisSums(self.core[level], np.zeros(self.sizes[level]))
-        m = self.children[-1].astype(np.float64)
-        return AxisSums(self.core[-1] / m[:, None], 1 - 1 / m, self.parents[-1])
+        return AxisSums(self._parts, 1 - 1 / self.children[-1], self.parents[-1])
 
     def sums(self, level: int, weights: Floats) -> AxisSums:
         """Weighted sums of cells: (sums, n_level)."""
-        if level < self.depth:
-            return AxisSums(weights @ self.core[level], np.zeros(len(weights)))
-        return self._finest(self._over_parents(weights, 1), (weights**2).sum(axis=1))
+        inner = level < self.depth
+        sums = weights @ self.core[level] if inner else group_sums(weights, 1, self.parents[-1])
+        return self._in_coordinates(level, sums, (weights**2).sum(axis=1))
 
     def grouped(self, level: int, groups: Ints) -> AxisSums:
         """The sums of the cells of each group; `groups` has the group of each cell."""
-        n = int(groups.max()) + 1
+        sums = np.zeros((int(groups.max()) + 1, self.sizes[-2]))
         if level < self.depth:
-            core = np.zeros((n, self.sizes[-2]))
-            np.add.at(core, groups, self.core[level])
-            return AxisSums(core, np.zeros(n))
-        inside = np.zeros((n, self.sizes[-2]))
-        np.add.at(inside, (groups, self.parents[-1]), 1.0)
-        return self._finest(inside, np.bincount(groups).astype(np.float64))
+            np.add.at(sums, groups, self.core[level])
+        else:
+            np.add.at(sums, (groups, self.parents[-1]), 1.0)
+        return self._in_coordinates(level, sums, np.bincount(groups))
 
     def intervals(self, level: int, starts: Ints, ends: Ints) -> AxisSums:
         """Sums of the cells from each start to before each end."""
+        cells = self.core[level] if level < self.depth else np.eye(self.sizes[-2])[self.parents[-1]]
+        running = np.zeros((len(cells) + 1, cells.shape[1]))
+        cells.cumsum(axis=0, out=running[1:])
+        return self._in_coordinates(level, running[ends] - running[starts], ends - starts)
+
+    def _in_coordinates(self, level: int, sums: Floats, squares: Floats | Ints) -> AxisSums:
+        """From sums over the core or, at the finest level, over each parent's children; and the sums of all squares."""
         if level < self.depth:
-            running = np.insert(self.core[level].cumsum(axis=0), 0, 0.0, axis=0)
-            return AxisSums(running[ends] - running[starts], np.zeros(len(starts)))
-        member = np.zeros((self.sizes[-1] + 1, self.sizes[-2]))
-        member[np.arange(1, self.sizes[-1] + 1), self.parents[-1]] = 1.0
-        running = member.cumsum(axis=0)
-        return self._finest(running[ends] - running[starts], (ends - starts).astype(np.float64))
-
-    def _finest(self, inside: Floats, squares: Floats) -> AxisSums:
-        """From the sums over each parent's children, and the sum of all squares."""
-        spread = inside / self.children[-1]
-        return AxisSums(spread @ self.core[-1], np.maximum(squares - (inside * spread).sum(axis=1), 0.0))
-
-    # ------------------------------------------------------------------------------------- tables and coordinates
+            return AxisSums(sums, np.zeros(len(sums)))
+        spread = sums / self.children[-1]
+        return AxisSums(spread @ self.core[-1], np.maximum(squares - (sums * spread).sum(axis=1), 0.0))
 
     def adjoint(self, values: Floats, axis: int, level: int) -> Floats:
         """S_l' on the core, along an axis of tables at level l."""
         if level < self.depth:
             return _along(self.core[level].T, values, axis)
-        return _along((self.core[-1] / self.children[-1][:, None]).T, self._over_parents(values, axis), axis)
+        return _along(self._parts.T, group_sums(values, axis, self.parents[-1]), axis)
 
     def residual(self, values: Floats, axis: int) -> Floats:
         """What is left of tables at the finest level when each cell's mean over its siblings is taken away."""
-        means = self._over_parents(values, axis) / _lined(self.children[-1], axis, values.ndim)
+        children = self.children[-1].reshape([-1 if a == axis else 1 for a in range(values.ndim)])
+        means = group_sums(values, axis, self.parents[-1]) / children
         return np.asarray(values - means.take(self.parents[-1], axis=axis))
 
     def spread(self, coordinates: Floats, axis: int, level: int) -> Floats:
         """S_l on the core: tables at level l, along an axis."""
         if level < self.depth:
             return _along(self.core[level], coordinates, axis)
-        table = _along(self.core[-1] / self.children[-1][:, None], coordinates, axis)
-        return table.take(self.parents[-1], axis=axis)
-
-    def _over_parents(self, values: Floats, axis: int) -> Floats:
-        return group_sums(values, axis, self.parents[-1])
+        return _along(self._parts, coordinates, axis).take(self.parents[-1], axis=axis)
 
 
 def group_sums(values: Floats, axis: int, groups: Ints) -> Floats:
-    """Sums over groups along an axis; `groups` has the group of each position, and none is empty.
-
-    >>> group_sums(np.array([1.0, 2, 3, 4]), 0, np.array([1, 0, 1, 1])).tolist()
-    [2.0, 8.0]
-    """
+    """Sums over groups along an axis; `groups` has the group of each position, and none is empty."""
     order = np.argsort(groups, kind="stable")
     first = np.searchsorted(groups[order], np.arange(int(groups.max()) + 1))
-    found: Floats = np.add.reduceat(values.take(order, axis=axis), first, axis=axis)
-    return found
+    return np.asarray(np.add.reduceat(values.take(order, axis=axis), first, axis=axis))
 
 
 def _contrasts(runs: Sequence[int] | Ints) -> Floats:
-    """Orthonormal columns that sum to zero: within each run of cells, then constant on runs; (cells, cells - 1).
-
-    >>> _contrasts([2, 1]).round(3).tolist()
-    [[0.707, 0.408], [-0.707, 0.408], [0.0, -0.816]]
-    """
+    """Orthonormal columns that sum to zero: within each run of cells, then constant on runs; (cells, cells - 1)."""
     m = int(np.sum(runs))
     H = np.zeros((m, m - 1))
     at = start = 0
@@ -311,7 +280,3 @@ def _along(matrix: Floats, values: Floats, axis: int) -> Floats:
     before, after = values.shape[:axis], values.shape[axis + 1 :]
     flat = values.reshape(math.prod(before), values.shape[axis], math.prod(after))
     return np.asarray(np.matmul(matrix, flat).reshape(*before, len(matrix), *after))
-
-
-def _lined(values: Ints, axis: int, ndim: int) -> Ints:
-    return values.reshape([-1 if a == axis else 1 for a in range(ndim)])

@@ -12,7 +12,7 @@ the tables' downward closures, level by level, and there G_b is positive definit
     sum over the cells of table A of the variance = sum_b copies_b tr(V_b F_bA)
     variance of a sum q on A                      = sum_b sum_copies x' V_b x,     x = (x)_a S_{l_a}' q on the copy.
 
-For chains of one level every block is one number, 1/cells added up: the residual spaces of lattice/variances.py.
+For chains of one level every block is one number, 1/cells added up: the residual spaces of lattice/basis.py.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Blocks:
 
         `grams` replaces M_l by the sums of other answers than cells, for each table and axis.    [AxisSums.gram]
         """
-        lists: dict[int, tuple[list[int], list[int], list[Floats]]] = {s: ([], [], []) for s in self.copies}
+        found: dict[int, list[tuple[int, int, Floats]]] = {size: [] for size in self.copies}
         for number, table in enumerate(tables):
             own = None if grams is None else grams[number]
             for key, pieces in self._choices(table):
@@ -103,15 +103,12 @@ class Blocks:
                 else:
                     F, at = np.zeros((size, size)), self.positions(key, table).ravel()
                     F[at[:, None], at] = _kron(parts)
-                blocks, numbers, matrices = lists[size]
-                blocks.append(self._places[key])
-                numbers.append(number)
-                matrices.append(F)
+                found[size].append((self._places[key], number, F))
         result = {}
-        for size, (blocks, numbers, matrices) in lists.items():
-            order = np.argsort(blocks, kind="stable")
-            seen, by = np.array(blocks, np.int64)[order], np.array(numbers, np.int64)[order]
-            result[size] = Pairs(seen, by, np.array(matrices).reshape(-1, size, size)[order])
+        for size, pairs in found.items():
+            pairs.sort(key=lambda pair: pair[0])
+            blocks, numbers = np.array([pair[:2] for pair in pairs], np.int64).reshape(-1, 2).T
+            result[size] = Pairs(blocks, numbers, np.array([F for *_, F in pairs]).reshape(-1, size, size))
         return result
 
     def size(self, key: Key) -> int:
@@ -120,24 +117,15 @@ class Blocks:
 
     def matrix(self, stacks: Stacks, key: Key) -> Floats:
         """The matrix of one block."""
-        found: Floats = stacks[self._sizes[key]][self._places[key]]
-        return found
-
-    def seen(self, table: Levels) -> Iterator[tuple[Key, list[Piece], int, int]]:
-        """The blocks that a table sees: key, its piece along each axis, the block's size and place."""
-        for key, pieces in self._choices(table):
-            yield key, pieces, self._sizes[key], self._places[key]
+        return np.asarray(stacks[self._sizes[key]][self._places[key]])
 
     def positions(self, key: Key, table: Levels) -> Ints:
         """Where the coordinates that a table sees stand in a block; an axis for each of its own."""
         pieces = [self.chains[a].pieces[dict(key).get(a, 0)] for a, _ in table]
         result = np.empty([piece.reach(level) for (_, level), piece in zip(table, pieces, strict=True)], np.int64)
         for layers, size in self._layers(table, pieces):
-            own = dict(layers)
-            box = tuple(
-                slice(*np.searchsorted(piece.layers, [own.get(a, 0), own.get(a, 0) + 1]))
-                for (a, _), piece in zip(table, pieces, strict=True)
-            )
+            own = [dict(layers).get(a, 0) for a, _ in table]
+            box = tuple(slice(*np.searchsorted(p.layers, [at, at + 1])) for at, p in zip(own, pieces, strict=True))
             start = self._segments[key][layers]
             result[box] = np.arange(start, start + size).reshape(result[box].shape)
         return result
@@ -156,9 +144,11 @@ class Blocks:
         """V = G^-1; where the total is public its coordinate is known: nothing of its variance is left."""
         result = {}
         for size, matrices in G.items():
-            if public and size == self._sizes[()]:
+            if public and size == self._sizes[()]:  # its coordinate is made to stand alone
                 matrices = matrices.copy()
-                fix_total(matrices[self._places[()]])
+                G_total = matrices[self._places[()]]
+                G_total[0, :] = G_total[:, 0] = 0.0
+                G_total[0, 0] = 1.0
             scale = 1 / np.sqrt(np.einsum("bii->bi", matrices))
             scaled = matrices * scale[:, :, None] * scale[:, None, :]
             result[size] = np.linalg.inv(scaled) * scale[:, :, None] * scale[:, None, :]
@@ -174,14 +164,12 @@ class Blocks:
             result += np.bincount(each.table, traces, tables)
         return result
 
-    # -------------------------------------------------------------------------------------------- variances of sums
-
     def product_variances(self, V: Stacks, table: Levels, sums: Sequence[AxisSums]) -> Floats:
         """Variances of the products of sums along the axes of a table: an axis for each, as many answers as there."""
         result = np.zeros([len(each.energy) for each in sums])
-        for key, pieces, size, place in self.seen(table):
+        for key, pieces in self._choices(table):
             at = self.positions(key, table)
-            T = V[size][place][at.reshape(-1, 1), at.reshape(1, -1)].reshape((*at.shape, *at.shape))
+            T = self.matrix(V, key)[at.reshape(-1, 1), at.reshape(1, -1)].reshape((*at.shape, *at.shape))
             for done, (each, (_, level), piece) in enumerate(zip(sums, table, pieces, strict=True)):
                 T = _contracted(T, each.on(piece, level), len(table) - done)
             result += T
@@ -192,70 +180,57 @@ class Blocks:
     def sum_variances(self, V: Stacks, table: Levels, weights: Floats) -> Floats:
         """Variances of weighted sums of the cells of a table; weights (sums, *shape)."""
         result = np.zeros(len(weights))
-        known: dict[tuple[bool, ...], Floats] = {}
-        for key, pieces, size, place in self.seen(table):
-            x = self._gathered(weights, table, pieces, known)
+        for key, x in self._gathered(weights, table):
             at = self.positions(key, table).ravel()
-            result += np.einsum("nci,ij,ncj->n", x, V[size][place][at[:, None], at], x, optimize=True)
+            result += np.einsum("nci,ij,ncj->n", x, self.matrix(V, key)[at[:, None], at], x, optimize=True)
         return result
 
     def collected(self, values: Floats, table: Levels) -> Iterator[tuple[Key, Floats]]:
         """What the cells of a table say about each block that it sees: (copies, coordinates that it sees)."""
-        known: dict[tuple[bool, ...], Floats] = {}
-        for key, pieces, _, _ in self.seen(table):
-            yield key, self._gathered(values[None], table, pieces, known)[0]
+        for key, x in self._gathered(values[None], table):
+            yield key, x[0]
 
     def table(self, coordinates: Mapping[Key, Floats], table: Levels) -> Floats:
         """The cells of a table, from the coordinates of all blocks: (copies, size) for each."""
         k = len(table)
         parts: dict[tuple[bool, ...], Floats] = {}
-        for key, pieces, _, _ in self.seen(table):
+        for key, pieces in self._choices(table):
             finest = tuple(piece.is_finest for piece in pieces)
             if finest not in parts:
                 chains = [self.chains[a] for a, _ in table]
                 parts[finest] = np.zeros([c.sizes[-1 if own else -2] for c, own in zip(chains, finest, strict=True)])
             at = self.positions(key, table)
-            columns = [piece.columns[:, : piece.reach(level)] for (_, level), piece in zip(table, pieces, strict=True)]
+            columns = [piece.seen(level) for (_, level), piece in zip(table, pieces, strict=True)]
             theta = coordinates[key][:, at.ravel()].reshape((*map(len, columns), *at.shape))
             theta = theta.transpose([axis for i in range(k) for axis in (i, k + i)])
-            place = np.ix_(*(own.ravel() for own in columns))
-            parts[finest][place] = theta.reshape([own.size for own in columns])
-        return np.asarray(sum(self._spread(part, table, finest) for finest, part in parts.items()))
+            parts[finest][np.ix_(*(own.ravel() for own in columns))] = theta.reshape([own.size for own in columns])
+        for finest, part in parts.items():
+            for axis, ((a, level), is_finest) in enumerate(zip(table, finest, strict=True)):
+                part = part if is_finest else self.chains[a].spread(part, axis, level)
+            parts[finest] = part
+        return np.asarray(sum(parts.values()))
 
-    def _spread(self, part: Floats, table: Levels, finest: tuple[bool, ...]) -> Floats:
-        for axis, ((a, level), is_finest) in enumerate(zip(table, finest, strict=True)):
-            part = part if is_finest else self.chains[a].spread(part, axis, level)
-        return part
-
-    def _gathered(
-        self, values: Floats, table: Levels, pieces: Sequence[Piece], known: dict[tuple[bool, ...], Floats]
-    ) -> Floats:
-        """What tables say about the coordinates of a block: (tables, copies, coordinates that they see).
-
-        `known` keeps what several blocks need. Contrasts of the finest level stand as tables of residuals.
-        """
-        finest = tuple(piece.is_finest for piece in pieces)
-        if finest not in known:
-            T = values
-            for axis, ((a, level), is_finest) in enumerate(zip(table, finest, strict=True), 1):
-                chain = self.chains[a]
-                T = chain.residual(T, axis) if is_finest else chain.adjoint(T, axis, level)
-            known[finest] = T
-        T = known[finest]
-        for axis, ((_, level), piece) in enumerate(zip(table, pieces, strict=True)):
-            T = T.take(piece.columns[:, : piece.reach(level)], axis=1 + 2 * axis)
+    def _gathered(self, values: Floats, table: Levels) -> Iterator[tuple[Key, Floats]]:
+        """What tables say about the coordinates of each block: (tables, copies, coordinates that they see)."""
+        known: dict[tuple[bool, ...], Floats] = {}  # contrasts of the finest level stand as tables of residuals
         k = len(table)
-        T = T.transpose(0, *range(1, 2 * k, 2), *range(2, 2 * k + 1, 2))
-        copies = math.prod(T.shape[1 : k + 1])
-        return T.reshape(len(values), copies, math.prod(T.shape[k + 1 :]))
-
-    # ---------------------------------------------------------------------------------------------- what tables see
+        for key, pieces in self._choices(table):
+            finest = tuple(piece.is_finest for piece in pieces)
+            if finest not in known:
+                T = values
+                for axis, ((a, level), is_finest) in enumerate(zip(table, finest, strict=True), 1):
+                    chain = self.chains[a]
+                    T = chain.residual(T, axis) if is_finest else chain.adjoint(T, axis, level)
+                known[finest] = T
+            T = known[finest]
+            for axis, ((_, level), piece) in enumerate(zip(table, pieces, strict=True)):
+                T = T.take(piece.seen(level), axis=1 + 2 * axis)
+            T = T.transpose(0, *range(1, 2 * k, 2), *range(2, 2 * k + 1, 2))
+            yield key, T.reshape(len(values), math.prod(T.shape[1 : k + 1]), math.prod(T.shape[k + 1 :]))
 
     def _choices(self, table: Levels) -> Iterator[tuple[Key, list[Piece]]]:
         """The blocks of a table: a piece of each of its chains."""
-        seen = [
-            [(t, piece) for t, piece in enumerate(self.chains[a].pieces) if piece.reach(level)] for a, level in table
-        ]
+        seen = [[(t, p) for t, p in enumerate(self.chains[a].pieces) if p.reach(level)] for a, level in table]
         for choice in product(*seen):
             yield tuple((a, t) for (a, _), (t, _) in zip(table, choice, strict=True) if t), [p for _, p in choice]
 
@@ -265,12 +240,6 @@ class Blocks:
         for choice in product(*([run for run in piece.runs if run[0] <= level] for (_, level), piece in pairs)):
             layers = tuple((a, layer) for (a, _), (layer, _) in zip(table, choice, strict=True) if layer)
             yield layers, math.prod(count for _, count in choice)
-
-
-def fix_total(G: Floats) -> None:
-    """Make the first coordinate of the block that holds the total stand alone: it is known."""
-    G[0, :] = G[:, 0] = 0.0
-    G[0, 0] = 1.0
 
 
 def _kron(matrices: Sequence[Floats]) -> Floats:
@@ -284,7 +253,7 @@ def _restricted(gram: Floats, piece: Piece, level: int) -> Floats:
     """A Gram matrix over the core and, in its last corner, the finest contrasts; the mean over a piece's copies."""
     if piece.is_finest:
         return gram[-1:, -1:] / piece.copies
-    columns = piece.columns[:, : piece.reach(level)]
+    columns = piece.seen(level)
     return np.asarray(gram[columns[:, :, None], columns[:, None, :]].mean(axis=0))
 
 

@@ -105,11 +105,9 @@ class Tree:
     @cached_property
     def norms(self) -> Floats:
         """The squared norm of each coefficient's row, over the leaves."""
-        result = [np.array([self.leaves], np.float64)]
-        for level, fan_out in enumerate(self.fan_outs, start=1):
-            rows = helmert.norms(fan_out)[1:] * self.spans[level]
-            result.append(np.tile(rows, self.nodes[level - 1]))
-        return np.concatenate(result)
+        levels = zip(self.fan_outs, self.spans[1:], self.nodes[:-1], strict=True)
+        rows = [np.tile(helmert.norms(fan_out)[1:] * span, above) for fan_out, span, above in levels]
+        return np.concatenate([[float(self.leaves)], *rows])
 
     def pad(self, table: NDArray[np.generic], axis: int) -> NDArray[np.generic]:
         """Counts of leaves from counts of cells: phantoms are zero."""
@@ -146,9 +144,8 @@ class Tree:
     def weigh(self, v: Floats, starts: Ints, ends: Ints) -> Floats:
         """sum_l v_l ||P_l q||² for many sums q, a chunk at a time; v's first axis gives way to a last one, the sums."""
         chunks = (slice(at, at + _CHUNK) for at in range(0, len(starts), _CHUNK))
-        return np.concatenate(
-            [np.tensordot(v, self.energies(starts[c], ends[c]), axes=(0, 1)) for c in chunks], axis=-1
-        )
+        found = [np.tensordot(v, self.energies(starts[c], ends[c]), axes=(0, 1)) for c in chunks]
+        return np.concatenate(found, axis=-1)
 
     def energies(self, starts: Ints, ends: Ints) -> Floats:
         """||P_l q||² for the sums q over cells start..end-1; one row each, one column for each level."""

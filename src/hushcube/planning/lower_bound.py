@@ -44,7 +44,7 @@ import numpy as np
 
 from hushcube.costs import calibrate
 from hushcube.designs.request import Request
-from hushcube.lattice.variances import dimensions
+from hushcube.lattice.basis import dimensions
 from hushcube.model.arrays import Floats, Ints
 from hushcube.model.noise import law_of
 from hushcube.model.privacy import Privacy

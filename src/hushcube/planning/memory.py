@@ -21,7 +21,7 @@ import numpy as np
 
 from hushcube.designs.design import Design
 from hushcube.errors import BadInput, TooLarge
-from hushcube.lattice.variances import dimensions
+from hushcube.lattice.basis import dimensions
 
 VARIABLE: Final = "HUSHCUBE_MEMORY"
 """The environment variable that says how much memory a release will have, where it is not this machine's."""

@@ -4,7 +4,7 @@ minimise over budgets e of a given cost    max_A a_A Var(cell of A)        over 
 
 A weight multiplies the variance, as in the total: weight 4 asks for half the standard error. A form counts by its worst
 answer q, of variance sum_{C <= A} ||P_C q||² phi_C / cells(A); for a cell of A, ||P_C q||² = m_C / cells(A).
-With K_CB, the numbers of lattice/variances.py, phi and so the error are one of            [strategies/search/saddle.py]
+With K_CB, the numbers of lattice/basis.py, phi and so the error are one of                [strategies/search/saddle.py]
 
     each space measured once       phi_C = variance_C / K_CC                         separable
     ordinary least squares         phi_C = sum_B K_CB variance_B / (sum_B K_CB)²     separable
@@ -30,10 +30,9 @@ from hushcube.costs import family_cost as cost
 from hushcube.designs.budgets import columns_of
 from hushcube.designs.design import Recovery
 from hushcube.designs.request import Request, one_hot, projected
-from hushcube.lattice.basis import Basis
+from hushcube.lattice.basis import Basis, dimensions, kernel
 from hushcube.lattice.family import Family
 from hushcube.lattice.hadamard import padded
-from hushcube.lattice.variances import dimensions, kernel
 from hushcube.model.arrays import Bools, Floats, Ints
 from hushcube.model.form import Form
 from hushcube.model.noise import law_of
@@ -186,7 +185,7 @@ def _sums(marginals: Family, parts: Family, of_marginal: Floats, of_part: Floats
 
 
 def _kernel(basis: Basis, measured: Family, spaces: Family) -> Sparse:
-    """K_CB as a matrix (spaces, measured).                                                    [lattice/variances.py]"""
+    """K_CB as a matrix (spaces, measured).                                                        [lattice/basis.py]"""
     inside, outside = (basis.per_axis(f, measured.sizes) for f in (basis.inside, basis.outside))
     if not outside.any():  # a set sees its own space alone
         own = np.concatenate([spaces.find(level) for level in measured.levels])

@@ -6,9 +6,9 @@ from scipy.optimize import linprog
 
 from helpers import Dense, MemoryEngine, hand_plan, make_plan, make_request, marginal_rows, random_codes
 from hushcube.errors import BadInput, HushcubeError, TimeLimitReached, TooLarge
+from hushcube.faces import barak
 from hushcube.faces.barak import nonnegative_table
-from hushcube.faces.barak import table as barak
-from hushcube.faces.barak.fitted import coefficient_rows, measured_rows, workload_rows
+from hushcube.faces.barak_rows import coefficient_rows, measured_rows, workload_rows
 from hushcube.lattice.basis import MARGINAL
 from hushcube.private.measure import measure
 from hushcube.private.noise import SeededEntropy
@@ -150,7 +150,7 @@ def test_without_noise_the_true_coefficients_are_met():
 def test_halves_go_up(monkeypatch):
     plan, found = measured((2, 2), "cube", "fourier", epsilon=1)
     point = np.array([0.5, 1.5, 2.49, 0.0])
-    monkeypatch.setattr(barak, "nearest", lambda *_given, **_named: barak.Nearest(point, 0.0, 4))
+    monkeypatch.setattr(barak, "nearest", lambda *_given, **_named: (point, 0.0))
     table = nonnegative_table(plan, found, "max-coefficient", Clock())
     assert table.rounded.tolist() == [[1, 2], [2, 0]]
 

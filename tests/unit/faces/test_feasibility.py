@@ -12,8 +12,9 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 from helpers import make_schema
 from hushcube.errors import FactsError, TimeLimitReached
-from hushcube.faces.facts import atoms, check, feasibility, fixed_cells, rake, raking, whole_totals
-from hushcube.faces.facts.atoms import System
+from hushcube.faces import facts as public
+from hushcube.faces.atoms import System, atoms, fixed_cells
+from hushcube.faces.facts import check, rake, whole_totals
 from hushcube.lattice.family import Family
 from hushcube.model.attribute import Attribute
 from hushcube.model.facts import Fact, Facts
@@ -194,7 +195,7 @@ def test_when_time_runs_out_the_contradiction_is_told_without_names(monkeypatch)
     def late(*_):
         raise TimeLimitReached(1.0, "naming")
 
-    monkeypatch.setattr(feasibility, "_smallest", late)
+    monkeypatch.setattr(public, "_smallest", late)
     assert contradiction(totals=[({}, 1), ({"sex": "Male"}, 2)]) == "they contradict each other"
 
 
@@ -312,7 +313,7 @@ def test_sums_that_satisfy_the_facts_move_by_less_than_one_person():
 @pytest.mark.parametrize("few", [5, 1_000])
 @pytest.mark.parametrize("seed", range(4))
 def test_fractions_of_the_linear_program_are_rounded_to_the_nearest(seed, few, monkeypatch):
-    monkeypatch.setattr(feasibility, "_FEW", few)
+    monkeypatch.setattr(public, "_FEW", few)
     schema = make_schema((4, 5, 3))
     rng = np.random.default_rng(seed)
     true = rng.poisson(3.0, schema.sizes)
@@ -331,11 +332,11 @@ def test_a_rounding_that_goes_too_far_is_not_taken():
     facts = Facts.of(schema, totals=[({f"a{i}": 0}, 1) for i in range(3)])
     system = System.of(atoms(facts), np.ones(3, bool))
     halves = np.array([0, 0.5, 0.5, 0, 0.5, 0, 0, 0])  # half a person in each pair: 1.5 away from whole numbers,
-    assert feasibility._rounded(system, halves, halves, CLOCK) is None  # but whole people are 2.5 away
+    assert public._rounded(system, halves, halves, CLOCK) is None  # but whole people are 2.5 away
     found = whole_totals(atoms(facts), halves, None, CLOCK)
     assert np.abs(found - halves).sum() == pytest.approx(2.5) == nearest(atoms(facts), halves, None)
     whole = np.array([1.0, 0, 0, 0, 0, 0, 0, 0])
-    assert (feasibility._rounded(system, whole, whole, CLOCK) == whole).all()
+    assert (public._rounded(system, whole, whole, CLOCK) == whole).all()
 
 
 @pytest.mark.parametrize("total", [0, 17, 10**12])
@@ -369,7 +370,7 @@ def test_raking_satisfies_all_facts_and_is_the_nearest_in_relative_entropy(facts
 @pytest.mark.parametrize("newton", [True, False])
 def test_raking_where_facts_force_a_zero_that_scaling_only_nears(newton, monkeypatch):
     if not newton:
-        monkeypatch.setattr(raking, "_DENSE", 0)
+        monkeypatch.setattr(public, "_DENSE", 0)
     facts = Facts.of(PEOPLE, totals=[({}, 10), ({"sex": "Female"}, 10), ({"sex": "Female", "age": 4}, 1)])
     found = rake(np.ones(PEOPLE.sizes), facts, CLOCK)
     assert found[0].sum() == pytest.approx(10, rel=1e-12)

@@ -8,8 +8,7 @@ from scipy.optimize import minimize_scalar, nnls
 
 from hushcube.errors import TimeLimitReached
 from hushcube.faces import full_table
-from hushcube.faces.full_table import nonnegative_table
-from hushcube.faces.lbfgs import Memory
+from hushcube.faces.full_table import Memory, nonnegative_table
 from hushcube.faces.local import nonnegative_marginals
 from hushcube.faces.target import Target
 from hushcube.lattice.family import Family

@@ -11,8 +11,8 @@ from scipy.optimize import nnls
 from hushcube.errors import FactsError, TimeLimitReached
 from hushcube.faces.local import _Solver, nonnegative_marginals
 from hushcube.faces.target import Target
+from hushcube.lattice.coefficients import Projection, combine
 from hushcube.lattice.family import Family
-from hushcube.lattice.projection import Projection, combine
 from hushcube.progress import Clock
 
 SIZES = (2, 3, 4)
@@ -220,17 +220,20 @@ def test_the_projection_is_dense_least_squares(seed, sizes):
     to = Projection(family, weights, family.closure)
     C, a = stack(family, sizes), np.sqrt(each(family, weights))
     v = np.linalg.lstsq(a[:, None] * C, a * to.join(values), rcond=None)[0]
-    coefficients = to.coefficients(values)
-    np.testing.assert_allclose(to.join(to.tables(coefficients)), C @ v, atol=1e-9)
-    for batch, tables in zip(family.batches, to.tables(coefficients), strict=True):
+    coefficients = combine(family, values, weights, family.closure)
+    vector = to.join(coefficients.blocks)
+    cells = to.spread(vector)
+    np.testing.assert_allclose(cells, C @ v, atol=1e-9)
+    for batch, tables in zip(family.batches, to.split(cells), strict=True):
         np.testing.assert_allclose(coefficients.tables(batch.rows, batch.shape), tables, atol=1e-12)
-    np.testing.assert_array_equal(to.pack(to.unpack(to.pack(coefficients))), to.pack(coefficients))
+    np.testing.assert_array_equal(to.join(to.unpack(vector).blocks), vector)
 
 
 def test_spaces_that_are_not_seen_are_zero_and_those_left_out_are_ignored():
     family = Family.of([(0, 1)], SIZES)
     values = [np.arange(6.0).reshape(1, 2, 3)]
-    wider = Projection(family, np.ones(1), Family.of([(0, 1), (1, 2)], SIZES).closure).coefficients(values)
+    wider = combine(family, values, np.ones(1), Family.of([(0, 1), (1, 2)], SIZES).closure)
     assert not wider.tables(np.array([[2]], np.int32), (4,)).std()
     fewer = Projection(family, np.ones(1), Family.of([(), (0,)], SIZES))
-    np.testing.assert_allclose(fewer.tables(fewer.coefficients(values))[0][0], [[1, 1, 1], [4, 4, 4]], atol=1e-12)
+    cells = fewer.spread(fewer.nearest(fewer.join(values)))
+    np.testing.assert_allclose(fewer.split(cells)[0][0], [[1, 1, 1], [4, 4, 4]], atol=1e-12)

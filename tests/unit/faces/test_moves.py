@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from hushcube.errors import BadInput, TimeLimitReached
 from hushcube.faces import crowd
-from hushcube.faces.crowd import Targets
-from hushcube.faces.people import distance, improve
+from hushcube.faces.people import match
+from hushcube.lattice.coefficients import Weighed
 from hushcube.lattice.family import Family
 from hushcube.progress import Clock
 
@@ -39,12 +39,20 @@ def judge(codes, sizes, targets):
     return total
 
 
+def distance(codes, sizes, targets):
+    return crowd.Crowd(codes, sizes, targets, None, Clock()).distance()
+
+
+def improve(codes, sizes, targets, clock, **given):
+    return match(targets, len(codes), sizes, clock, start=codes, **given)
+
+
 def make(rng, sizes, people, orders=(0, 1, 2), noise=1.0):
     codes = np.stack([rng.integers(0, size, people) for size in sizes], axis=1)
     tables = family(sizes, orders)
     truth = np.stack([rng.integers(0, size, people) for size in sizes], axis=1)
     values = [table + noise * rng.normal(size=table.shape) for table in dense(truth, tables, sizes)]
-    return codes, Targets(tables, values, rng.choice([0.0, 0.5, 1.0, 3.0], len(tables)))
+    return codes, Weighed(tables, values, rng.choice([0.0, 0.5, 1.0, 3.0], len(tables)))
 
 
 @given(st.integers(0, 10**6), st.sampled_from([(2, 3, 4), (2, 2, 2, 2), (5,), (1, 3, 2)]), st.integers(0, 40))
@@ -63,7 +71,7 @@ def test_every_step_lowers_f_and_keeps_its_residuals(seed, kind):
     rng = np.random.default_rng(seed)
     sizes = (3, 2, 4, 2)
     codes, targets = make(rng, sizes, 60, (1, 2, 3))
-    people = crowd.Crowd(codes, sizes, targets, None)
+    people = crowd.Crowd(codes, sizes, targets, None, Clock())
     for j in people.movable:
         before = people.columns.copy(), people.distance()
         getattr(people, kind)(j, rng)
@@ -78,7 +86,7 @@ def test_an_exchange_changes_f_as_computed():
     rng = np.random.default_rng(5)
     sizes = (2, 3, 2, 2)
     codes, targets = make(rng, sizes, 40, (1, 2, 3))
-    people = crowd.Crowd(codes, sizes, targets, None)
+    people = crowd.Crowd(codes, sizes, targets, None, Clock())
     for j in people.movable:
         view = people._view(j)
         p, q = people._pairs(j, rng)
@@ -108,7 +116,7 @@ def test_tiny_cases_reach_the_best_of_all_tables():
     worse = 0
     for seed in range(40):
         codes, targets = make(np.random.default_rng(seed), sizes, people)
-        targets = Targets(targets.tables, targets.values, np.ones(len(targets.tables)))
+        targets = Weighed(targets.tables, targets.values, np.ones(len(targets.tables)))
         best = min(judge(np.array(group), sizes, targets) for group in combinations_with_replacement(cells, people))
         found = judge(improve(codes, sizes, targets, Clock()), sizes, targets)
         assert best - 1e-9 <= found <= 2 * best + 4
@@ -122,7 +130,7 @@ def test_reachable_tables_are_nearly_reached():
     truth = np.stack([rng.choice(size, 2000, p=rng.dirichlet(np.ones(size))) for size in sizes], axis=1)
     truth[:, 4] = (truth[:, 0] + truth[:, 4]) % 5
     tables = family(sizes, (1, 2, 3))
-    targets = Targets(tables, dense(truth, tables, sizes), np.ones(len(tables)))
+    targets = Weighed(tables, dense(truth, tables, sizes), np.ones(len(tables)))
     start = np.stack([rng.permutation(column) for column in truth.T], axis=1)
     better = improve(start, sizes, targets, Clock())
     assert judge(better, sizes, targets) / tables.cells.sum() < 1.0
@@ -134,7 +142,7 @@ def test_many_attributes_work_without_one_number_for_a_cell():
     sizes = (10,) * 20
     codes = rng.integers(0, 10, (300, 20))
     tables = family(sizes, (1,))
-    targets = Targets(tables, [np.full((20, 10), 30.0)], np.ones(20))
+    targets = Weighed(tables, [np.full((20, 10), 30.0)], np.ones(20))
     better = improve(codes, sizes, targets, Clock())
     assert distance(better, sizes, targets) == 0
 
@@ -185,4 +193,4 @@ def test_bad_input_is_refused():
     with pytest.raises(BadInput, match="classes"):
         improve(codes, (3, 4), targets, Clock(), classes=[np.zeros(2, int), np.zeros(4, int)])
     with pytest.raises(BadInput, match="weights"):
-        improve(codes, (3, 4), Targets(targets.tables, targets.values, -np.ones(len(targets.tables))), Clock())
+        improve(codes, (3, 4), Weighed(targets.tables, targets.values, -np.ones(len(targets.tables))), Clock())

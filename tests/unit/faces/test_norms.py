@@ -1,5 +1,6 @@
 """The nearest consistent tables against the program over all cells of the domain, solved by scipy."""
 
+from collections import namedtuple
 from itertools import combinations
 
 import numpy as np
@@ -10,15 +11,23 @@ from scipy.optimize import linprog
 from scipy.sparse import csr_matrix, eye, hstack, vstack
 
 from hushcube.errors import BadInput, FactsError, TimeLimitReached
-from hushcube.faces.norms import _Cells, nearest
+from hushcube.faces import norms
+from hushcube.faces.norms import _Cells
+from hushcube.faces.target import Observed
+from hushcube.lattice.coefficients import combine
 from hushcube.lattice.family import Family
-from hushcube.lattice.projection import combine
 from hushcube.progress import Clock
 
 NORMS = ["l1", "linf"]
+Nearest = namedtuple("Nearest", "coefficients distance")
 CHAINS = [[(0, 1), (1, 2)], [(0, 1), (1, 2), (1,)], [(0,), (1, 2)], [(0, 1, 2), (0,), ()]]
 LOOPS = [[(0, 1), (0, 2), (1, 2)], [(), (0,), (1,), (2,), (0, 1), (0, 2), (1, 2)]]
 DOMAINS = [(2, 3, 4), (3, 2, 2), (2, 1, 3)]
+
+
+def nearest(tables, values, weights, norm, clock, *, nonnegative=False, fixed=None):
+    seen = Observed(tables, values, weights, fixed)
+    return Nearest(*norms.nearest(seen, norm, clock, nonnegative=nonnegative))
 
 
 def family(sizes, marginals):
@@ -112,7 +121,8 @@ def test_the_equations_are_as_many_as_they_must_be(sizes, marginals):
     cells = _Cells(closure)
     ties = cells.ties()
     T = np.zeros((ties.count, cells.count))
-    np.add.at(T, (ties.rows, ties.columns), ties.entries)
+    rows, columns, entries = ties.matrix
+    np.add.at(T, (rows, columns), entries)
     Q = dense(closure)
     order = np.concatenate([places.ravel() for places in cells.places(closure)])
     assert (T[:, order] @ Q == 0).all()

@@ -12,6 +12,7 @@ from hushcube.errors import BadInput, TimeLimitReached, TooLarge
 from hushcube.faces.crowd import narrow
 from hushcube.faces.people import PeopleTables, chained, count, from_table, match, require_room
 from hushcube.faces.rounding import round_table
+from hushcube.lattice.coefficients import Weighed
 from hushcube.lattice.family import Family
 from hushcube.progress import Clock
 
@@ -28,6 +29,11 @@ def family(sizes, orders):
 
 def counted(codes, sizes, tables):
     return [count(codes, sizes, batch.rows, batch.shape) for batch in tables.batches]
+
+
+def ones(tables, values):
+    """Targets of equal weight."""
+    return Weighed(tables, values, np.ones(len(tables)))
 
 
 def rms(some, others):
@@ -66,10 +72,10 @@ def test_counts_add_up_in_every_margin():
 
 def test_independent_people_meet_the_one_way_tables():
     rng = np.random.default_rng(0)
-    ones = [np.array([0.3, 99.7]), np.array([20.0, 30.0, 50.0])]
-    codes = independent((2, 3), ones, 100, rng)
+    one_way = [np.array([0.3, 99.7]), np.array([20.0, 30.0, 50.0])]
+    codes = independent((2, 3), one_way, 100, rng)
     assert np.bincount(codes[:, 1]).tolist() == [20, 30, 50]
-    assert abs(np.bincount(codes[:, 0], minlength=2) - ones[0]).max() < 1
+    assert abs(np.bincount(codes[:, 0], minlength=2) - one_way[0]).max() < 1
 
 
 def test_a_chain_meets_the_tables_on_its_tree():
@@ -80,7 +86,7 @@ def test_a_chain_meets_the_tables_on_its_tree():
     sizes = (3, 3, 2)
     tables = family(sizes, (2,))
     values = [v.astype(float) for v in counted(truth, sizes, tables)]
-    codes = chained(sizes, tables, values, 5000, Clock(), rng)
+    codes = chained(ones(tables, values), sizes, 5000, Clock(), rng)
     edges = np.array([[0, 1]], np.int32)
     assert np.abs(count(codes, sizes, edges, (3, 3)) - count(truth, sizes, edges, (3, 3))).max() <= 3
     edges = np.array([[1, 2]], np.int32)
@@ -93,9 +99,9 @@ def test_a_chain_is_nearer_than_independent_people():
     truth = correlated(rng, sizes, 3000)
     tables = family(sizes, (3,))  # the one- and two-way tables are rolled up from these
     values = [v.astype(float) for v in counted(truth, sizes, tables)]
-    ones = [np.bincount(column, minlength=size).astype(float) for column, size in zip(truth.T, sizes, strict=True)]
-    near = rms(counted(chained(sizes, tables, values, 3000, Clock(), rng), sizes, tables), values)
-    far = rms(counted(independent(sizes, ones, 3000, rng), sizes, tables), values)
+    one_way = [np.bincount(column, minlength=size).astype(float) for column, size in zip(truth.T, sizes, strict=True)]
+    near = rms(counted(chained(ones(tables, values), sizes, 3000, Clock(), rng), sizes, tables), values)
+    far = rms(counted(independent(sizes, one_way, 3000, rng), sizes, tables), values)
     assert near < 0.8 * far
 
 
@@ -107,7 +113,7 @@ def test_match_gives_the_total_whatever_the_targets(seed, total):
     chosen = [every[i] for i in rng.choice(len(every), rng.integers(1, 6), replace=False)]
     tables = Family.of(chosen, sizes)
     values = [rng.normal(2, 3, (len(batch.ids), *batch.shape)) for batch in tables.batches]
-    codes = match(tables, values, np.ones(len(tables)), total, sizes, Clock(), seed=seed)
+    codes = match(ones(tables, values), total, sizes, Clock(), seed=seed)
     assert codes.shape == (total, 4)
     assert (codes < np.array(sizes)).all()
 
@@ -115,7 +121,7 @@ def test_match_gives_the_total_whatever_the_targets(seed, total):
 def test_a_start_must_have_as_many_people():
     tables = family((2, 2), (1,))
     with pytest.raises(BadInput, match="start"):
-        match(tables, [np.ones((2, 2))], np.ones(2), 5, (2, 2), Clock(), start=np.zeros((4, 2), int))
+        match(ones(tables, [np.ones((2, 2))]), 5, (2, 2), Clock(), start=np.zeros((4, 2), int))
 
 
 def test_negative_counts_are_refused():
@@ -128,7 +134,7 @@ def test_equal_seeds_match_equally():
     sizes = (4, 3, 5)
     tables = family(sizes, (1, 2))
     values = [v + rng.normal(0, 2, v.shape) for v in counted(correlated(rng, sizes, 400), sizes, tables)]
-    one, two = (match(tables, values, np.ones(len(tables)), 400, sizes, Clock(), seed=7) for _ in range(2))
+    one, two = (match(ones(tables, values), 400, sizes, Clock(), seed=7) for _ in range(2))
     assert (one == two).all()
 
 
@@ -145,13 +151,13 @@ def test_whole_numbers_cost_little_on_adult():
     exact = counted(truth, sizes, tables)
     rng = np.random.default_rng(0)
     noisy = [np.maximum(v + rng.normal(0, 5, v.shape), 0) for v in exact]
-    codes = match(tables, noisy, np.ones(len(tables)), len(truth), sizes, Clock())
+    codes = match(ones(tables, noisy), len(truth), sizes, Clock())
     assert rms(counted(codes, sizes, tables), exact) < 5
     full = np.zeros(sizes)
     np.add.at(full, tuple(truth.T), 1)
     start = from_table(round_table(0.9 * full + 0.1 * full.mean(), len(truth)))
     targets = counted(truth, sizes, tables)
-    codes = match(tables, targets, np.ones(len(tables)), len(truth), sizes, Clock(), start=start)
+    codes = match(ones(tables, targets), len(truth), sizes, Clock(), start=start)
     assert rms(counted(codes, sizes, tables), exact) < 1
 
 

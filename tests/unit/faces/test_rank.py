@@ -57,14 +57,14 @@ CASES = dict(cases())
 @pytest.mark.parametrize("name", CASES)
 def test_the_chosen_rows_are_independent_and_give_all_others(name):
     Q = CASES[name]
-    found = decompose(Q, Clock())
-    assert len(found.rows) == np.linalg.matrix_rank(Q / np.maximum(np.abs(Q).max(axis=1, keepdims=True), 1e-300))
-    assert np.linalg.matrix_rank(found.C) == len(found.rows)
-    assert (np.diff(found.rows) > 0).all()
-    assert (found.C[found.rows] == np.eye(len(found.rows))).all()
-    assert np.allclose(found.C @ Q[found.rows], Q, rtol=1e-9, atol=1e-9 * np.abs(Q).max(axis=1, keepdims=True))
-    sparse = decompose(SparseRows.of(Q), Clock())
-    assert (sparse.rows == found.rows).all() and (sparse.C == found.C).all()
+    rows, C = decompose(Q, Clock())
+    assert len(rows) == np.linalg.matrix_rank(Q / np.maximum(np.abs(Q).max(axis=1, keepdims=True), 1e-300))
+    assert np.linalg.matrix_rank(C) == len(rows)
+    assert (np.diff(rows) > 0).all()
+    assert (C[rows] == np.eye(len(rows))).all()
+    assert np.allclose(C @ Q[rows], Q, rtol=1e-9, atol=1e-9 * np.abs(Q).max(axis=1, keepdims=True))
+    sparse_rows, sparse_C = decompose(SparseRows.of(Q), Clock())
+    assert (sparse_rows == rows).all() and (sparse_C == C).all()
 
 
 def test_nearly_dependent_rows_are_told_from_dependent_ones():
@@ -73,9 +73,9 @@ def test_nearly_dependent_rows_are_told_from_dependent_ones():
     for near, rank in ((1e-6, 20), (1e-13, 10)):
         Q = rng.normal(size=(10, 40))
         Q = np.concatenate([Q, Q + near * rng.normal(size=(10, 40))])
-        found = decompose(Q, Clock())
-        assert len(found.rows) == rank
-        assert np.allclose(found.C @ Q[found.rows], Q, atol=1e-9)
+        rows, C = decompose(Q, Clock())
+        assert len(rows) == rank
+        assert np.allclose(C @ Q[rows], Q, atol=1e-9)
 
 
 def test_a_matrix_of_zeros_has_rank_zero():

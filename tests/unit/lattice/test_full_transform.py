@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hushcube.lattice.family import Family
-from hushcube.lattice.full_table import FullTable
+from hushcube.lattice.summing import FullTable
 
 SHAPES = [(2, 3, 4), (2, 1, 3), (7,), (5, 4, 3, 2, 3), (70, 3), (3, 70, 2), (2,) * 9, (9, 16, 7, 2)]
 

@@ -11,9 +11,8 @@ from hushcube.costs import family_cost as cost
 from hushcube.designs.design import RECOVERIES
 from hushcube.designs.errors import Errors
 from hushcube.designs.request import Request
-from hushcube.lattice.basis import BASES, HELMERT, MARGINAL
+from hushcube.lattice.basis import BASES, HELMERT, MARGINAL, cell_variances, residual_variances
 from hushcube.lattice.family import Family
-from hushcube.lattice.variances import cell_variances, residual_variances
 from hushcube.model import noise
 from hushcube.model.attribute import Attribute
 from hushcube.model.privacy import Privacy

@@ -3,7 +3,7 @@
 Least squares is diagonal over the residual spaces. With t_B the measured set B brought back to a table on B's
 attributes (the adjoint of its rows) and weights u_B,
 
-    coefficient_C = sum_{B >= C}  u_B / cells(B)  coefficient_C(t_B)  /  K_C(u)                  [lattice/variances.py]
+    coefficient_C = sum_{B >= C}  u_B / cells(B)  coefficient_C(t_B)  /  K_C(u)                      [lattice/basis.py]
 
 u = 1/variance is generalised least squares, the best linear unbiased answer; u = 1 the papers' ordinary one.
 No vector of the domain's size appears, and no matrix is inverted.       [Ding et al. 2011, (9)-(14), for any noise]
@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.lattice import hadamard, helmert
+from hushcube.lattice.basis import kernel
 from hushcube.lattice.coefficients import Coefficients
 from hushcube.lattice.family import Batch, Family
-from hushcube.lattice.variances import kernel
 from hushcube.model.arrays import Floats, position_rows
 from hushcube.model.noise import Measurement
 
@@ -61,10 +61,7 @@ def _accumulate(
 ) -> None:
     coefficients = helmert.forward(tables, range(1, len(batch.shape) + 1))
     share = shares[batch.ids[part]]
-    level: list[NDArray[np.int32]] = [np.zeros((0, k), np.int32) for k in range(len(batch.shape))]
-    # keeps the batch's order, which is sorted
-    members = Family(result.spaces.sizes, [*level, batch.rows[part]])
-    for pair in members.inclusions(result.spaces):
+    for pair in Family.of_rows(batch.rows[part], result.spaces.sizes).inclusions(result.spaces):
         if pair.kept.ndim == 1:
             chosen = coefficients[(pair.big, *_block(pair.kept.tolist()))]
             factor = (share[pair.big] * inverse[pair.small]).reshape(-1, *[1] * (chosen.ndim - 1))

@@ -20,9 +20,8 @@ from hushcube.designs.design import Design
 from hushcube.designs.lattice.answers import DirectTables, InverseFourier, estimate
 from hushcube.designs.lattice.errors import LatticeErrors
 from hushcube.errors import PlanError
-from hushcube.lattice.basis import BASES, Basis
+from hushcube.lattice.basis import BASES, Basis, dimensions, kernel
 from hushcube.lattice.family import Family
-from hushcube.lattice.variances import dimensions, kernel
 from hushcube.model.arrays import Floats, Ints
 from hushcube.model.noise import Measurement
 from hushcube.model.privacy import Privacy

@@ -1,7 +1,7 @@
 """Predicted errors of lattice plans: variances of sets, of residual spaces, of cells and sums of cells.
 
 The recoveries: `none` answers from the single best source (Ding et al.'s K_part; for Fourier, the inverse transform),
-`gls` and `ols` combine everything that sees a residual space.                                 [lattice/variances.py]
+`gls` and `ols` combine everything that sees a residual space.                                     [lattice/basis.py]
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from hushcube.designs.errors import Errors
 from hushcube.designs.lattice import margins
 from hushcube.designs.request import projected
 from hushcube.lattice import hadamard, helmert
+from hushcube.lattice.basis import cell_variances as lattice_cell_variances
+from hushcube.lattice.basis import residual_variances as lattice_residual_variances
 from hushcube.lattice.family import Family, Inclusion
 from hushcube.lattice.hadamard import padded
-from hushcube.lattice.variances import cell_variances as lattice_cell_variances
-from hushcube.lattice.variances import residual_variances as lattice_residual_variances
 from hushcube.model.arrays import Floats, Ints, Marginal, subsets
 from hushcube.model.form import Form, GroupTable, RangeTable
 from hushcube.model.noise import LAPLACE, SMOOTH, gaussian_variance

@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 
 from hushcube.designs.request import MAX_TABLE_CELLS, Request
-from hushcube.lattice.variances import dimensions
+from hushcube.lattice.basis import dimensions
 from hushcube.model.arrays import Floats, Marginal
 from hushcube.strategies.search.descent import minimise
 from hushcube.strategies.search.supports import GreedyCovers, SupportProblem

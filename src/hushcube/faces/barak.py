@@ -16,15 +16,11 @@
 Here chi_b has entries ±1, the paper's f^b has ±2^(-k/2): distances are 2^(k/2) times the paper's.
 Departs from the paper: attributes may have more than two values (phantom codes are no variables); w keeps a public
 total exactly (rounding may move it); errors may be in standard deviations of the noise (`weights="deviation"`), which
-is to be preferred where budgets differ. The bounds of the theorems are in bounds.py.
+is to be preferred where budgets differ. The bounds of the theorems are in barak_bounds.py.
 
-Step 2 finds the nearest table as a basic solution, with columns made as they are needed:
-
-    max     minimise b           subject to   |target_r - (M w)_r| <= b d_r,   w >= 0         [Barak et al. 2007, 3.2]
-    total   minimise sum_r |target_r - (M w)_r| / d_r,   w >= 0                                              [4.1]
-
-and (M w)_r = target_r for public rows. M has few rows and as many columns as the table has cells, so the dual program
-is solved on a few cells, then on those too whose constraint it breaks, until there are none:
+Step 2 minimises b with |target_r - (M w)_r| <= b d_r, or sum_r |target_r - (M w)_r| / d_r, where (M w)_r = target_r for
+public rows. M has few rows and as many columns as the table has cells, so the dual program is solved on a few cells,
+then on those too whose constraint it breaks, until there are none:
 
     maximise target·y   subject to   (Mᵀ y)_cell <= 0,   sum_r d_r |y_r| <= 1  (max)   or   d_r |y_r| <= 1  (total)
 
@@ -38,17 +34,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import count
 from typing import Final, Literal, get_args
 
 import numpy as np
 
 from hushcube.designs.lattice.design import LatticeDesign
 from hushcube.errors import BadInput, HushcubeError, TooLarge
-from hushcube.faces.barak.fitted import Rows, Triplets, coefficient_rows, measured_rows, workload_rows
-from hushcube.faces.programs import Program, solve
+from hushcube.faces.barak_rows import Rows, coefficient_rows, measured_rows, workload_rows
+from hushcube.faces.programs import Matrix, Program, solve, stacked
+from hushcube.faces.value import Objective, Weights
 from hushcube.lattice.hadamard import padded
 from hushcube.model.arrays import Bools, Floats, Ints
 from hushcube.model.noise import Measurement
+from hushcube.options import check_choice
 from hushcube.progress import Clock
 
 Norm = Literal["max", "total"]
@@ -57,42 +56,30 @@ _WORK: Final = "finding a non-negative table"
 _FIRST: Final = 4
 _STEP: Final = 2
 """Cells to begin with and to add in a round, in multiples of the rank: few rounds matter more than few cells."""
-_BROKEN: Final = 1e-7
-"""A dual constraint counts as broken beyond this; |y| is about 1."""
-_ZERO: Final = 1e-7
-"""The solver's tolerance: what is smaller is zero."""
+_BROKEN: Final = 1e-7  # a dual constraint counts as broken beyond this; |y| is about 1
+_ZERO: Final = 1e-7  # the solver's tolerance: what is smaller is zero
 _GAP: Final = 1e-5
 """Between the optimum and its dual bound, relative to the largest target: more means that the solver went astray."""
-Objective = Literal["max-coefficient", "total-coefficient", "max-marginal", "total-marginal"]
-Weights = Literal["equal", "deviation"]
 
 MOST_CELLS: Final = 2**18
 _MOST_CODES: Final = 2**22
-_MOST_ENTRIES: Final = 2**24
-"""Of the matrix of a program: about a gigabyte while it is handed over."""
+_MOST_ENTRIES: Final = 2**24  # of the matrix of a program: about a gigabyte while it is handed over
 _OTHER: Final = "use the method `full-table`, which needs no linear program"
 
 
-@dataclass(frozen=True, eq=False)
-class Nearest:
-    """The table as a vector over the cells, the least distance, and how many cells the last program had."""
+def nearest(rows: Rows, cells: int, norm: Norm, clock: Clock, *, weighted: bool) -> tuple[Floats, float]:
+    """The non-negative table nearest to the rows' targets, over the cells, and its distance from them.
 
-    table: Floats
-    distance: float
-    columns: int
-
-
-def nearest(rows: Rows, cells: int, norm: Norm, clock: Clock, *, weighted: bool) -> Nearest:
-    """The non-negative table nearest to the rows' targets; errors are in units of the noise's deviation if weighted."""
+    Errors are in units of the noise's deviation if weighted.
+    """
     noisy = ~rows.aim.public
     units = np.ones(len(noisy))
     if weighted and noisy.any():
         units[noisy] = np.maximum(rows.aim.deviations[noisy], 1e-6 * rows.aim.deviations[noisy].max(initial=1e-6))
     middle = float(np.median(units[noisy])) if noisy.any() else 1.0
     program = _Pair(rows, norm, units / middle, noisy)
-    chosen = _largest(rows.adjoint(rows.aim.targets / (units / middle)), _FIRST * rows.rank)
-    rounds = 0
-    while True:
+    chosen = _largest(rows.adjoint(rows.aim.targets / program.units), _FIRST * rows.rank)
+    for rounds in count():
         clock.tick(_WORK, 1 - 0.8**rounds)
         bound, y = program.dual(chosen, clock)
         rest = rows.adjoint(y)
@@ -102,20 +89,17 @@ def nearest(rows: Rows, cells: int, norm: Norm, clock: Clock, *, weighted: bool)
         if not len(broken):
             break
         chosen = np.concatenate([chosen, broken])
-        rounds += 1
     value, w = program.primal(chosen, clock)
     if value - bound > _GAP * (1 + np.abs(rows.aim.targets / units * middle).max()) * (norm == "max" or len(units)):
         raise HushcubeError(f"{_WORK}: the solver did not reach the optimum; try another objective")
     table = np.zeros(cells)
     table[chosen] = np.where(w > _ZERO, w, 0.0)
-    return Nearest(table, max(value, 0.0) / middle, len(chosen))
+    return table, max(value, 0.0) / middle
 
 
 def _largest(values: Floats, number: int) -> Ints:
     """Where the largest values stand."""
-    if number >= len(values):
-        return np.arange(len(values))
-    return np.argpartition(-values, number)[:number]
+    return np.arange(len(values)) if number >= len(values) else np.argpartition(-values, number)[:number]
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,20 +117,18 @@ class _Pair:
         targets, m, n = self.rows.aim.targets / self.units, len(self.units), len(cells)
         if self.norm == "total":
             reach = np.where(self.noisy, 1.0, np.inf)
-            program = Program(-targets, -reach, reach, np.full(n, -np.inf), np.zeros(n), c, r, entries)
+            program = Program(-targets, -reach, reach, np.full(n, -np.inf), np.zeros(n), (c, r, entries))
             solution = solve(program, clock, _WORK)
             return -solution.value, solution.x / self.units
-        scale = float(max(self.noisy.sum(), 1))
         loud = np.flatnonzero(self.noisy)
+        scale = float(max(len(loud), 1))
         program = Program(
-            np.concatenate([-targets, targets]) / scale,
-            np.concatenate([np.where(self.noisy, 0.0, -np.inf), np.zeros(m)]),
-            np.concatenate([np.full(m, np.inf), np.where(self.noisy, np.inf, 0.0)]),
-            np.full(n + 1, -np.inf),
-            np.concatenate([np.zeros(n), [scale]]),
-            np.concatenate([c, c, np.full(2 * len(loud), n)]),
-            np.concatenate([r, r + m, loud, loud + m]),
-            np.concatenate([entries, -entries, np.ones(2 * len(loud))]),
+            cost=np.r_[-targets, targets] / scale,
+            lower=np.r_[np.where(self.noisy, 0.0, -np.inf), np.zeros(m)],
+            upper=np.r_[np.full(m, np.inf), np.where(self.noisy, np.inf, 0.0)],
+            row_lower=np.full(n + 1, -np.inf),
+            row_upper=np.r_[np.zeros(n), scale],
+            matrix=stacked((c, r, entries), (c, r + m, -entries), (n, loud, 1.0), (n, loud + m, 1.0)),
         )
         solution = solve(program, clock, _WORK)
         return -solution.value, (solution.x[:m] - solution.x[m:]) / self.units
@@ -155,36 +137,22 @@ class _Pair:
         """The optimum and the table, a vertex."""
         r, c, entries = self._entries(cells)
         targets, m, n = self.rows.aim.targets / self.units, len(self.units), len(cells)
-        every, loud = np.arange(m), np.flatnonzero(self.noisy)
+        every, loud, endless = np.arange(m), np.flatnonzero(self.noisy), np.full(m, np.inf)
         if self.norm == "total":  # M w + over - under = target
             extra = np.where(self.noisy, np.inf, 0.0)
-            program = Program(
-                np.concatenate([np.zeros(n), np.ones(2 * m)]),
-                np.zeros(n + 2 * m),
-                np.concatenate([np.full(n, np.inf), extra, extra]),
-                targets,
-                targets,
-                np.concatenate([r, every, every]),
-                np.concatenate([c, n + every, n + m + every]),
-                np.concatenate([entries, np.ones(m), -np.ones(m)]),
-            )
+            cost, upper = np.r_[np.zeros(n), np.ones(2 * m)], np.r_[np.full(n, np.inf), extra, extra]
+            matrix = stacked((r, c, entries), (every, n + every, 1.0), (every, n + m + every, -1.0))
+            program = Program(cost, np.zeros(n + 2 * m), upper, targets, targets, matrix)
         else:  # M w + b >= target and M w - b <= target
-            program = Program(
-                np.concatenate([np.zeros(n), [1.0]]),
-                np.zeros(n + 1),
-                np.full(n + 1, np.inf),
-                np.concatenate([targets, np.full(m, -np.inf)]),
-                np.concatenate([np.full(m, np.inf), targets]),
-                np.concatenate([r, r + m, loud, loud + m]),
-                np.concatenate([c, c, np.full(2 * len(loud), n)]),
-                np.concatenate([entries, entries, np.ones(len(loud)), -np.ones(len(loud))]),
-            )
+            cost, low, high = np.r_[np.zeros(n), 1.0], np.r_[targets, -endless], np.r_[endless, targets]
+            matrix = stacked((r, c, entries), (r + m, c, entries), (loud, n, 1.0), (loud + m, n, -1.0))
+            program = Program(cost, np.zeros(n + 1), np.full(n + 1, np.inf), low, high, matrix)
         solution = solve(program, clock, _WORK, vertex=True)
         if not solution.is_vertex:
             raise HushcubeError(f"{_WORK}: the solver returned no basic solution, whose rounding is bounded")
         return solution.value, solution.x[:n]
 
-    def _entries(self, cells: Ints) -> Triplets:
+    def _entries(self, cells: Ints) -> Matrix:
         """The columns, with each row in its unit."""
         r, c, entries = self.rows.entries(cells)
         return r, c, entries / self.units[r]
@@ -194,61 +162,41 @@ class _Pair:
 class BarakTable:
     """A full table that is nowhere negative, and its nearest whole numbers."""
 
-    table: Floats
-    """The linear program's vertex, of the schema's full shape."""
-    rounded: Ints
-    """The nearest whole numbers; halves go up."""
-    distance: float
-    """The objective's least value; with weights `deviation`, in standard deviations."""
-    support: int
-    """How many cells of `table` are not zero."""
-    rows: int
-    """|B|: how many noisy numbers the table was fitted to."""
+    table: Floats  # the linear program's vertex, of the schema's full shape
+    rounded: Ints  # the nearest whole numbers; halves go up
+    distance: float  # the objective's least value; with weights `deviation`, in standard deviations
+    support: int  # how many cells of `table` are not zero
+    rows: int  # |B|: how many noisy numbers the table was fitted to
 
 
 def nonnegative_table(
-    design: LatticeDesign,
-    measurement: Measurement,
-    objective: Objective,
-    clock: Clock,
-    *,
-    weights: Weights = "equal",
+    design: LatticeDesign, measurement: Measurement, objective: Objective, clock: Clock, *, weights: Weights = "equal"
 ) -> BarakTable:
     """The non-negative table nearest to what was measured, as a vertex, and rounded."""
     check(design, objective, weights)
     sizes = design.schema.sizes
-    cells = math.prod(sizes)
-    rows = _rows(design, measurement, objective)
-    if (entries := rows.column_entries * 4 * min(rows.rank, cells)) > _MOST_ENTRIES:
+    if design.basis.holds_cells:
+        rows: Rows = measured_rows(design, measurement)
+    else:
+        rows = (coefficient_rows if objective.endswith("coefficient") else workload_rows)(design, measurement)
+    if (entries := rows.column_entries * 4 * min(rows.rank, math.prod(sizes))) > _MOST_ENTRIES:
         raise TooLarge("workload, entries of the program", entries, _MOST_ENTRIES, _OTHER)
     norm: Norm = "max" if objective.startswith("max") else "total"
-    found = nearest(rows, cells, norm, clock, weighted=weights == "deviation")
-    support = int(np.count_nonzero(found.table))
+    w, distance = nearest(rows, math.prod(sizes), norm, clock, weighted=weights == "deviation")
+    support = int(np.count_nonzero(w))
     if support > rows.rank:
-        raise HushcubeError("finding a non-negative table: the solver's point is not a vertex")
-    table = found.table.reshape(sizes)
-    rounded = np.floor(table + 0.5).astype(np.int64)
-    return BarakTable(table, rounded, found.distance, support, len(rows.aim.targets))
-
-
-def _rows(design: LatticeDesign, measurement: Measurement, objective: Objective) -> Rows:
-    if design.basis.holds_cells:
-        return measured_rows(design, measurement)
-    if objective.endswith("coefficient"):
-        return coefficient_rows(design, measurement)
-    return workload_rows(design, measurement)
+        raise HushcubeError(f"{_WORK}: the solver's point is not a vertex")
+    table = w.reshape(sizes)
+    return BarakTable(table, np.floor(table + 0.5).astype(np.int64), distance, support, len(rows.aim.targets))
 
 
 def check(design: LatticeDesign, objective: str, weights: str) -> None:
     """Refuse what the algorithm cannot do for a plan, whatever was measured."""
-    if objective not in get_args(Objective):
-        raise BadInput("objective", f"{objective!r} is not known", f"use one of: {', '.join(get_args(Objective))}")
-    if weights not in get_args(Weights):
-        raise BadInput("weights", f"{weights!r} is not known", f"use one of: {', '.join(get_args(Weights))}")
+    check_choice(objective, "objective", get_args(Objective))
+    check_choice(weights, "weights", get_args(Weights))
     if not (design.basis.has_inverse or design.basis.holds_cells):
-        problem = (
-            f"{objective} needs a plan that measures Fourier coefficients or tables, not the {design.basis.name} basis"
-        )
+        needed = f"{objective} needs a plan that measures Fourier coefficients or tables"
+        problem = f"{needed}, not the {design.basis.name} basis"
         raise BadInput("objective", problem, "plan with the strategy `fourier` or `workload`")
     if design.basis.holds_cells and objective.endswith("coefficient"):
         problem = f"{objective} needs noisy Fourier coefficients, and the plan measures tables"

@@ -1,8 +1,10 @@
-"""Whether public facts can all hold, and the whole numbers nearest to what is wanted that satisfy them.
+"""Public facts as constraints: structural zeros and known totals, which a publisher declares and nobody measured.
 
 check          is there x >= 0 in whole numbers?   A linear program, then an integer one.
                A smallest contradictory set by divide and conquer             [Junker 2004, QuickXplain]
 whole_totals   minimise sum_a |x_a - w_a|,   x whole numbers
+rake           x_a = w_a exp(sum_{f: a in R_f} l_f): cyclic scaling of the boxes [Deming, Stephan 1940], the nearest
+               table in relative entropy [Csiszár 1975, Theorem 3.2]; Newton steps on l where they help
 """
 
 from __future__ import annotations
@@ -14,32 +16,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.errors import FactsError, TimeLimitReached
-from hushcube.faces.facts.atoms import STAGE, Atoms, System, atoms
-from hushcube.faces.programs import Infeasible
+from hushcube.faces.atoms import STAGE, Atoms, System, add, atoms
+from hushcube.faces.programs import Infeasible, Program, solve, stacked
 from hushcube.model.arrays import Bools, Floats, Ints
 from hushcube.model.facts import Facts
 from hushcube.progress import Clock
 
-_NAMED: Final = 5
-"""How many of the facts that contradict each other are named."""
-_FEW: Final = 1_000
-"""Columns of the integer programs that are tried first."""
-_DENSE: Final = 4_000_000
-"""Entries of a matrix that is written out."""
-_GAP: Final = 1e-4
-"""How much farther than the nearest whole numbers may be: the tolerance of the solver."""
+_NAMED: Final = 5  # how many of the facts that contradict each other are named
+_FEW: Final = 1_000  # columns of the integer programs that are tried first
+_DENSE: Final = 4_000_000  # entries of a matrix that is written out
+_GAP: Final = 1e-4  # how much farther than the nearest whole numbers may be: the tolerance of the solver
+_TOLERANCE: Final = 1e-12  # how near a scaled table is to its facts, as a share of their counts
+_ROUNDS, _SWEEPS = 100, 20
+"""Rounds of sweeps, each followed by a Newton step where its matrix is not too large."""
+_NO_WHOLE: Final = "facts", "no table in whole numbers satisfies them and the total", "correct or remove one"
 
 
 def check(facts: Facts, clock: Clock) -> None:
     """Raise unless some table of whole numbers satisfies all facts; a few that contradict each other are named."""
     table = atoms(facts)
-    every = np.ones(len(facts.facts), bool)
-    if _can_hold(System.of(table, every), clock, whole=True):
+    every = System.of(table, np.ones(len(facts.facts), bool))
+    if _can_hold(every, clock, whole=True):
         return
-    whole = _can_hold(System.of(table, every), clock, whole=False)
+    whole = _can_hold(every, clock, whole=False)
     problem = "they contradict each other"
     try:
-        found = _smallest(len(every), lambda kept: _can_hold(System.of(table, kept), clock, whole=whole))
+        found = _smallest(len(facts.facts), lambda kept: _can_hold(System.of(table, kept), clock, whole=whole))
         named = [facts.sentence(facts.facts[i])[:-1] for i in found[::-1][:_NAMED]]
         more = [f"and {len(found) - _NAMED:,} more"] * (len(found) > _NAMED)
         problem = f"these contradict each other: {'; '.join(named + more)}"
@@ -126,7 +128,7 @@ def _shared(system: System, near: Floats) -> Ints:
     if not len(system.counts):
         return np.asarray(base + (part > 0.5), np.int64)
     if len(np.unique(system.counts)) > 1 or system.counts[0] < 0 or (system.counts[0] > 0 and not len(base)):
-        raise _no_whole()
+        raise FactsError(*_NO_WHOLE)
     missing = int(system.counts[0] - base.sum())
     if missing > 0:  # the largest parts are rounded up; what is left is shared in proportion, as its cost is the same
         up = min(missing, len(base))
@@ -158,9 +160,9 @@ def _nearest(system: System, near: Floats, clock: Clock) -> Ints:
         if found is None:
             found = np.rint(program(whole=True)).astype(np.int64)
     except Infeasible:
-        raise _no_whole() from None
+        raise FactsError(*_NO_WHOLE) from None
     if not system.holds(found):
-        raise _no_whole()
+        raise FactsError(*_NO_WHOLE)
     return found
 
 
@@ -193,5 +195,77 @@ def _reduced(system: System, cost: Floats, real: Floats) -> Floats:
     return np.abs(cost - sum((prices[box] for box in system.boxes), np.zeros(len(cost))))
 
 
-def _no_whole() -> FactsError:
-    return FactsError("facts", "no table in whole numbers satisfies them and the total", "correct or remove one")
+def rake(table: Floats, facts: Facts, clock: Clock) -> Floats:
+    """Scale a non-negative full table until it satisfies all facts; cells declared empty become 0.
+
+    Where the facts need people in cells that have no mass, a uniform mass is put there first.
+    """
+    fine = atoms(facts)
+    system, group = System.of(fine, np.ones(len(facts.facts), bool)).merged()
+    start = add(group, fine.sums(table)[fine.allowed], system.columns)
+    target = _scaled(system, start, clock)
+    if target is None:
+        target = _scaled(system, _support(system, start, clock), clock)
+    if target is None:
+        raise FactsError("facts", "the table could not be scaled to them", "correct or remove one of them")
+    has_mass = start > 0
+    cells = add(group, fine.cells[fine.allowed], system.columns)
+    factors, added = np.zeros(len(fine)), np.zeros(len(fine))
+    factors[fine.allowed] = np.divide(target, start, out=np.zeros(len(start)), where=has_mass)[group]
+    added[fine.allowed] = np.where(has_mass, 0.0, target / cells)[group]
+    scaled: Floats = table * fine.spread(factors)
+    return scaled + fine.spread(added) if added.any() else scaled
+
+
+def _scaled(system: System, start: Floats, clock: Clock) -> Floats | None:
+    """Cyclic scaling; None where it does not converge."""
+    x, m = start.copy(), len(system.counts)
+    counts = np.append(system.counts, 0.0)
+    dense = None
+    if m * system.columns <= _DENSE and m <= 500:
+        dense = np.zeros((m, system.columns))
+        dense[system.triplets()] = 1.0
+    for round_ in range(_ROUNDS):
+        clock.tick(STAGE, round_ / _ROUNDS)
+        for _ in range(_SWEEPS):
+            if _miss(system, x) <= _TOLERANCE:
+                return x
+            for box in system.boxes:
+                sums = add(box, x, m + 1)
+                factors = np.divide(counts, sums, out=np.ones(m + 1), where=sums > 0)
+                factors[m] = 1.0
+                x = x * factors[box]
+        if dense is not None:
+            step = np.linalg.lstsq((dense * x) @ dense.T, system.counts - dense @ x, rcond=None)[0]
+            tried = x * np.exp(np.clip(step @ dense, -50, 50))
+            x = tried if _miss(system, tried) < _miss(system, x) else x
+    return None
+
+
+def _miss(system: System, x: Floats) -> float:
+    return float(np.max(np.abs(system.times(x) / system.counts - 1), initial=0.0))
+
+
+def _support(system: System, start: Floats, clock: Clock) -> Floats:
+    """Where scaling stalls: mass where the facts need it and there is none; none where they force it to vanish.
+
+    Second program: maximise sum t,  0 <= t <= 1,  t <= y,  boxes · y = s counts,  s >= 1. Its t is 1 on every column
+    that some solution x = y / s uses, else 0.
+    """
+    n, m = system.columns, len(system.counts)
+    try:
+        x = system.solve((start == 0).astype(np.float64), np.zeros(n), np.full(n, np.inf), clock)
+    except Infeasible:
+        raise FactsError("facts", "no table satisfies them", "correct or remove one of them") from None
+    mass = np.where((start == 0) & (x > 1e-6), x, start)
+    every, totals = np.arange(n), (np.arange(m), 2 * n, -system.counts)
+    program = Program(
+        cost=np.r_[np.zeros(n), -np.ones(n), 0.0],  # y, t, s
+        lower=np.r_[np.zeros(2 * n), 1.0],
+        upper=np.r_[np.where(mass > 0, np.inf, 0.0), np.ones(n), np.inf],
+        row_lower=np.zeros(m + n),
+        row_upper=np.r_[np.zeros(m), np.full(n, np.inf)],
+        matrix=stacked((*system.triplets(), 1.0), totals, (m + every, every, 1.0), (m + every, n + every, -1.0)),
+    )
+    used = solve(program, clock, STAGE, vertex=True).x[n : 2 * n]
+    return np.where(used > 0.5, mass, 0.0)

@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.errors import FactsError, readable
-from hushcube.faces.programs import Program, solve
+from hushcube.faces.programs import Program, solve, stacked
 from hushcube.lattice.family import Family
+from hushcube.lattice.nested import group_sums
 from hushcube.model.arrays import Bools, Floats, Ints, Marginal
 from hushcube.model.facts import Facts
 from hushcube.progress import Clock
@@ -34,10 +35,8 @@ class Atoms:
 
     facts: Facts
     classes: tuple[Ints, ...]
-    shape: tuple[int, ...]
-    """The number of classes of each attribute."""
-    allowed: Bools
-    """The atoms that no fact declares empty."""
+    shape: tuple[int, ...]  # the number of classes of each attribute
+    allowed: Bools  # those that no fact declares empty
 
     def __len__(self) -> int:
         return math.prod(self.shape)
@@ -61,26 +60,20 @@ class Atoms:
 
     def spread(self, values: NDArray[Any]) -> NDArray[Any]:
         """One number an atom, given to each of its cells in a full table."""
-        spread: NDArray[Any] = values.reshape(self.shape)[np.ix_(*self.classes)]
-        return spread
+        return np.asarray(values.reshape(self.shape)[np.ix_(*self.classes)])
 
     def sums(self, table: Floats) -> Floats:
         """The sums of a full table over the atoms."""
-        for axis, (classes, count) in enumerate(zip(self.classes, self.shape, strict=True)):
-            if count == 1:
-                table = table.sum(axis=axis, keepdims=True)
-            else:
-                order = np.argsort(classes, kind="stable")
-                starts = np.searchsorted(classes[order], np.arange(count))
-                table = np.add.reduceat(np.take(table, order, axis), starts, axis)
+        for axis, classes in enumerate(self.classes):
+            one = self.shape[axis] == 1
+            table = table.sum(axis=axis, keepdims=True) if one else group_sums(table, axis, classes)
         return table.reshape(-1)
 
     def empty(self, marginal: Marginal) -> Bools | None:
         """The cells of a marginal without an allowed atom, with axes to broadcast; None where there is none."""
-        kept = tuple(i for i in self.axes if i in marginal)
-        shape = tuple(self.shape[i] for i in self.axes)
+        kept = [i for i in self.axes if i in marginal]
         others = tuple(at for at, i in enumerate(self.axes) if i not in marginal)
-        empty: Bools = ~np.any(self.allowed.reshape(shape), axis=others)
+        empty: Bools = ~np.any(self.allowed.reshape([self.shape[i] for i in self.axes]), axis=others)
         if not empty.any():
             return None
         cells = empty[np.ix_(*(self.classes[i] for i in kept))]
@@ -100,9 +93,8 @@ class Atoms:
         classes = tuple(self.classes[i][values] for i, values in zip(marginal, cells.T, strict=True))
         boxes = np.full([self.shape[i] for i in marginal], none)
         boxes[classes or ...] = numbers  # the total is one number
-        shape = [self.shape[i] for i in self.axes]
         expanded = boxes.reshape([self.shape[i] if i in marginal else 1 for i in self.axes])
-        return np.broadcast_to(expanded, shape).reshape(-1)
+        return np.broadcast_to(expanded, [self.shape[i] for i in self.axes]).reshape(-1)
 
 
 def atoms(facts: Facts) -> Atoms:
@@ -131,14 +123,11 @@ def fixed_cells(facts: Facts, tables: Family) -> FixedCells:
     batches = []
     for batch in tables.batches:
         fixed = np.full((len(batch.ids), *batch.shape), np.nan)
-        strides = np.array([math.prod(batch.shape[axis + 1 :]) for axis in range(len(batch.shape))], np.int64)
         for at, row in enumerate(map(tuple, batch.rows.tolist())):
-            empty = fine.empty(row)
-            if empty is not None:
+            if (empty := fine.empty(row)) is not None:
                 np.copyto(fixed[at, ...], 0.0, where=empty)
-            if row in facts.by_marginal:
-                known = facts.by_marginal[row]
-                fixed[at, ...].reshape(-1)[known.cells @ strides] = known.counts
+            if known := facts.by_marginal.get(row):
+                fixed[(at, *known.cells.T, ...)] = known.counts
         batches.append(fixed)
     absent = [m for m, at in zip(facts.by_marginal, tables.ids(facts.by_marginal).tolist(), strict=True) if at < 0]
     shown = {m for m in absent if not facts.by_marginal[m].counts.any() and any(set(m) <= set(a) for a in tables)}
@@ -162,14 +151,13 @@ class System:
         allowed = table.allowed_by(kept)
         positive = {m: (known.counts > 0) & kept[known.ids] for m, known in table.facts.by_marginal.items()}
         total = sum(int(used.sum()) for used in positive.values())
-        counts, boxes, start = [np.zeros(0, np.int64)], [], 0
+        counts, boxes = np.zeros(0, np.int64), []
         for marginal, used in positive.items():
             if used.any():
-                known, end = table.facts.by_marginal[marginal], start + int(used.sum())
-                counts.append(known.counts[used])
-                boxes.append(table.boxes(marginal, known.cells[used], np.arange(start, end), total)[allowed])
-                start = end
-        return cls(np.concatenate(counts), tuple(boxes), int(allowed.sum()))
+                known, rows = table.facts.by_marginal[marginal], len(counts) + np.arange(used.sum())
+                counts = np.append(counts, known.counts[used])
+                boxes.append(table.boxes(marginal, known.cells[used], rows, total)[allowed])
+        return cls(counts, tuple(boxes), int(allowed.sum()))
 
     def with_total(self, total: int) -> System:
         """One more equation, on all columns."""
@@ -192,9 +180,9 @@ class System:
 
     def triplets(self) -> tuple[Ints, Ints]:
         """The rows and columns of the ones of the matrix."""
-        columns = [np.flatnonzero(box < len(self.counts)) for box in self.boxes]
-        rows = [box[at] for box, at in zip(self.boxes, columns, strict=True)]
-        return np.concatenate([np.zeros(0, np.int64), *rows]), np.concatenate([np.zeros(0, np.int64), *columns])
+        boxes = np.array(self.boxes, np.int64).reshape(len(self.boxes), self.columns)
+        marginals, columns = np.nonzero(boxes < len(self.counts))
+        return boxes[marginals, columns], columns
 
     def times(self, x: NDArray[Any]) -> Floats:
         """The sums over the boxes; exact for whole numbers, which stay below 2^53."""
@@ -215,19 +203,9 @@ class System:
         """The cheapest solution z of   sum_s signs_s (boxes · z_s) = counts - boxes · base,   lower <= z <= upper."""
         rows, columns = self.triplets()
         left = self.counts - (np.zeros(len(self.counts)) if base is None else self.times(base))
-        blocks = np.repeat(np.arange(len(signs)), len(rows))
-        program = Program(
-            cost=cost,
-            lower=lower.astype(np.float64),
-            upper=upper.astype(np.float64),
-            row_lower=left,
-            row_upper=left,
-            rows=np.tile(rows, len(signs)),
-            columns=np.tile(columns, len(signs)) + blocks * self.columns,
-            entries=np.repeat(np.array(signs, np.float64), len(rows)),
-            whole=np.arange(len(cost) if whole else 0),
-        )
-        return solve(program, clock, STAGE, vertex=not whole).x
+        matrix = stacked(*((rows, columns + block * self.columns, float(sign)) for block, sign in enumerate(signs)))
+        bounds = lower.astype(np.float64), upper.astype(np.float64)
+        return solve(Program(cost, *bounds, left, left, matrix, whole), clock, STAGE, vertex=not whole).x
 
     def holds(self, x: NDArray[Any]) -> bool:
         """Whether whole numbers satisfy the equations; exact."""

@@ -10,20 +10,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.designs.lattice.answers import InverseFourier
 from hushcube.designs.lattice.design import LatticeDesign
+from hushcube.faces.programs import Matrix
 from hushcube.lattice import hadamard
+from hushcube.lattice.basis import dimensions
 from hushcube.lattice.family import Family
-from hushcube.lattice.variances import dimensions
 from hushcube.model.arrays import Bools, Floats, Ints
 from hushcube.model.noise import Measurement
 
-Triplets = tuple[Ints, Ints, Floats]
 Value = TypeVar("Value", np.float64, np.bool_)
 
 
@@ -36,59 +36,32 @@ class Aim:
     public: Bools
 
 
-class Rows(Protocol):
-    """A matrix over the cells of the schema's full table."""
-
-    @property
-    def aim(self) -> Aim:
-        """What the rows should give."""
-
-    @property
-    def rank(self) -> int:
-        """The dimension of the space that the rows span."""
-
-    @property
-    def column_entries(self) -> int:
-        """The non-zeros of a column."""
-
-    def entries(self, cells: Ints) -> Triplets:
-        """The columns of some cells, as triplets (row, number of the cell in the list, entry)."""
-
-    def adjoint(self, y: Floats) -> Floats:
-        """For each cell, the product of its column with y."""
-
-
 @dataclass(frozen=True, eq=False)
 class FourierRows:
     """(-1)^<b, code of the cell> for each measured coefficient b, in the order of a Measurement."""
 
     aim: Aim
-    rank: int
+    rank: int  # the dimension of the space that the rows span
     sizes: tuple[int, ...]
-    places: Ints
-    """The coefficients' numbers b: the bits of all attributes, the first attribute's bits highest."""
+    places: Ints  # the coefficients' numbers b: the bits of all attributes, the first attribute's bits highest
 
     @property
     def column_entries(self) -> int:
-        """All of them: ±1."""
+        """The non-zeros of a column: all of them are ±1."""
         return len(self.places)
 
-    def entries(self, cells: Ints) -> Triplets:
+    def entries(self, cells: Ints) -> Matrix:
         """The columns of some cells."""
-        codes = np.ravel_multi_index(np.unravel_index(cells, self.sizes), self._codes) if self.sizes else cells
+        codes = np.ravel_multi_index(np.unravel_index(cells, self.sizes), _codes(self.sizes)) if self.sizes else cells
         odd = np.bitwise_count(self.places[:, None] & np.asarray(codes, np.int64)) & 1
-        rows = np.repeat(np.arange(len(self.places)), len(cells))
-        return rows, np.tile(np.arange(len(cells)), len(self.places)), 1.0 - 2.0 * odd.ravel()
+        row, column = np.indices(odd.shape)
+        return row.ravel(), column.ravel(), 1.0 - 2.0 * odd.ravel()
 
     def adjoint(self, y: Floats) -> Floats:
-        """One Hadamard transform, cut to the real cells."""
-        full = np.bincount(self.places, y, math.prod(self._codes)).reshape(self._codes)
-        real = hadamard.transform(full, range(len(self.sizes)))[tuple(slice(0, n) for n in self.sizes)]
-        return np.ravel(real)
-
-    @property
-    def _codes(self) -> tuple[int, ...]:
-        return tuple(map(hadamard.padded, self.sizes))
+        """For each cell, the product of its column with y: one Hadamard transform, cut to the real cells."""
+        codes = _codes(self.sizes)
+        full = np.bincount(self.places, y, math.prod(codes)).reshape(codes)
+        return np.ravel(hadamard.transform(full, range(len(codes)))[tuple(slice(0, n) for n in self.sizes)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,23 +75,22 @@ class TableRows:
 
     @property
     def column_entries(self) -> int:
-        """One for each marginal."""
+        """The non-zeros of a column: one for each marginal."""
         return len(self.family)
 
-    def entries(self, cells: Ints) -> Triplets:
-        """The columns of some cells: a one in each marginal."""
+    def entries(self, cells: Ints) -> Matrix:
+        """The columns of some cells."""
         where = np.stack(np.unravel_index(cells, self.sizes))
         rows, start = [], 0
         for batch in self.family.batches:
-            strides = _strides(batch.shape)
             first = start + batch.cells * np.arange(len(batch.ids))
-            rows.append(first[:, None] + np.einsum("ijc,j->ic", where[batch.rows], strides))
+            rows.append(first[:, None] + np.einsum("ijc,j->ic", where[batch.rows], _strides(batch.shape)))
             start += batch.cells * len(batch.ids)
         every = np.concatenate(rows)
         return every.ravel(), np.tile(np.arange(len(cells)), len(every)), np.ones(every.size)
 
     def adjoint(self, y: Floats) -> Floats:
-        """The sum of the marginals' tables, each spread over the cells that it counts."""
+        """For each cell, the product of its column with y: the marginals' tables, spread over the cells they count."""
         result, start = np.zeros(self.sizes), 0
         for batch in self.family.batches:
             for row in batch.rows.tolist():
@@ -128,40 +100,38 @@ class TableRows:
         return result.ravel()
 
 
+Rows = FourierRows | TableRows
+
+
 def coefficient_rows(design: LatticeDesign, measurement: Measurement) -> FourierRows:
     """The measured Walsh-Fourier coefficients."""
     sizes = design.schema.sizes
-    strides = _strides(tuple(map(hadamard.padded, sizes)))
     places = []
     for batch in design.measured.batches:
         shape = [design.basis.rows(n) for n in batch.shape]
         frequencies = np.indices(shape).reshape(len(shape), math.prod(shape)) + 1
-        places.append((strides[batch.rows] @ frequencies).ravel())
-    return FourierRows(_measured_aim(design, measurement), _rank(design.measured), sizes, np.concatenate(places))
+        places.append((_strides(_codes(sizes))[batch.rows] @ frequencies).ravel())
+    return FourierRows(_measured_aim(design, measurement), rank(design.measured), sizes, np.concatenate(places))
 
 
 def measured_rows(design: LatticeDesign, measurement: Measurement) -> TableRows:
     """The cells of the measured marginals."""
-    return TableRows(_measured_aim(design, measurement), _rank(design.measured), design.schema.sizes, design.measured)
+    return TableRows(_measured_aim(design, measurement), rank(design.measured), design.schema.sizes, design.measured)
 
 
 def workload_rows(design: LatticeDesign, measurement: Measurement) -> TableRows:
     """The cells of the workload's marginals, as the noisy Fourier coefficients give them; and the total if public."""
-    asked = design.request.marginals
-    total = design.measured.ids([()])[0]
-    public_total = total >= 0 and not np.isfinite(design.budgets[total])
-    family = Family.of({*asked, ()}, asked.sizes) if public_total else asked
+    family, measured, sizes = design.request.marginals, design.measured, design.schema.sizes
+    if design.publishes_total:
+        family = Family.of({*family, ()}, family.sizes)
     answers = InverseFourier(design, measurement)
-    codes = family.product([hadamard.padded(n) for n in design.schema.sizes])
-    rows = design.measured.product(design.basis.per_axis(design.basis.rows, design.measured.sizes))
-    noisy = np.isfinite(design.budgets)
-    deviations = (
-        np.sqrt(family.sum_over_subsets(design.measured, rows * design.errors.set_variances(exact=True))) / codes
-    )
-    public = family.sum_over_subsets(design.measured, rows * noisy) == 0  # the total, also over attributes of one value
-    targets = [answers.tables(batch.rows, batch.shape).ravel() for batch in family.batches]
-    aim = Aim(np.concatenate(targets), _each(family, deviations), _each(family, public))
-    return TableRows(aim, _rank(family), design.schema.sizes, family)
+    rows, noisy = numbers(design), np.isfinite(design.budgets)
+    variances = family.sum_over_subsets(measured, rows * design.errors.set_variances(exact=True))
+    public = family.sum_over_subsets(measured, rows * noisy) == 0  # the total, also over attributes of one value
+    targets = np.concatenate([answers.tables(batch.rows, batch.shape).ravel() for batch in family.batches])
+    cells = [batch.cells for batch in family.batches]
+    deviations = _each(family, np.sqrt(variances) / family.product(_codes(sizes)), cells)
+    return TableRows(Aim(targets, deviations, _each(family, public, cells)), rank(family), sizes, family)
 
 
 def _measured_aim(design: LatticeDesign, measurement: Measurement) -> Aim:
@@ -172,15 +142,23 @@ def _measured_aim(design: LatticeDesign, measurement: Measurement) -> Aim:
     return Aim(targets, _each(design.measured, deviations, repeats), _each(design.measured, public, repeats))
 
 
-def _each(family: Family, values: NDArray[Value], repeats: Sequence[int] | None = None) -> NDArray[Value]:
+def _each(family: Family, values: NDArray[Value], repeats: Sequence[int]) -> NDArray[Value]:
     """A value of each set, repeated for each of its rows."""
-    counts = [batch.cells for batch in family.batches] if repeats is None else repeats
-    return np.concatenate([np.repeat(values[b.ids], n) for b, n in zip(family.batches, counts, strict=True)])
+    return np.concatenate([np.repeat(values[b.ids], n) for b, n in zip(family.batches, repeats, strict=True)])
 
 
-def _rank(family: Family) -> int:
-    """sum over the residual spaces below the family of their dimensions."""
+def numbers(design: LatticeDesign) -> Floats:
+    """How many numbers are measured of each set."""
+    return design.measured.product(design.basis.per_axis(design.basis.rows, design.measured.sizes))
+
+
+def rank(family: Family) -> int:
+    """The dimensions of the residual spaces below a family, added up."""
     return round(float(dimensions(family.closure).sum()))
+
+
+def _codes(sizes: Sequence[int]) -> tuple[int, ...]:
+    return tuple(map(hadamard.padded, sizes))
 
 
 def _strides(shape: Sequence[int]) -> Ints:

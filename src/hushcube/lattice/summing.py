@@ -12,7 +12,7 @@ ones. The transpose adds tables up along the same nodes, backwards. The cells of
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -25,22 +25,25 @@ _LEAF: Final = 64
 
 
 @dataclass(frozen=True, eq=False)
-class _Node:
-    """Kept axes of `kept` cells, then the next axis of n values, then `rest` cells."""
+class _Branch:
+    """Kept axes of `kept` cells, then the next axis of n values, then `rest` cells; that axis is kept or summed out."""
 
     kept: int
     n: int
     rest: int
-    inner: _Node | None = None
-    summed: _Node | None = None
-    matrix: Floats | None = None
-    """For a leaf: the marginals of the cells that are left, side by side."""
-    parts: tuple[tuple[slice, slice], ...] = ()
-    """For a leaf: which columns are which part of the vector of all marginals."""
-    axes: int = 0
-    """For a leaf: how many axes are left."""
-    out: tuple[tuple[int, ...], ...] = ()
-    """For a leaf: which of them each marginal sums out, counted from 1."""
+    inner: _Branch | _Leaf | None
+    summed: _Branch | _Leaf | None
+
+
+@dataclass(frozen=True, eq=False)
+class _Leaf:
+    """Kept axes of `kept` cells, then the last axes, of a few cells."""
+
+    kept: int
+    shape: tuple[int, ...]
+    matrix: Floats  # the marginals of the cells that are left, side by side
+    parts: tuple[tuple[slice, slice, tuple[int, ...]], ...]
+    """For each marginal its columns, its part of the vector of all, and the axes it sums out, counted from 1."""
 
 
 class FullTable:
@@ -65,32 +68,41 @@ class FullTable:
         """How many cells the marginals have together."""
         self._root = self._grow(0, 1, list(self.marginals))
 
-    def _grow(self, axis: int, kept: int, members: list[Marginal]) -> _Node:
-        rest = math.prod(self.shape[axis:])
-        if rest <= _LEAF or not any(m and m[-1] >= axis for m in members):
-            matrices, parts, out, at = [np.zeros((rest, 0))], [], [], 0
+    def _grow(self, axis: int, kept: int, members: list[Marginal]) -> _Branch | _Leaf:
+        rest = self.shape[axis:]
+        if math.prod(rest) <= _LEAF or not any(m and m[-1] >= axis for m in members):
+            matrix, parts = np.zeros((math.prod(rest), 0)), []
             for m in members:
-                matrix: Floats = np.ones((1, 1))
-                for i, n in enumerate(self.shape[axis:], axis):
-                    matrix = np.kron(matrix, np.eye(n) if i in m else np.ones((n, 1))).astype(np.float64)
-                matrices.append(matrix)
-                parts.append((slice(at, at + matrix.shape[1]), self.places[m]))
-                out.append(tuple(i - axis + 1 for i in range(axis, len(self.shape)) if i not in m))
-                at += matrix.shape[1]
-            axes = len(self.shape) - axis
-            return _Node(kept, 1, rest, None, None, np.hstack(matrices), tuple(parts), axes, tuple(out))
-        n = self.shape[axis]
+                own: Floats = np.ones((1, 1))
+                for i, n in enumerate(rest, axis):
+                    own = np.kron(own, np.eye(n) if i in m else np.ones((n, 1))).astype(np.float64)
+                columns = slice(matrix.shape[1], matrix.shape[1] + own.shape[1])
+                out = tuple(k for k, i in enumerate(range(axis, len(self.shape)), 1) if i not in m)
+                parts.append((columns, self.places[m], out))
+                matrix = np.hstack([matrix, own])
+            return _Leaf(kept, rest, matrix, tuple(parts))
+        n = rest[0]
         with_axis = [m for m in members if axis in m]
         without = [m for m in members if axis not in m]
         inner = self._grow(axis + 1, kept * n, with_axis) if with_axis else None
         summed = self._grow(axis + 1, kept, without) if without else None
-        return _Node(kept, n, rest // n, inner, summed)
+        return _Branch(kept, n, math.prod(rest) // n, inner, summed)
 
     def sums(self, table: Floats) -> Floats:
         """The cells of all marginals."""
         result = np.empty(self.length)
-        if self.marginals:
-            _sum(self._root, table.reshape(-1), result)
+        for leaf, cells in _leaves(self._root, table, np.add):
+            found = cells.reshape(leaf.kept, -1) @ leaf.matrix
+            for columns, place, _ in leaf.parts:
+                result[place] = found[:, columns].ravel()
+        return result
+
+    def minima(self, table: Floats) -> Floats:
+        """For each cell of the marginals, the least of the table's cells that it sums up."""
+        result = np.empty(self.length)
+        for leaf, cells in _leaves(self._root, table, np.minimum):
+            for _, place, out in leaf.parts:
+                result[place] = cells.reshape(leaf.kept, *leaf.shape).min(axis=out).ravel()
         return result
 
     def adjoint(self, values: Floats) -> Floats:
@@ -106,41 +118,22 @@ class FullTable:
         """A marginal's cells, shaped so that they spread over the full table."""
         return values.reshape([n if i in marginal else 1 for i, n in enumerate(self.shape)])
 
-    def minima(self, table: Floats) -> Floats:
-        """For each cell of the marginals, the least of the table's cells that it sums up."""
-        result = np.empty(self.length)
-        if self.marginals:
-            _least(self._root, table.reshape(-1), self.shape, result)
-        return result
+
+def _leaves(node: _Branch | _Leaf | None, cells: Floats, reduced: np.ufunc) -> Iterator[tuple[_Leaf, Floats]]:
+    """The leaves below a node, each with the table whose axes are kept or reduced on the way there."""
+    if isinstance(node, _Leaf):
+        yield node, cells
+    elif node is not None:
+        yield from _leaves(node.inner, cells, reduced)
+        if node.summed is not None:
+            fewer = reduced.reduce(cells.reshape(node.kept, node.n, node.rest), axis=1)
+            yield from _leaves(node.summed, fewer, reduced)
 
 
-def _sum(node: _Node, cells: Floats, result: Floats) -> None:
-    if node.matrix is not None:
-        found = cells.reshape(node.kept, node.rest) @ node.matrix
-        for columns, place in node.parts:
-            result[place] = found[:, columns].ravel()
-        return
-    if node.inner is not None:
-        _sum(node.inner, cells, result)
-    if node.summed is not None:
-        _sum(node.summed, cells.reshape(node.kept, node.n, node.rest).sum(axis=1), result)
-
-
-def _least(node: _Node, cells: Floats, shape: tuple[int, ...], result: Floats) -> None:
-    if node.matrix is not None:
-        for axes, (_, place) in zip(node.out, node.parts, strict=True):
-            result[place] = cells.reshape(node.kept, *(shape[len(shape) - node.axes :])).min(axis=axes).ravel()
-        return
-    if node.inner is not None:
-        _least(node.inner, cells, shape, result)
-    if node.summed is not None:
-        _least(node.summed, cells.reshape(node.kept, node.n, node.rest).min(axis=1), shape, result)
-
-
-def _add(node: _Node, values: Floats) -> Floats:
+def _add(node: _Branch | _Leaf, values: Floats) -> Floats:
     """An array (kept, n * rest), or (kept, 1) where all columns are equal; what may be written to is nobody else's."""
-    if node.matrix is not None:
-        columns = np.hstack([values[place].reshape(node.kept, -1) for _, place in node.parts])
+    if isinstance(node, _Leaf):
+        columns = np.hstack([values[place].reshape(node.kept, -1) for _, place, _ in node.parts])
         return columns if node.matrix.shape[1] == 1 else columns @ node.matrix.T
     shape = (node.kept, node.n, node.rest)
     outer = np.zeros((node.kept, 1, 1)) if node.summed is None else _add(node.summed, values)[:, None, :]
@@ -148,8 +141,6 @@ def _add(node: _Node, values: Floats) -> Floats:
     inner = inner.reshape(node.kept, node.n, -1)
     if node.summed is None and inner.shape == shape:
         found = inner
-    elif inner.shape == shape and inner.flags.writeable:
-        found = np.add(inner, outer, out=inner)
     else:
-        found = np.add(inner, outer, out=np.empty(shape))
+        found = np.add(inner, outer, out=inner if inner.shape == shape and inner.flags.writeable else np.empty(shape))
     return found.reshape(node.kept, node.n * node.rest)
