@@ -20,7 +20,7 @@ from tests.datasets import adult8_schema, coded, nltcs_schema, shared
 
 from benchmarks.__main__ import table
 from hushcube import plan, recover, release, synthesize
-from hushcube.bundle.published_face import read_people
+from hushcube.bundle.folder import read_people
 from hushcube.faces.people import PeopleTables
 from hushcube.faces.value import FaceValue
 

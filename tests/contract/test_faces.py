@@ -18,7 +18,7 @@ from helpers import (
     random_codes,
     released,
 )
-from hushcube.bundle.published_face import PublishedFace
+from hushcube.bundle.part import PublishedFace
 from hushcube.designs.design import RECOVERIES
 from hushcube.errors import TooLarge
 from hushcube.faces.face import check_face, make_face

@@ -11,7 +11,7 @@ import hushcube as hc
 from helpers import released
 from hushcube.bundle.checks.sums import add_up_levels
 from hushcube.bundle.checks.tables import Block, FaceTables
-from hushcube.bundle.checks.verdict import Findings
+from hushcube.bundle.checks.verdict import Check
 from hushcube.bundle.part import attributes_of, rolled_up
 from hushcube.bundle.verify import verify
 from hushcube.errors import BadInput, DataError, QueryError
@@ -251,7 +251,7 @@ def test_tables_of_several_levels_agree_on_disk_and_verify_sees_it_if_not(tmp_pa
 
     tables = released(release.plan.count, release.source.measurement())
     wrong = tables.table("state@division").values + np.array([3.0, 0.0, 0.0, 0.0])
-    findings = Findings("sums", "tables agree")
+    findings = Check("sums", "tables agree")
     family = Family.of(release.plan.workload.published, release.schema.sizes)
 
     def blocks(order):
@@ -262,7 +262,7 @@ def test_tables_of_several_levels_agree_on_disk_and_verify_sees_it_if_not(tmp_pa
                 yield Block(np.array([marginal], np.int32), values.shape, values[None], values[None])
 
     add_up_levels(_Named(release.schema, family), blocks, findings)
-    assert any("state@division = Pacific" in problem for problem in findings.check().problems)
+    assert any("state@division = Pacific" in problem for problem in findings.problems)
 
 
 class _Named:

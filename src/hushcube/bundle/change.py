@@ -32,7 +32,7 @@ from hushcube.bundle.folder import open_bundle
 from hushcube.bundle.manifest import (
     FORMAT,
     MANIFEST,
-    STATEMENT,
+    PEOPLE,
     checksums,
     face_folders,
     is_face_folder,
@@ -41,8 +41,9 @@ from hushcube.bundle.manifest import (
     seal,
     steadily,
 )
-from hushcube.bundle.published_face import PublishedFace
-from hushcube.bundle.reading import damaged, folder_inside
+from hushcube.bundle.part import PublishedFace
+from hushcube.bundle.reading import damaged, inside
+from hushcube.bundle.statement import STATEMENT
 from hushcube.bundle.writing import write, write_face, write_statements
 from hushcube.durable import check_output, check_writable, explained, new_folder, replace_file, sync, sync_folder
 from hushcube.errors import BundleError
@@ -52,15 +53,14 @@ LOCK: Final = ".hushcube-lock"
 _PATIENCE: Final = 600.0
 """Seconds to wait for another process, which changes a release in a fraction of one, or a very large one in minutes."""
 _PAUSE: Final = 0.02
-_WRITTEN: Final = ("tables/*.parquet", "people.parquet", "PRIVACY.md")
+_WRITTEN: Final = ("tables/*.parquet", PEOPLE, STATEMENT)
 
 
 class Change:
     """A change of a release under way."""
 
     def __init__(self, folder: Path, descriptor: int) -> None:
-        self._folder = folder
-        self._descriptor = descriptor
+        self._folder, self._descriptor = folder, descriptor
         self._makes: str | None = None
         self._supersedes: str | None = None
 
@@ -165,7 +165,7 @@ def _remove_unlisted(folder: Path, place: str) -> None:
         return
     where = folder / place
     if os.path.lexists(where):
-        where = folder_inside(folder, place)  # not through a link that leaves the release
+        where = inside(folder, place, is_folder=True)  # not through a link that leaves the release
     for pattern in _WRITTEN:
         for path in where.glob(pattern):
             path.unlink()
@@ -256,12 +256,9 @@ def _free_place(folder: Path, name: str) -> str:
 def _is_part(folder: Path) -> bool:
     """Whether a release is a part of a cube, which has a checksum of everything in it."""
     own = folder.resolve()
-    for cube in own.parents[1:2]:
-        try:
-            manifest = read_manifest(cube)
-            return (
-                is_earlier_cube(manifest) and f"{own.relative_to(cube).as_posix()}/{MANIFEST}" in manifest["checksums"]
-            )
-        except (BundleError, KeyError, TypeError):
-            return False
-    return False
+    cube = own.parent.parent
+    try:
+        manifest = read_manifest(cube)
+        return is_earlier_cube(manifest) and f"{own.relative_to(cube).as_posix()}/{MANIFEST}" in manifest["checksums"]
+    except (BundleError, KeyError, TypeError):
+        return False

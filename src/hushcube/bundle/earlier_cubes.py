@@ -15,13 +15,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
 
-from hushcube.bundle.manifest import FORMAT, MANIFEST, STATEMENT, check_files
-from hushcube.bundle.reading import damaged, folder_inside, read_text
+from hushcube.bundle.manifest import FORMAT, MANIFEST, check_files
+from hushcube.bundle.reading import damaged, inside, read_text
 from hushcube.bundle.release import Release
-from hushcube.bundle.statement import earlier_cube_statement
+from hushcube.bundle.statement import STATEMENT
+from hushcube.bundle.tables import Entry
 from hushcube.errors import BadInput
 from hushcube.model.arrays import Marginal
 from hushcube.model.schema import COUNT
@@ -30,28 +30,36 @@ from hushcube.planning.plan import Plan
 
 CUBE: Final = "cube.json"
 NEEDED: Final = (CUBE, "schema.yaml", STATEMENT)
-Open = Callable[[Path, bool], Release]
 
 
-def is_earlier_cube(manifest: dict[str, Any]) -> bool:
+def is_earlier_cube(manifest: Entry) -> bool:
     """Whether a manifest is one of a cube of format 3."""
     return "cube" in manifest and manifest["format"] < FORMAT
 
 
-def open_earlier_cube(folder: Path, manifest: dict[str, Any], open_part: Open, *, verify: bool = True) -> Release:
+def open_earlier_cube(
+    folder: Path, manifest: Entry, open_part: Callable[[Path, bool], Release], *, verify: bool
+) -> Release:
     """Open a cube; unless told not to, every file's checksum is verified."""
     try:
         if verify:
             check_files(folder, manifest, NEEDED)
         plan = Plan.from_json(read_text(folder, CUBE))
-        for name, value in {**_plan_fields(plan), "parts": places(plan)}.items():
-            if name != "cube" and manifest.get(name) != value:
+        told = {
+            "name": plan.schema.name,
+            "privacy": plan.privacy.to_dict(),
+            "plan_digests": {name: design.digest for name, design in plan.designs.items()},
+            "schema": plan.schema.to_dict(),
+            "parts": {COUNT: f"parts/{COUNT}", **{name: f"parts/{i:02}" for i, name in enumerate(plan.sums, 1)}},
+        }
+        for name, value in told.items():
+            if manifest.get(name) != value:
                 raise damaged(MANIFEST, f"`{name}` does not say what cube.json says")
         if [q for word in manifest["cube"] if (q := Quantity.parse(word, plan.schema)).measure] != list(plan.asked):
             raise damaged(MANIFEST, "`cube` does not say what cube.json says")
         parts = {}
         for name, place in manifest["parts"].items():
-            part = open_part(folder_inside(folder, place), False)
+            part = open_part(inside(folder, place, is_folder=True), False)
             if part.plan.asked or part.plan.count.digest != plan.designs[name].digest:
                 raise damaged("parts", "are not those of cube.json")
             parts[name] = part.parts[COUNT]
@@ -64,30 +72,11 @@ def open_earlier_cube(folder: Path, manifest: dict[str, Any], open_part: Open, *
     return Release(plan, parts)
 
 
-def _plan_fields(plan: Plan) -> dict[str, Any]:
-    return {
-        "name": plan.schema.name,
-        "cube": [str(quantity) for quantity in plan.asked],
-        "privacy": plan.privacy.to_dict(),
-        "plan_digests": {name: design.digest for name, design in plan.designs.items()},
-        "schema": plan.schema.to_dict(),
-    }
-
-
-def places(plan: Plan) -> dict[str, str]:
-    """The folder of each part."""
-    return {COUNT: f"parts/{COUNT}", **{name: f"parts/{i:02}" for i, name in enumerate(plan.sums, 1)}}
-
-
 def cube_table(release: Release, marginal: Marginal) -> pa.Table:
     """All numbers of the cells of a marginal, one row per cell."""
     names = [release.schema.names[i] for i in marginal]
-    count = release.table(names)
-    grid = np.indices(count.values.shape).reshape(len(names), -1) if names else np.zeros((0, 1), int)
-    columns: dict[str, Any] = {
-        name: pa.array(np.array(labels, dtype=object)[at], pa.string())
-        for name, labels, at in zip(names, count.labels, grid, strict=True)
-    }
+    labels = release.table(names).columns()
+    columns: dict[str, Any] = {name: pa.array(labels[name], pa.string()) for name in names}
     for quantity in release.plan.quantities:
         table, word = release.table(names, str(quantity)), str(quantity)
         if table.is_average:
@@ -96,8 +85,3 @@ def cube_table(release: Release, marginal: Marginal) -> pa.Table:
         else:
             columns |= {word: table.values.reshape(-1), f"{word} std_error": table.std_errors.reshape(-1)}
     return pa.table(columns)
-
-
-def statement_of(release: Release) -> str:
-    """What PRIVACY.md of a cube said."""
-    return earlier_cube_statement(release.plan, private=release.private)

@@ -1,48 +1,55 @@
-"""Opening a release: what is published is read when it is asked for.                        [bundle/writing.py]"""
+"""Opening a release: what is published is read when it is asked for.                        [bundle/writing.py]
+
+The indexes of packs say where each table is, so that one is found without the list of a million others and the plan.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Final
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from hushcube.bundle.earlier_cubes import is_earlier_cube, open_earlier_cube
-from hushcube.bundle.index import table_entries
 from hushcube.bundle.manifest import (
     MANIFEST,
+    PEOPLE,
     PLAN,
-    STATEMENT,
     check_files,
     entry_key,
     face_folders,
-    is_entry,
     is_face_folder,
     measurement_files,
-    people_file,
     read_manifest,
     read_plan,
     repeats,
     steadily,
 )
-from hushcube.bundle.part import Part
-from hushcube.bundle.published_face import PublishedFace, read_people
-from hushcube.bundle.ratio import quantised_sums
+from hushcube.bundle.part import Part, PublishedFace, names_of
+from hushcube.bundle.published_table import Table
 from hushcube.bundle.reading import damaged, parquet, read_text
 from hushcube.bundle.release import Release
-from hushcube.bundle.statement import is_stamped
-from hushcube.bundle.tables import read_numbers, written
+from hushcube.bundle.statement import STATEMENT, is_stamped
+from hushcube.bundle.tables import Entries, Entry, Rows, quantised_sums, read_numbers, written
 from hushcube.designs.design import Design
 from hushcube.errors import BadInput, BundleError
-from hushcube.faces.value import UNBIASED, published_promises
+from hushcube.faces.value import MOST_PEOPLE, UNBIASED, published_promises
 from hushcube.model.arrays import Floats, Marginal
 from hushcube.model.form import Form
 from hushcube.model.noise import Measurement
-from hushcube.model.schema import COUNT
+from hushcube.model.schema import COUNT, Schema
+from hushcube.model.workload import COUNTED, Quantity
 from hushcube.planning.plan import Plan
+
+_MOST: Final = 10**8
+"""Tables of one pack that an index is read for."""
 
 
 def open_bundle(folder: Path, *, verify: bool = True) -> Release:
@@ -59,45 +66,32 @@ def _open(folder: Path, verify: bool) -> Release:
     try:
         plan = read_plan(folder, manifest)
         described, places = manifest.get("faces", {}), face_folders(manifest)
-        faces: dict[str, dict[Marginal | str, dict[str, Any]]] = {name: {} for name in (UNBIASED, *described)}
-        listed = table_entries(folder, manifest)
+        faces: dict[str, Entries] = {name: {} for name in (UNBIASED, *described)}
+        listed, private = table_entries(folder, manifest), manifest["private"]
         for entry in listed:
             faces[entry["face"]][entry_key(entry, plan)] = entry
-        private = manifest["private"]
-        stamped = is_stamped(read_text(folder, STATEMENT))
         asked = {*plan.workload.published, *(form.word for form in plan.workload.forms)}
         if (
-            private is not (not stamped)
+            private is not (not is_stamped(read_text(folder, STATEMENT)))
             or not repeats(manifest, plan)
             or not set(described) <= set(published_promises())
             or not all(map(is_face_folder, places.values()))
             or any(entries.keys() != asked for entries in faces.values())
             or sum(map(len, faces.values())) != len(listed)
-            or not all(is_entry(entry) for entry in listed)
         ):
             raise ValueError
         files = measurement_files(plan, manifest["format"])
         if not set(files.values()) <= manifest["checksums"].keys():
             raise damaged(MANIFEST, "has no checksum of the measurements")
-        published = {
-            name: PublishedFace(
-                name,
-                {key: told for key, told in description.items() if key != "folder"},
-                BundleTables(folder, plan, faces[name]),
-                partial(read_people, folder, people_file(places[name]), plan.schema)
-                if people_file(places[name]) in manifest["checksums"]
-                else None,
-            )
-            for name, description in described.items()
-        }
-        for face in published.values():
-            face.facts(plan.schema)
-        parts = {
-            name: Part(
-                design, MeasuredTables(folder, plan, faces[UNBIASED], name, files[name], private=private), private
-            )
-            for name, design in plan.designs.items()
-        }
+        published = {}
+        for name, description in described.items():
+            people = f"{places[name]}/{PEOPLE}"
+            codes = partial(read_people, folder, people, plan.schema) if people in manifest["checksums"] else None
+            told = {key: value for key, value in description.items() if key != "folder"}
+            published[name] = PublishedFace(name, told, BundleTables(folder, plan, faces[name]), codes)
+            published[name].facts(plan.schema)  # which can be read
+        tables = partial(MeasuredTables, folder, plan, faces[UNBIASED], private=private)
+        parts = {name: Part(design, tables(name, file=files[name]), private) for name, design in plan.designs.items()}
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
         raise damaged(MANIFEST, "does not fit the plan and the tables") from None
     except BundleError:
@@ -108,59 +102,40 @@ def _open(folder: Path, verify: bool) -> Release:
 
 
 class BundleTables:
-    """Published counts of a face, read from a folder when asked for."""
+    """The values of a face, read from a folder when asked for: the counts, or what a measure's values are summed as."""
 
-    def __init__(self, folder: Path, plan: Plan, entries: dict[Marginal | str, dict[str, Any]]) -> None:
-        self._folder = folder
-        self._plan = plan
-        self._entries = entries
+    def __init__(
+        self, folder: Path, plan: Plan, entries: Entries, part: str = COUNT, held: Sequence[Quantity] = (COUNTED,)
+    ) -> None:
+        self._folder, self._plan, self._entries = folder, plan, entries
+        self._measure = None if part == COUNT else plan.schema.measure(part)
+        columns = [(quantity, at) for quantity in held for at in range(quantity.width)]
+        self._width, self._at = len(columns), columns.index((plan.measured[part], 0))
 
-    def tables(self, rows: NDArray[np.int32], shape: tuple[int, ...]) -> Floats:
+    def tables(self, rows: Rows, shape: tuple[int, ...]) -> Floats:
         """The values of published marginals of one shape."""
-        return np.stack([self._read(tuple(row)).reshape(shape) for row in rows.tolist()])
+        names = self._plan.schema.names
+        return np.stack([self._read(tuple(row), [names[i] for i in row], shape) for row in rows.tolist()])
 
     def form(self, form: Form) -> Floats:
         """The values of a published form."""
-        return self._numbers(form.word, list(form.axes), form.cells).reshape(form.shape)
+        return self._read(form.word, list(form.axes), form.shape)
 
-    def _read(self, marginal: Marginal) -> Floats:
-        names = [self._plan.schema.names[i] for i in marginal]
-        return self._numbers(marginal, names, self._plan.schema.cells(marginal))
-
-    def _numbers(self, key: Marginal | str, names: list[str], cells: int) -> Floats:
-        return self._columns(key, names, cells, width=2)[0]
-
-    def _columns(self, key: Marginal | str, names: list[str], cells: int, *, width: int) -> list[Floats]:
-        entry = self._entries[key]
-        found = read_numbers(self._folder, entry["file"], names, entry.get("offset"), cells, width=width)
+    def _read(self, key: Marginal | str, names: list[str], shape: tuple[int, ...]) -> Floats:
+        entry, cells = self._entries[key], math.prod(shape)
+        found = read_numbers(self._folder, entry["file"], names, entry.get("offset"), cells, width=self._width)
         if len(found[0]) != cells:
             raise damaged(entry["file"], "does not have the right number of rows")
-        return found
+        values = found[self._at]
+        return (values if self._measure is None else quantised_sums(self._measure, found[0], values)).reshape(shape)
 
 
 class MeasuredTables(BundleTables):
     """The unbiased values of one part, and the noisy measurements behind them."""
 
-    def __init__(
-        self,
-        folder: Path,
-        plan: Plan,
-        entries: dict[Marginal | str, dict[str, Any]],
-        part: str,
-        file: str,
-        *,
-        private: bool,
-    ) -> None:
-        super().__init__(folder, plan, entries)
+    def __init__(self, folder: Path, plan: Plan, entries: Entries, part: str, *, file: str, private: bool) -> None:
+        super().__init__(folder, plan, entries, part, written(plan))
         self._design, self._file, self._private = plan.designs[part], file, private
-        self._measure = None if part == COUNT else plan.schema.measure(part)
-        columns = [(quantity, at) for quantity in written(plan) for at in range(quantity.width)]
-        self._width, self._at = len(columns), columns.index((plan.measured[part], 0))
-
-    def _numbers(self, key: Marginal | str, names: list[str], cells: int) -> Floats:
-        found = self._columns(key, names, cells, width=self._width)
-        counts, values = found[0], found[self._at]
-        return values if self._measure is None else quantised_sums(self._measure, counts, values)
 
     def measurement(self) -> Measurement:
         """The noisy measurements, in the design's batches."""
@@ -169,8 +144,7 @@ class MeasuredTables(BundleTables):
 
 def read_measurement(folder: Path, name: str, design: Design, *, private: bool) -> Measurement:
     """The noisy integers of a file, in a design's batches."""
-    shapes = design.shapes
-    ends = np.cumsum([0] + [math.prod(shape) for shape in shapes]).tolist()
+    ends = np.cumsum([0, *map(math.prod, design.shapes)]).tolist()
     with parquet(folder, name) as file:
         if ends[-1] != file.metadata.num_rows:
             raise damaged(name, "does not have the right number of rows")
@@ -180,6 +154,121 @@ def read_measurement(folder: Path, name: str, design: Design, *, private: bool) 
         if column.type != "int64" or column.null_count:
             raise damaged(name, "its numbers are not all integers")
         flat = column.to_numpy()
-    parts = zip(ends, ends[1:], shapes, strict=False)
-    values = [flat[start:end].reshape(shape) for start, end, shape in parts]
-    return Measurement(design.digest, tuple(values), private)
+    parts = zip(ends, ends[1:], design.shapes, strict=False)
+    return Measurement(design.digest, tuple(flat[start:end].reshape(shape) for start, end, shape in parts), private)
+
+
+def read_people(folder: Path, name: str, schema: Schema) -> NDArray[np.integer]:
+    """The positions of people from a Parquet file of a release, which `write_people` wrote."""
+    with parquet(folder, name) as file:
+        if file.schema_arrow.names != list(schema.names):
+            raise damaged(name, "does not fit the schema")
+        if file.metadata.num_rows > MOST_PEOPLE:
+            raise damaged(name, f"has {file.metadata.num_rows:,} people, more than any release")
+        table = file.read()
+        columns = []
+        for attribute in schema.attributes:
+            column = table.column(attribute.name).combine_chunks().cast(pa.string())
+            found = pc.index_in(column, value_set=pa.array(attribute.labels, pa.string()))
+            if found.null_count:
+                raise damaged(name, "does not fit the schema")
+            columns.append(found.to_numpy(zero_copy_only=False))
+        return np.stack(columns, axis=1) if columns else np.zeros((table.num_rows, 0), np.int64)
+
+
+def table_entries(folder: Path, manifest: Entry) -> list[Entry]:
+    """The entries of all tables, also of those that are only listed in an index."""
+    return [table for e in manifest["tables"] for table in (_packed(folder, e) if "index" in e else [e])]
+
+
+def _packed(folder: Path, pack: Entry) -> Iterator[Entry]:
+    with parquet(folder, pack["index"]) as file:
+        columns = [column.to_pylist() for column in _read_index(file, pack).columns[:-1]]
+    for *attributes, offset, cells in zip(*columns, strict=True):
+        own = {"attributes": attributes, "file": pack["file"], "face": pack["face"]}
+        yield {**own, "cells": cells, "offset": offset}
+
+
+def _read_index(file: pq.ParquetFile, pack: Entry) -> pa.Table:
+    """The whole index; a million rows are read in a moment."""
+    wanted = [f"attribute_{axis + 1}" for axis in range(pack["pack"])]
+    rows = file.metadata.num_rows
+    if file.schema_arrow.names != [*wanted, "offset", "cells", "margin_95"] or rows > _MOST or rows != pack["tables"]:
+        raise KeyError
+    return file.read()
+
+
+def find_table(folder: Path, words: str, *, face: str = UNBIASED, verify: bool = True) -> Table | None:
+    """One table of a packed release by its word; the files that are read are verified.
+
+    None where the release has to be opened for it: it has no such index, or measures; or the table is a roll-up, a
+    form, or one whose cells have margins of their own.
+    """
+
+    def read() -> Table | None:
+        manifest = read_manifest(folder)
+        try:
+            return _find(folder, manifest, words, face, verify)
+        except BundleError:
+            raise
+        except (KeyError, TypeError, ValueError, AttributeError, BadInput):
+            raise damaged(MANIFEST, "does not fit the tables") from None
+
+    return steadily(folder, read)
+
+
+def packs_of(manifest: Entry) -> list[Entry]:
+    """The entries of packs, which have an index."""
+    tables = manifest.get("tables")
+    return [e for e in tables if isinstance(e, dict) and "index" in e] if isinstance(tables, list) else []
+
+
+def _find(folder: Path, manifest: Entry, words: str, face: str, verify: bool) -> Table | None:
+    packs = packs_of(manifest)
+    if manifest.get("measures") or not packs:
+        return None
+    schema = Schema.from_dict(manifest["schema"])
+    asked = names_of(schema, words)
+    if len(set(asked)) < len(asked) or not set(asked) <= set(schema.names):
+        return None
+    names = sorted(asked, key=schema.position)
+    pack = next((e for e in packs if e["face"] == face and e["pack"] == len(names)), None)
+    if pack is None:
+        return None
+    if verify:
+        check_files(folder, manifest, (STATEMENT, pack["index"], pack["file"]), others=False)
+    place = _place(folder, pack, names)
+    if place is None:
+        return None
+    (offset, margin), marginal, private = place, schema.marginal(names), manifest["private"]
+    found = read_numbers(folder, pack["file"], names, offset, schema.cells(marginal))
+    if is_stamped(read_text(folder, STATEMENT)) is not (private is False):
+        raise damaged(STATEMENT, "does not say of the noise what the manifest says")
+    values, errors = (np.asarray(column, np.float64).reshape(schema.shape(marginal)) for column in found)
+    table = Table.of(schema, marginal, values, errors, np.asarray(margin), face=face, private=private)
+    return table.ordered(asked)
+
+
+def _place(folder: Path, pack: Entry, names: list[str]) -> tuple[int, float] | None:
+    """The first row of a table in its pack and the margin of its cells, if the index has them."""
+    with parquet(folder, pack["index"]) as file:
+        found = _read_index(file, pack)
+        for axis, name in enumerate(names):
+            found = found.filter(pc.equal(found.column(axis), name))
+        if not found.num_rows or found.column("margin_95").null_count:
+            return None
+        row = found.slice(0, 1).to_pylist()[0]
+        return int(row["offset"]), float(row["margin_95"])
+
+
+def index_margins(folder: Path, pack: Entry, schema: Schema) -> tuple[Rows, Floats]:
+    """The tables of a pack as positions of their attributes, and their margins; no number where there is none."""
+    names = pa.array(schema.names, pa.string())
+    with parquet(folder, pack["index"]) as file:
+        found = _read_index(file, pack)
+        columns = [pc.index_in(found.column(axis), value_set=names) for axis in range(pack["pack"])]
+        if any(column.null_count for column in columns):
+            raise KeyError
+        margins = found.column("margin_95").to_numpy()
+        rows = np.array([column.to_numpy() for column in columns], np.int32).reshape(pack["pack"], len(margins)).T
+    return rows, margins

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, Final, TypeGuard, TypeVar
 
 from hushcube.bundle.reading import check_file, checksum, damaged, read_text
-from hushcube.bundle.stamp import stamp
-from hushcube.bundle.tables import column_names, safe_names, written
-from hushcube.designs.design import Design
+from hushcube.bundle.statement import STATEMENT, stamp
+from hushcube.bundle.tables import Entry, column_names, safe_names, written
+from hushcube.designs.design import Design, digest_of
 from hushcube.errors import BundleError
 from hushcube.model.arrays import Marginal
 from hushcube.model.files import read_json
@@ -35,17 +35,16 @@ and one design as plan.json; a cube of format 3 was a folder of releases, one fo
 SEALED: Final = 3
 """From this format on manifests have sizes and a digest, and every face has a statement of its own."""
 MANIFEST: Final = "manifest.json"
-STATEMENT: Final = "PRIVACY.md"
 _FACE_FOLDER: Final = re.compile(r"faces/[a-z-]+(-[0-9]+)?")
 PLAN: Final = "plan.json"
 SCHEMA: Final = "schema.yaml"
+PEOPLE: Final = "people.parquet"
+"""The synthetic people of a face, in its folder."""
 NEEDED: Final = (PLAN, SCHEMA, STATEMENT)
 """What a release cannot be read without, beside the measurements."""
 
 
-def make_manifest(
-    release: Release, tables: list[dict[str, Any]], places: dict[str, str], sums: dict[str, str]
-) -> dict[str, Any]:
+def make_manifest(release: Release, tables: list[Entry], places: dict[str, str], sums: dict[str, str]) -> Entry:
     """The manifest of a release, of whose faces `places` gives the folders, and `sums` the checksums of all files."""
     from hushcube import __version__
 
@@ -71,17 +70,12 @@ def is_face_folder(place: object) -> TypeGuard[str]:
     return isinstance(place, str) and _FACE_FOLDER.fullmatch(place) is not None
 
 
-def face_folders(manifest: dict[str, Any]) -> dict[str, str]:
+def face_folders(manifest: Entry) -> dict[str, str]:
     """Where the files of each face are."""
     return {name: told.get("folder", f"faces/{name}") for name, told in manifest.get("faces", {}).items()}
 
 
-def people_file(place: str) -> str:
-    """Where the synthetic people of a face are kept."""
-    return f"{place}/people.parquet"
-
-
-def plan_fields(plan: Plan, version: int = FORMAT) -> dict[str, Any]:
+def plan_fields(plan: Plan, version: int = FORMAT) -> Entry:
     """What the manifest repeats of the plan, for readers without hushcube."""
     told = {"name": plan.schema.name, "privacy": plan.privacy.to_dict()}
     if version < FORMAT:
@@ -100,7 +94,7 @@ def plan_fields(plan: Plan, version: int = FORMAT) -> dict[str, Any]:
     return {**told, "workload": list(plan.workload.words), "schema": plan.schema.to_dict()}
 
 
-def repeats(manifest: dict[str, Any], plan: Plan) -> bool:
+def repeats(manifest: Entry, plan: Plan) -> bool:
     """Whether a manifest says what its plan says."""
     told = plan_fields(plan, manifest["format"])
     if manifest["format"] < FORMAT:  # some of the first releases said less
@@ -108,17 +102,10 @@ def repeats(manifest: dict[str, Any], plan: Plan) -> bool:
     return all(manifest.get(name) == value for name, value in told.items())
 
 
-def _design_fields(design: Design) -> dict[str, Any]:
-    return {
-        "strategy": {
-            "name": design.strategy,
-            "budgets": design.budget_rule,
-            "recovery": design.recovery,
-            "proof": design.proof,
-        },
-        "noise": f"discrete {design.law}",
-        "plan_digest": design.digest,
-    }
+def _design_fields(design: Design) -> Entry:
+    names = {"name": design.strategy, "budgets": design.budget_rule}
+    strategy = {**names, "recovery": design.recovery, "proof": design.proof}
+    return {"strategy": strategy, "noise": f"discrete {design.law}", "plan_digest": design.digest}
 
 
 def measurement_files(plan: Plan, version: int = FORMAT) -> dict[str, str]:
@@ -129,44 +116,33 @@ def measurement_files(plan: Plan, version: int = FORMAT) -> dict[str, str]:
     return {name: f"measurements/{word}.parquet" for name, word in names.items()}
 
 
-def read_plan(folder: Path, manifest: dict[str, Any]) -> Plan:
+def read_plan(folder: Path, manifest: Entry) -> Plan:
     """The plan of a release; earlier formats have the design of the counts."""
     text = read_text(folder, PLAN)
     return Plan.from_json(text) if manifest["format"] >= FORMAT else Plan.of_counts(read_design(text))
 
 
-def seal(manifest: dict[str, Any], folder: Path) -> bytes:
+def seal(manifest: Entry, folder: Path) -> bytes:
     """The manifest of a folder that is otherwise complete, as it is written: with the size of every file."""
     sizes = {name: (folder / name).stat().st_size for name in manifest["checksums"]}
     return manifest_text({**manifest, "sizes": sizes}).encode()
 
 
-def manifest_text(manifest: dict[str, Any]) -> str:
+def manifest_text(manifest: Entry) -> str:
     """One line for each field and each table, and a digest of all of it: there is no other text of these fields."""
     fields = {name: value for name, value in manifest.items() if name not in ("tables", "digest")}
-    rest = {**fields, "digest": _digest({**fields, "tables": manifest["tables"]})}
-    told = ",\n ".join(f"{_json(name)}: {_json(value)}" for name, value in rest.items())
-    tables = ",\n  ".join(map(_json, manifest["tables"]))
+    rest = {**fields, "digest": digest_of({**fields, "tables": manifest["tables"]})}
+    as_json = partial(json.dumps, ensure_ascii=False)
+    told = ",\n ".join(f"{as_json(name)}: {as_json(value)}" for name, value in rest.items())
+    tables = ",\n  ".join(map(as_json, manifest["tables"]))
     return f'{{\n {told},\n "tables": [\n  {tables}\n ]\n}}\n'
 
 
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _digest(fields: dict[str, Any]) -> str:
-    """SHA-256 of the canonical JSON form, as for plans."""
-    return hashlib.sha256(json.dumps(fields, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
-
-
-def read_manifest(folder: Path) -> dict[str, Any]:
+def read_manifest(folder: Path) -> Entry:
     """The manifest of a release."""
     if not os.path.lexists(folder / "manifest.json"):
-        raise BundleError(
-            f"{str(folder)[:200]!r}",
-            "is not a release: it has no manifest.json",
-            "give the folder that `hushcube release` wrote",
-        )
+        fix = "give the folder that `hushcube release` wrote"
+        raise BundleError(f"{str(folder)[:200]!r}", "is not a release: it has no manifest.json", fix)
     text = read_text(folder, MANIFEST)
     manifest = read_json(text, MANIFEST, BundleError, damaged("", "").fix)
     if not isinstance(manifest, dict) or manifest.get("format") not in _READABLE or manifest["format"] is True:
@@ -176,7 +152,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     return manifest
 
 
-def _is_sealed(manifest: dict[str, Any], text: str) -> bool:
+def _is_sealed(manifest: Entry, text: str) -> bool:
     """Whether a text is, to the byte, what was written of its fields."""
     return isinstance(manifest.get("tables"), list) and manifest_text(manifest) == text
 
@@ -201,17 +177,17 @@ def state_of(folder: Path) -> tuple[int, int] | None:
     return found.st_ino, found.st_mtime_ns
 
 
-def check_files(folder: Path, manifest: dict[str, Any], needed: Sequence[str] = NEEDED) -> None:
-    """Every file that the manifest lists is there, as it was."""
+def check_files(folder: Path, manifest: Entry, needed: Sequence[str] = NEEDED, *, others: bool = True) -> None:
+    """Every file that the manifest lists is there, as it was; or those that are needed, without the others."""
     checksums = manifest.get("checksums")
     if not isinstance(checksums, dict) or not set(needed) <= checksums.keys():
         raise damaged("manifest.json", "lists no checksums")
     sizes = file_sizes(manifest)
-    for name, expected in checksums.items():
-        check_file(folder, name, expected, sizes.get(name))
+    for name in checksums if others else needed:
+        check_file(folder, name, checksums[name], sizes.get(name))
 
 
-def file_sizes(manifest: dict[str, Any]) -> dict[str, Any]:
+def file_sizes(manifest: Entry) -> Entry:
     """The bytes of every file with a checksum; earlier formats do not say."""
     if manifest["format"] < SEALED:
         return {}
@@ -221,13 +197,9 @@ def file_sizes(manifest: dict[str, Any]) -> dict[str, Any]:
     return sizes
 
 
-def entry_key(entry: dict[str, Any], plan: Plan) -> Marginal | str:
-    """A marginal's attributes, or a form's word."""
-    form = entry.get("form")
+def entry_key(entry: Entry, plan: Plan) -> Marginal | str:
+    """A marginal's attributes, or a form's word, of an entry of `tables` that says where the table is."""
+    form, offset = entry.get("form"), entry.get("offset", 0)
+    if not isinstance(entry["file"], str) or type(offset) is not int or offset < 0:
+        raise ValueError
     return plan.schema.marginal(entry["attributes"]) if form is None else str(form)
-
-
-def is_entry(entry: dict[str, Any]) -> bool:
-    """Whether an entry of `tables` says where the table is."""
-    offset = entry.get("offset", 0)
-    return isinstance(entry["file"], str) and type(offset) is int and offset >= 0

@@ -1,4 +1,4 @@
-"""A part of a release: the counts, or the whole numbers that a measure's values are summed as, with their errors.
+"""The parts of a release, counts and the whole numbers that a measure's values are summed as, and its other faces.
 
 Up and down the levels: tables that were not asked for, as sums of groups of cells of one that was published.
 """
@@ -6,24 +6,28 @@ Up and down the levels: tables that were not asked for, as sums of groups of cel
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hushcube.bundle.published_face import FormsFromCells
 from hushcube.bundle.published_table import Table, Where, positions
-from hushcube.bundle.tables import Values
+from hushcube.bundle.tables import Rows, Values
+from hushcube.designs.answers import Answers, FormAnswers
 from hushcube.designs.design import Design
 from hushcube.errors import QueryError, WorkloadError
 from hushcube.model.arrays import Floats, Marginal, position_rows
 from hushcube.model.attribute import Attribute, base_of, coarsening, depth_of, is_finer
+from hushcube.model.facts import Facts
 from hushcube.model.form import Form, GroupTable
 from hushcube.model.noise import Measurement
 from hushcube.model.schema import Schema
+
+if TYPE_CHECKING:
+    from hushcube.faces.face import Face
 
 
 class Tables(Values, Protocol):
@@ -33,20 +37,29 @@ class Tables(Values, Protocol):
         """The noisy measurements behind them."""
 
 
-class RecoveredTables:
-    """Values computed from a measurement when asked for."""
+class FormsFromCells:
+    """Answers, and forms as sums of their carriers' cells: all of it adds up."""
 
-    def __init__(self, plan: Design, measurement: Measurement) -> None:
-        self._answers = plan.answers(measurement)
-        self._measurement = measurement
+    def __init__(self, answers: Answers) -> None:
+        self._answers = answers
 
-    def tables(self, rows: NDArray[np.int32], shape: tuple[int, ...]) -> Floats:
-        """The values of published marginals of one shape."""
+    def tables(self, rows: Rows, shape: tuple[int, ...]) -> Floats:
+        """The values of marginals of one shape."""
         return self._answers.tables(rows, shape)
 
     def form(self, form: Form) -> Floats:
-        """The values of a published form."""
-        return FormsFromCells(self._answers).form(form)
+        """The values of a form, unless the answers have a way of their own."""
+        if isinstance(self._answers, FormAnswers):
+            return self._answers.form(form)
+        return form.evaluate(self._answers.tables(position_rows(form.marginal), form.carrier_shape)[0])
+
+
+class RecoveredTables(FormsFromCells):
+    """Values computed from a measurement when asked for."""
+
+    def __init__(self, plan: Design, measurement: Measurement) -> None:
+        super().__init__(plan.answers(measurement))
+        self._measurement = measurement
 
     def measurement(self) -> Measurement:
         """The measurement itself."""
@@ -61,11 +74,6 @@ class Part:
     source: Tables
     private: bool
 
-    @classmethod
-    def of(cls, design: Design, measurement: Measurement) -> Part:
-        """What a measurement allows: its tables are recovered when asked for."""
-        return cls(design, RecoveredTables(design, measurement), measurement.private)
-
     @property
     def schema(self) -> Schema:
         """The attributes as the workload sees them."""
@@ -76,89 +84,94 @@ class Part:
         values = self.source if source is None else source
         form = self.design.workload.form(marginal) if isinstance(marginal, str) else None
         if form is not None:
-            return self._form_table(form, values).ordered(_in_order(form.axes, str(marginal)))
-        asked = attributes_of(self.schema, names_of(self.schema, marginal))
-        return self._cells(marginal, values).ordered([attribute.name for attribute in asked])
+            return self._form_table(form, values.form(form)).ordered(_in_order(form.axes, str(marginal)))
+        asked = attributes_of(self.schema, marginal)
+        return self._cells(asked, values).ordered([attribute.name for attribute in asked])
 
     def weighted(self, marginal: str | Sequence[str], where: Where | None = None) -> tuple[float, float, float]:
         """The sum of the cells that `where` keeps, its standard error and the half-width of its 95% interval."""
         if isinstance(marginal, str) and self.design.workload.form(marginal) is not None:
-            raise QueryError(
-                "marginal",
-                f"{marginal!r} holds sums already",
-                "name a table of cells, such as age*sex, and what to add up",
-            )
-        form = rolled_up(
-            self.schema, attributes_of(self.schema, names_of(self.schema, marginal)), self.design.workload.published
-        )
-        published = form.marginal
+            fix = "name a table of cells, such as age*sex, and what to add up"
+            raise QueryError("marginal", f"{marginal!r} holds sums already", fix)
+        form = rolled_up(self.schema, attributes_of(self.schema, marginal), self.design.workload.published)
         chosen = iter(positions(form.axes, form.labels, where or {}))
         weights = np.ones(())
         for groups, level in zip(form.groups, form.seen_at, strict=True):
             kept = np.ones(len(groups)) if level is None else np.isin(groups, next(chosen)).astype(np.float64)
             weights = np.multiply.outer(weights, kept)
         return (
-            float((weights * self._values(published, self.source)).sum()),
-            math.sqrt(self.design.errors.sum_variance(published, weights)),
-            self.design.errors.sum_margin(published, weights),
+            float((weights * self._values(form.marginal, self.source)).sum()),
+            math.sqrt(self.design.errors.sum_variance(form.marginal, weights)),
+            self.design.errors.sum_margin(form.marginal, weights),
         )
 
-    def _cells(self, marginal: str | Sequence[str], source: Values) -> Table:
-        wanted = self._marginal(marginal)
-        if wanted is None or not self._contains(wanted):
-            return self._rolled_up(marginal, source)
-        published = self._published(wanted)
+    def _cells(self, asked: Sequence[Attribute], source: Values) -> Table:
+        """A marginal of the plan, or a sum of one; at levels that the plan does not see, sums of groups of cells."""
+        schema, errors = self.schema, self.design.errors
+        names = [attribute.name for attribute in asked]
+        wanted = schema.marginal(names) if set(names) <= set(schema.names) else None
+        published = None if wanted is None else self._published(wanted)
+        if wanted is None or published is None:
+            form = rolled_up(schema, asked, self.design.workload.published)
+            return self._form_table(form, form.evaluate(self._values(form.marginal, source)))
         values = self._values(published, source)
-        if published != wanted:
-            values = values.sum(axis=tuple(axis for axis, i in enumerate(published) if i not in wanted))
-        variances, widths = self._errors(wanted, published)
-        return Table.of(self.schema, wanted, values, np.sqrt(variances), widths)
+        if published == wanted:  # variances and margins of shape () are those of all cells
+            variances = errors.cell_variance_table(wanted)
+            return Table.of(schema, wanted, values, np.sqrt(variances), errors.cell_margin(wanted, np.sqrt(variances)))
+        values = values.sum(axis=tuple(axis for axis, i in enumerate(published) if i not in wanted))
+        variances, widths = errors.roll_up(wanted, published)
+        return Table.of(schema, wanted, values, np.sqrt(variances), widths)
 
-    def _rolled_up(self, marginal: str | Sequence[str], source: Values) -> Table:
+    def _form_table(self, form: Form, values: Floats) -> Table:
         """Sums over groups of the cells of a published table, with their exact errors."""
-        form = rolled_up(
-            self.schema, attributes_of(self.schema, names_of(self.schema, marginal)), self.design.workload.published
-        )
         deviations = np.sqrt(self.design.errors.form_variances(form, exact=True))
-        values = form.evaluate(self._values(form.marginal, source))
         return Table.of(self.schema, form, values, deviations, self.design.errors.any_margin(deviations))
 
-    def _form_table(self, form: Form, source: Values) -> Table:
-        deviations = np.sqrt(self.design.errors.form_variances(form, exact=True))
-        widths = self.design.errors.any_margin(deviations)
-        return Table.of(self.schema, form, source.form(form), deviations, widths)
-
     def _values(self, published: Marginal, source: Values) -> Floats:
-        rows = position_rows(published)
-        return np.asarray(source.tables(rows, self.schema.shape(published))[0], dtype=np.float64)
-
-    def _errors(self, wanted: Marginal, published: Marginal) -> tuple[Floats, Floats]:
-        """Variances and margins of the cells of a table; numbers of shape () where all cells are alike."""
-        errors = self.design.errors
-        if wanted != published:
-            return errors.roll_up(wanted, published)
-        variances = errors.cell_variance_table(wanted)
-        return variances, errors.cell_margin(wanted, np.sqrt(variances))
-
-    def _marginal(self, marginal: str | Sequence[str]) -> Marginal | None:
-        """What is asked for as a marginal of the plan; None where the plan does not see these levels."""
-        names = [attribute.name for attribute in attributes_of(self.schema, names_of(self.schema, marginal))]
-        return self.schema.marginal(names) if set(names) <= set(self.schema.names) else None
-
-    def _contains(self, wanted: Marginal) -> bool:
-        return any(set(wanted) <= set(published) for published in self.design.workload.published)
+        found = source.tables(position_rows(published), self.schema.shape(published))
+        return np.asarray(found[0], dtype=np.float64)
 
     @cached_property
     def _published_set(self) -> frozenset[Marginal]:
         return frozenset(self.design.workload.published)
 
-    def _published(self, wanted: Marginal) -> Marginal:
+    def _published(self, wanted: Marginal) -> Marginal | None:
         """The published table that answers a marginal: itself, or the smallest one that contains it."""
-        published = self.design.workload.published
         if wanted in self._published_set:
             return wanted
-        containing = (m for m in published if set(wanted) <= set(m))
-        return min(containing, key=lambda m: (self.schema.cells(m), m))
+        containing = (m for m in self.design.workload.published if set(wanted) <= set(m))
+        return min(containing, key=lambda m: (self.schema.cells(m), m), default=None)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PublishedFace:
+    """A face of a release: its values, what was done to get them, and the synthetic people behind them, if any."""
+
+    name: str
+    description: dict[str, Any]
+    """`asked` (the choices), `report` (what came out), `facts` (in the form of a facts file), for the manifest."""
+    source: Values
+    read_people: Callable[[], NDArray[np.integer]] | None = None
+
+    def __repr__(self) -> str:
+        return f"PublishedFace({self.name!r}, found by {self.description.get('report', {}).get('found_by')})"
+
+    @classmethod
+    def of(cls, face: Face) -> PublishedFace:
+        """A face that has just been made."""
+        people, facts = face.people, face.value.public_facts
+        description = {
+            "asked": face.value.to_dict(),
+            "report": face.report,
+            "facts": facts.to_dict() if facts else None,
+            "std_error": "of the unbiased estimate",
+        }
+        return cls(face.name, description, FormsFromCells(face.tables), None if people is None else lambda: people)
+
+    def facts(self, schema: Schema) -> Facts:
+        """The public facts that the face satisfies: the publisher's claims, not measured."""
+        raw = self.description.get("facts")
+        return Facts.from_dict(raw, schema) if raw else Facts.none(schema)
 
 
 def _in_order(axes: Sequence[str], word: str) -> tuple[str, ...]:
@@ -174,8 +187,9 @@ def names_of(schema: Schema, marginal: str | Sequence[str]) -> list[str]:
     return [] if names == ["total"] and "total" not in schema.names else names
 
 
-def attributes_of(schema: Schema, names: Sequence[str]) -> tuple[Attribute, ...]:
+def attributes_of(schema: Schema, marginal: str | Sequence[str]) -> tuple[Attribute, ...]:
     """What a reader asks for: attributes, each once and at any of its levels, in the order asked."""
+    names = names_of(schema, marginal)
     try:
         found = [schema.seen(name) for name in names]
     except WorkloadError as problem:
@@ -190,26 +204,22 @@ def rolled_up(schema: Schema, wanted: Sequence[Attribute], published: Iterable[M
     words = "*".join(attribute.name for attribute in wanted) or "total"
     able = [m for m in published if all(any(is_finer(schema.attributes[i], w) for i in m) for w in wanted)]
     if not able:
-        raise QueryError(
-            "marginal",
-            f"{words} is not published, nor is any table that contains it",
-            "ask for one of the published marginals (`hushcube show` lists them), or a subset or coarser level of one",
-        )
+        fix = "ask for one of the published marginals (`hushcube show` lists them), or a subset or coarser level of one"
+        raise QueryError("marginal", f"{words} is not published, nor is any table that contains it", fix)
     marginal = min(able, key=lambda m: (schema.cells(m), m))
     attributes = tuple(schema.attributes[i] for i in marginal)
     seen_at = tuple(next((w for w in wanted if is_finer(a, w)), None) for a in attributes)
-    groups = tuple(
-        np.zeros(a.size, np.int64) if w is None else coarsening(a, w) for a, w in zip(attributes, seen_at, strict=True)
-    )
+    pairs = zip(attributes, seen_at, strict=True)
+    groups = tuple(np.zeros(a.size, np.int64) if w is None else coarsening(a, w) for a, w in pairs)
     return GroupTable(marginal, attributes, seen_at, groups)
 
 
-def moved(schema: Schema, names: Sequence[str], name: str, step: int) -> list[str]:
+def moved(schema: Schema, marginal: str | Sequence[str], name: str, step: int) -> list[str]:
     """The names of a table with one attribute a level coarser (step 1) or finer (-1).
 
     Above its coarsest level an attribute is summed out; below that, one that was summed out comes back.
     """
-    attributes = attributes_of(schema, names)
+    attributes = attributes_of(schema, marginal)
     declared = schema.seen(name.partition("@")[0])
     present = next((a for a in attributes if base_of(a) == declared), None)
     top = len(declared.grouped) + 1  # summed out
@@ -217,11 +227,13 @@ def moved(schema: Schema, names: Sequence[str], name: str, step: int) -> list[st
     if not 0 <= depth <= top:
         problem = "is at its finest level already" if step < 0 else "is summed out already"
         raise QueryError("attribute", f"{declared.name!r} {problem}", "ask for another attribute")
+    names = [a.name for a in attributes if a is not present]
     if depth == top:
-        return [a.name for a in attributes if a is not present]
-    changed = declared.name if depth == 0 else f"{declared.name}@{declared.grouped[depth - 1].name}"
+        return names
     if present is None:  # it comes back where the schema has it
         later = schema.declared.names[schema.declared.position(declared.name) + 1 :]
         place = next((at for at, a in enumerate(attributes) if base_of(a).name in later), len(attributes))
-        return [a.name for a in attributes[:place]] + [changed] + [a.name for a in attributes[place:]]
-    return [changed if a is present else a.name for a in attributes]
+    else:
+        place = attributes.index(present)
+    changed = declared.name if depth == 0 else f"{declared.name}@{declared.grouped[depth - 1].name}"
+    return [*names[:place], changed, *names[place:]]

@@ -6,18 +6,19 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import chain, islice, product
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from hushcube.bundle.stamp import mark, stamped
+from hushcube.bundle.statement import Stamped, mark
 from hushcube.errors import MissingDependency, QueryError
+from hushcube.faces.value import UNBIASED
 from hushcube.model.arrays import Floats, Marginal
 from hushcube.model.form import Form
 from hushcube.model.label import label_of
 from hushcube.model.schema import COUNT, Schema
-from hushcube.shown import Bar, Cell, Column, Grid, Page, Remark, Shown, number
+from hushcube.shown import Bar, Cell, Column, Grid, Page, Remark, number
 from hushcube.text import visible
 
 if TYPE_CHECKING:
@@ -28,13 +29,11 @@ if TYPE_CHECKING:
 Label = str | int
 Where = Mapping[str, Label | Sequence[Label]]
 """The labels to keep of some attributes: one, or several of them."""
-UNBIASED: Final = "unbiased"
-"""The face that every release has."""
 _MORE: Final = "`to_pandas()` has all of them"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Table(Shown):
+class Table(Stamped):
     """Estimates for every combination of some attributes' labels, each with its standard error and 95% interval.
 
     `values`, `std_errors`, `low` and `high` are arrays with one axis for each of the `attributes`, in the order in
@@ -72,15 +71,7 @@ class Table(Shown):
 
     @classmethod
     def of(
-        cls,
-        schema: Schema,
-        axes: Marginal | Form,
-        values: Floats,
-        std_errors: Floats,
-        margins: Floats,
-        *,
-        face: str = UNBIASED,
-        private: bool = True,
+        cls, schema: Schema, axes: Marginal | Form, values: Floats, std_errors: Floats, margins: Floats, **fields: Any
     ) -> Table:
         """A table on a marginal or a form; errors of shape () are those of all cells."""
         if isinstance(axes, Form):
@@ -89,7 +80,7 @@ class Table(Shown):
             names = tuple(schema.names[i] for i in axes)
             labels = tuple(schema.attributes[i].labels for i in axes)
         errors, widths = (np.broadcast_to(numbers, values.shape) for numbers in (std_errors, margins))
-        return cls(schema, names, labels, values, errors, widths, face=face, private=private)
+        return cls(schema, names, labels, values, errors, widths, **fields)
 
     @property
     def low(self) -> Floats:
@@ -117,9 +108,6 @@ class Table(Shown):
         words = ", ".join(visible(table.what) for table in (self, *self.others[:8]))
         return f"Table({visible(self.word)!r}: {words}, {shape} cells{face}{mark(self.private)})"
 
-    def _whole_page(self) -> Page:
-        return stamped(self.page(), private=self.private, caveat=self.schema.caveat)
-
     def page(self, rows: int = 60, truth: Sequence[float] | None = None, more: str = _MORE) -> Page:
         """The first cells with their error bars, drawn to scale; beside them the truth, where it is public.
 
@@ -132,18 +120,16 @@ class Table(Shown):
     def _side_by_side(self, rows: int) -> Grid:
         """Counts, sums and averages of the same cells, each with its interval."""
         tables = (self, *self.others)
-        columns = [Column(name) for name in self.attributes]
-        for table in tables:
-            columns += [Column(table.what, right=True), Column("", is_picture=True)]
-        bars = [table._bars() for table in tables]
+        pairs = ((Column(table.what, right=True), Column("", is_picture=True)) for table in tables)
         cells: list[list[Cell]] = []
-        for at, labels in zip(range(rows), self.rows(), strict=False):
-            row: list[Cell] = [*labels]
-            for bar in (each[at] for each in bars):
-                known = math.isfinite(bar.value)
-                between = f"({number(bar.low)} to {number(bar.high)})" if known else ""
-                row += [f"{number(round(bar.value, 9))} {between}" if known else "unknown", bar]
-            cells.append(row)
+        for labels, *bars in islice(zip(self.rows(), *(table._bars() for table in tables), strict=True), rows):
+            cells.append([*labels])
+            for bar in bars:
+                told = "unknown"
+                if math.isfinite(bar.value):
+                    told = f"{number(round(bar.value, 9))} ({number(bar.low)} to {number(bar.high)})"
+                cells[-1] += [told, bar]
+        columns = [*map(Column, self.attributes), *chain.from_iterable(pairs)]
         return Grid(f"{self.schema.name}: {self.word}, with 95% intervals", columns, cells)
 
     def _bars(self) -> list[Bar]:
@@ -162,10 +148,9 @@ class Table(Shown):
             Column(""),
             *([] if truth is None else [Column("truth", right=True)]),
         ]
-        margins, bars = self.margins.ravel(), self._bars()
         cells: list[list[Cell]] = []
-        for at, labels in zip(range(rows), self.rows(), strict=False):
-            bar = bars[at]
+        margins, bars = self.margins.ravel(), self._bars()
+        for at, (labels, bar) in enumerate(islice(zip(self.rows(), bars, strict=True), rows)):
             if not math.isfinite(bar.value):
                 numbers = ["unknown", ""]
             elif self.is_average:
@@ -204,16 +189,14 @@ class Table(Shown):
         Averages have no `std_error`. Other numbers of the same cells are beside them: `avg_days`, `avg_days_low`,
         `avg_days_high`. A name that is taken gets an underscore: `value_`.
         """
-        grid = np.indices(self.values.shape).reshape(len(self.attributes), self.values.size)
-        found: dict[str, Any] = {
-            name: np.array(labels, dtype=object)[at]
-            for name, labels, at in zip(self.attributes, self.labels, grid, strict=True)
-        }
         numbers = self._numbers("")
         for other in self.others:
             own = other._numbers(re.sub(r"[^a-z0-9]+", "_", other.what.lower()).strip("_"))
             numbers |= {f"{name}_" if name in numbers else name: each for name, each in own.items()}
         names = beside(self.attributes, *numbers)
+        grid = np.indices(self.values.shape).reshape(len(self.attributes), self.values.size)
+        axes = zip(self.attributes, self.labels, grid, strict=True)
+        found: dict[str, Any] = {name: np.array(labels, dtype=object)[at] for name, labels, at in axes}
         return found | {name: each.ravel() for name, each in zip(names, numbers.values(), strict=True)}
 
     def _numbers(self, word: str) -> dict[str, Floats]:
@@ -236,36 +219,24 @@ class Table(Shown):
             import polars as pl
         except ImportError:
             raise MissingDependency("polars", "to_polars", "frames") from None
-        names = set(self.attributes)
-        return pl.DataFrame(
-            {
-                name: pl.Series(name, column.tolist(), dtype=pl.String) if name in names else column
-                for name, column in self.columns().items()
-            }
-        )
+        columns = self.columns()
+        texts = {name: pl.Series(name, columns[name].tolist(), dtype=pl.String) for name in self.attributes}
+        return pl.DataFrame(columns | texts)
 
     def to_arrow(self) -> pa.Table:
         """An Arrow table with one row a cell."""
         import pyarrow as pa
 
-        names = set(self.attributes)
-        return pa.table(
-            {
-                name: pa.array(column, pa.string()) if name in names else pa.array(column)
-                for name, column in self.columns().items()
-            }
-        )
+        columns = self.columns()
+        return pa.table(columns | {name: pa.array(columns[name], pa.string()) for name in self.attributes})
 
 
 def positions(names: Sequence[str], labels: Sequence[Sequence[str]], where: Where) -> list[list[int]]:
     """The positions along each axis that a condition keeps; every name and label is checked."""
     for name in where:
         if name not in names:
-            raise QueryError(
-                "where",
-                f"{name!r} is not an attribute of this table",
-                f"use one of: {', '.join(names) or 'none'}",
-            )
+            fix = f"use one of: {', '.join(names) or 'none'}"
+            raise QueryError("where", f"{name!r} is not an attribute of this table", fix)
     chosen = []
     for name, known in zip(names, labels, strict=True):
         if name not in where:

@@ -10,14 +10,17 @@ import hashlib
 import io
 import os
 import stat
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import accumulate
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final
 
 from hushcube.errors import BundleError
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
 LONGEST_TEXT: Final = 2**30
@@ -34,23 +37,8 @@ def damaged(part: str, problem: str) -> BundleError:
     return BundleError(part, problem, "get the release again from its publisher")
 
 
-def inside(folder: Path, name: str) -> Path:
-    """A regular file of the release, by its name in the manifest; where it really is."""
-    path = _resolved(folder, name)
-    if not path.is_file():
-        raise damaged(name, "is not a regular file")
-    return path
-
-
-def folder_inside(folder: Path, name: str) -> Path:
-    """A folder of the release, such as a part of a cube."""
-    path = _resolved(folder, name)
-    if not path.is_dir():
-        raise damaged(name, "is not a folder")
-    return path
-
-
-def _resolved(folder: Path, name: str) -> Path:
+def inside(folder: Path, name: str, *, is_folder: bool = False) -> Path:
+    """A regular file or a folder of the release, by its name in the manifest; where it really is."""
     pure = PurePosixPath(name)
     if pure.is_absolute() or ".." in pure.parts or not pure.parts:
         raise damaged("manifest.json", "names a file outside the release")
@@ -63,6 +51,8 @@ def _resolved(folder: Path, name: str) -> Path:
         raise damaged(name, "cannot be read") from None
     if not path.is_relative_to(root):
         raise damaged(name, "is a link that leaves the release")
+    if not (path.is_dir() if is_folder else path.is_file()):
+        raise damaged(name, "is not a folder" if is_folder else "is not a regular file")
     return path
 
 
@@ -132,9 +122,18 @@ def unreadable(name: str) -> Iterator[None]:
         raise damaged(name, "cannot be read, or holds another table") from None
 
 
-def row_groups(file: pq.ParquetFile) -> list[int]:
-    """How many rows each row group has, none of them too long to be decoded."""
-    rows = [file.metadata.row_group(number).num_rows for number in range(file.metadata.num_row_groups)]
-    if max(rows, default=0) > LONGEST_RUN:
-        raise ValueError("a row group is longer than any of a release")
-    return rows
+class Pack:
+    """A Parquet file of which runs of rows are read: only the row groups that hold them are decoded."""
+
+    def __init__(self, file: pq.ParquetFile) -> None:
+        rows = [file.metadata.row_group(number).num_rows for number in range(file.metadata.num_row_groups)]
+        if max(rows, default=0) > LONGEST_RUN:
+            raise ValueError("a row group is longer than any of a release")
+        self._file, self._starts = file, list(accumulate(rows, initial=0))
+        self.length = self._starts[-1]
+
+    def rows(self, start: int, number: int, columns: list[str] | None = None) -> pa.Table:
+        """A run of rows that begins within the file, or as much of it as there is."""
+        first, end = bisect_right(self._starts, start) - 1, bisect_left(self._starts, start + number)
+        groups = list(range(first, min(end, len(self._starts) - 1)))
+        return self._file.read_row_groups(groups, columns=columns).slice(start - self._starts[first], number)

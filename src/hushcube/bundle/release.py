@@ -9,11 +9,12 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
-from hushcube.bundle.part import Part, Tables, moved, names_of
-from hushcube.bundle.published_face import PublishedFace
+import numpy as np
+
+from hushcube.bundle.part import Part, PublishedFace, RecoveredTables, Tables, moved
 from hushcube.bundle.published_table import Table, Where
-from hushcube.bundle.ratio import averages, sum_errors, sum_values
-from hushcube.bundle.stamp import mark, stamped
+from hushcube.bundle.statement import Stamped, mark
+from hushcube.bundle.tables import combined
 from hushcube.bundle.writing import write
 from hushcube.errors import QueryError
 from hushcube.faces.value import UNBIASED
@@ -23,7 +24,7 @@ from hushcube.model.workload import Quantity
 from hushcube.planning.plan import Plan
 from hushcube.planning.summary import table_errors
 from hushcube.progress import Progress
-from hushcube.shown import Column, Grid, Page, Remark, Shown, number
+from hushcube.shown import Column, Grid, Page, Remark, number
 
 _MORE: Final = "`list(release)` has all of them"
 
@@ -50,7 +51,7 @@ class Estimate:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Release(Shown):
+class Release(Stamped):
     """What was published: `table("age*sex")` gives a table, `estimate(...)` a sum of cells with its interval."""
 
     plan: Plan
@@ -64,9 +65,6 @@ class Release(Shown):
         words = f" of {', '.join(map(str, self.plan.quantities))}" if self.plan.asked else ""
         guarantee = f"{self.plan.privacy}{mark(self.private)}"
         return f"Release({self.schema.name!r}: {len(self):,} tables{words}{faces}, {guarantee})"
-
-    def _whole_page(self) -> Page:
-        return stamped(self.page(), private=self.private, caveat=self.schema.caveat)
 
     def page(self, rows: int = 60, faces: Sequence[str] | None = None, more: str = _MORE) -> Page:
         """The published tables with the standard errors of their counts; of every face, unless some are named."""
@@ -87,7 +85,8 @@ class Release(Shown):
     @classmethod
     def of(cls, plan: Plan, measurements: Mapping[str, Measurement]) -> Release:
         """The release that measurements of a plan's parts allow: its tables are recovered when asked for."""
-        return cls(plan, {name: Part.of(design, measurements[name]) for name, design in plan.designs.items()})
+        every = ((name, design, measurements[name]) for name, design in plan.designs.items())
+        return cls(plan, {name: Part(design, RecoveredTables(design, m), m.private) for name, design, m in every})
 
     @property
     def schema(self) -> Schema:
@@ -111,10 +110,8 @@ class Release(Shown):
     def face(self, name: str) -> PublishedFace:
         """A face by its name."""
         if name not in self.faces:
-            known = ", ".join([UNBIASED, *self.faces])
-            raise QueryError(
-                "face", f"this release has no face {name!r}", f"use one of: {known}; `hushcube recover` adds others"
-            )
+            fix = f"use one of: {', '.join([UNBIASED, *self.faces])}; `hushcube recover` adds others"
+            raise QueryError("face", f"this release has no face {name!r}", fix)
         return self.faces[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -143,7 +140,12 @@ class Release(Shown):
         """
         quantity = self._quantity(what, face)
         counts = self.parts[COUNT].table(marginal, None if face == UNBIASED else self.face(face).source)
-        told = replace(self._told(quantity, counts, marginal), schema=self.schema, face=face, private=self.private)
+        own = counts if quantity.kind == "count" else self.parts[quantity.part].table(marginal)
+        estimates = ((table.values, table.std_errors, table.margins) for table in (counts, own))
+        values, errors, margins, ends = combined(quantity, self.schema, *estimates)
+        errors, margins = (np.broadcast_to(numbers, values.shape) for numbers in (errors, margins))
+        told = replace(own, schema=self.schema, values=values, std_errors=errors, margins=margins, ends=ends)
+        told = replace(told, what=str(quantity), face=face, private=self.private)
         return told if where is None else told.slice(where)
 
     def __getitem__(self, marginal: str | Sequence[str]) -> Table:
@@ -159,30 +161,9 @@ class Release(Shown):
             known = ", ".join(["count", *(f"sum({n}), avg({n})" for n in self.plan.sums)])
             raise QueryError("what", f"{quantity} is not published", f"use one of: {known}")
         if quantity.kind != "count" and face != UNBIASED:
-            problem = (
-                f"{quantity} has no other face than the unbiased one: the people of a face have no {quantity.part}"
-            )
-            raise QueryError("face", problem, "leave the face out, or ask for the count")
+            told = f"{quantity} has no other face than the unbiased one: the people of a face have no {quantity.part}"
+            raise QueryError("face", told, "leave the face out, or ask for the count")
         return quantity
-
-    def _told(self, quantity: Quantity, counts: Table, marginal: str | Sequence[str]) -> Table:
-        if quantity.kind == "count":
-            return counts
-        measure = self.schema.measure(quantity.measure)
-        sums = self.parts[measure.name].table(marginal)
-        if quantity.kind == "avg":
-            value, low, high = averages(measure, counts.values, sums.values, counts.margins, sums.margins)
-            unknown = value * float("nan")
-            return replace(
-                sums, values=value, std_errors=unknown, margins=unknown, ends=(low, high), what=str(quantity)
-            )
-        return replace(
-            sums,
-            values=sum_values(measure, counts.values, sums.values),
-            std_errors=sum_errors(measure, counts.std_errors, sums.std_errors),
-            margins=sum_errors(measure, counts.margins, sums.margins),
-            what=str(quantity),
-        )
 
     def estimate(self, marginal: str | Sequence[str], where: Where | None = None, what: str = COUNT) -> Estimate:
         """The sum of the cells that `where` keeps (all of them by default), with its exact standard error.
@@ -191,25 +172,18 @@ class Release(Shown):
         and interval are NaN where their count is no more than noise.
         """
         quantity = self._quantity(what)
-        value, std_error, margin = self.parts[COUNT].weighted(marginal, where)
-        if quantity.kind == "count":
-            return Estimate(value, std_error, value - margin, value + margin)
-        measure = self.schema.measure(quantity.measure)
-        summed, deviation, width = self.parts[measure.name].weighted(marginal, where)
-        if quantity.kind == "avg":
-            average, low, high = averages(measure, value, summed, margin, width)
-            return Estimate(float(average), float("nan"), float(low), float(high))
-        total = float(sum_values(measure, value, summed))
-        half = float(sum_errors(measure, margin, width))
-        return Estimate(total, float(sum_errors(measure, std_error, deviation)), total - half, total + half)
+        counts = self.parts[COUNT].weighted(marginal, where)
+        own = counts if quantity.kind == "count" else self.parts[quantity.part].weighted(marginal, where)
+        value, std_error, margin, ends = combined(quantity, self.schema, counts, own)
+        return Estimate(*map(float, (value, std_error, *(ends or (value - margin, value + margin)))))
 
     def roll_up(self, marginal: str | Sequence[str], attribute: str, what: str = COUNT) -> Table:
         """A table with one attribute a level coarser; above its coarsest level it is summed out."""
-        return self.table(moved(self.schema, names_of(self.schema, marginal), attribute, 1), what)
+        return self.table(moved(self.schema, marginal, attribute, 1), what)
 
     def drill_down(self, marginal: str | Sequence[str], attribute: str, what: str = COUNT) -> Table:
         """A table with one attribute a level finer, as far as that is published."""
-        return self.table(moved(self.schema, names_of(self.schema, marginal), attribute, -1), what)
+        return self.table(moved(self.schema, marginal, attribute, -1), what)
 
     def save(self, folder: str | Path, *, progress: Progress | None = None) -> None:
         """Write the release to a new folder."""

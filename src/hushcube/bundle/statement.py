@@ -1,91 +1,87 @@
-"""The guarantee in plain words, for people who will never read a formula."""
+"""What a release says of its privacy: the guarantee in plain words, for people who will never read a formula.
+
+Whatever is written or printed about a release whose noise came from a seed carries a stamp.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
-from hushcube.bundle.published_face import PublishedFace
-from hushcube.bundle.stamp import NOT_PRIVATE
-from hushcube.designs.design import Design
 from hushcube.faces.value import published_promises
 from hushcube.model.privacy import Privacy, Unit
 from hushcube.model.schema import Schema
-from hushcube.planning.plan import Plan
+from hushcube.shown import Page, Shown
 from hushcube.text import at_least, at_most, code, prose
 
+if TYPE_CHECKING:
+    from hushcube.bundle.part import PublishedFace  # whose files are stamped
+    from hushcube.designs.design import Design
+    from hushcube.planning.plan import Plan
+
+STATEMENT: Final = "PRIVACY.md"
+NOT_PRIVATE: Final = "NOT PRIVATE: the noise came from a seed. This release is for experiments and protects nobody."
+_APART: Final = (
+    "How it is met: counts and sums are measured apart, each with a part of the guarantee, and the parts add up to "
+    "the whole. A sum is protected like a count of rows that may count as often as their value says"
+)
 _PUBLIC_MEASURES: Final = (
     "The attributes, their values, and the bounds and resolutions of the measures (`schema.yaml`) were declared as "
     "public; they are not protected. Values beyond the bounds were clipped before anything was summed."
 )
-_FACES: Final = [
+_PROOFS: Final = {
+    "smoothing": ", calibrated by the analytic Gaussian mechanism and widened so that the proof covers discrete noise",
+    "exact": ", calibrated by the exact tail of that noise",
+    "zcdp": ", calibrated through zero-concentrated differential privacy",
+}
+_FACES: Final = (
     "Folders below `faces`, if there are any, hold the same tables under other promises, computed from the same noisy "
-    "numbers. The `PRIVACY.md` of each says what it promises, and which public facts it relies on.",
-    "",
-]
+    "numbers. The `PRIVACY.md` of each says what it promises, and which public facts it relies on."
+)
+
+
+def statements(
+    plan: Plan, faces: Iterable[PublishedFace], places: Mapping[str, str], *, private: bool
+) -> dict[str, str]:
+    """The texts of PRIVACY.md of a release and of its faces, in their places, by the names of the files."""
+    own = {f"{places[face.name]}/{STATEMENT}": face_statement(plan, face, private=private) for face in faces}
+    return {STATEMENT: privacy_statement(plan, private=private), **own}
 
 
 def privacy_statement(plan: Plan, *, private: bool, faces: Iterable[PublishedFace] | None = None) -> str:
     """The text of PRIVACY.md; in releases of formats 1 and 2 the promises of their `faces` were a part of it."""
-    lines = [
+    return _text(
         *_guarantee("release", plan.schema, plan.privacy, private=private),
         *(_sums_met(plan) if plan.asked else _counts_met(plan.count)),
-        *(_FACES if faces is None else [line for face in faces for line in _face(face, plan, f"`faces/{face.name}`")]),
-    ]
-    return "\n".join(lines)
-
-
-def _counts_met(design: Design) -> list[str]:
-    """How the guarantee is met where counts are all there is."""
-    return [
-        f"How it is met: strategy {code(design.strategy)} measured {prose(design.in_words)} "
-        f"with exact discrete {design.law.name.title()} noise{_proof(design)}. "
-        "Everything else in this folder is computed from those noisy numbers and costs nothing more. "
-        "The full description is in `plan.json`.",
-        "",
-        *_spending(design),
-        *([] if design.note is None else [f"Note: {design.note}.", ""]),
-        "The attributes and their values (`schema.yaml`) were declared as public; they are not protected."
-        f"{_files(design)}",
-        "",
-    ]
-
-
-def _sums_met(plan: Plan) -> list[str]:
-    """How it is met where measures are summed as well."""
-    notes = dict.fromkeys(design.note for design in plan.designs.values() if design.note is not None)
-    return [
-        "How it is met: counts and sums are measured apart, each with a part of the guarantee, and the parts add up to "
-        "the whole. A sum is protected like a count of rows that may count as often as their value says.",
-        "",
         *(
-            f"- {code(name)}: {design.privacy}; strategy {code(design.strategy)} measured {prose(design.in_words)} "
-            f"with exact discrete {design.law.name.title()} noise{_proof(design)}."
-            for name, design in plan.designs.items()
+            [_FACES]
+            if faces is None
+            else [told for face in faces for told in _face(face, plan, f"`faces/{face.name}`")]
         ),
-        "",
-        "Averages and everything else in this folder are computed from those noisy numbers and cost nothing more. "
-        "The full description is in `plan.json`.",
-        "",
-        *(line for note in notes for line in (f"Note: {note}.", "")),
-        _PUBLIC_MEASURES + _files(plan),
-        "",
-    ]
+    )
 
 
 def face_statement(plan: Plan, face: PublishedFace, *, private: bool) -> str:
     """The text of PRIVACY.md in the folder of a face."""
-    lines = [
+    return _text(
         f"# The face `{face.name}` of the release {code(plan.schema.name)}",
-        "",
-        *([] if private else [f"**{NOT_PRIVATE}**", ""]),
+        *_stamp(private=private),
         *_face(face, plan, "this folder"),
-        *(["Its tables hold counts; sums and averages are in the unbiased tables alone.", ""] if plan.asked else []),
+        *(["Its tables hold counts; sums and averages are in the unbiased tables alone."] if plan.asked else []),
         "The guarantee is that of the release: see its own `PRIVACY.md`.",
-        "",
-    ]
-    return "\n".join(lines)
+    )
+
+
+def earlier_cube_statement(plan: Plan, *, private: bool) -> str:
+    """The text of PRIVACY.md of a cube of format 3."""
+    shares = ", ".join(f"{code(name)}: {part.privacy}" for name, part in plan.designs.items())
+    return _text(
+        *_guarantee("cube", plan.schema, plan.privacy, private=private),
+        f"{_APART} ({shares}). "
+        "Averages and all else in this folder are computed from the noisy counts and sums and cost nothing more.",
+        _PUBLIC_MEASURES + _files(plan),
+    )
 
 
 def is_stamped(statement: str) -> bool:
@@ -93,54 +89,71 @@ def is_stamped(statement: str) -> bool:
 
     A name that holds the same words stands inside a line.
     """
-    return statement.split("\n")[2:3] == [f"**{NOT_PRIVATE}**"]
+    return statement.split("\n")[2:3] == _stamp(private=False)
+
+
+def _text(*paragraphs: str) -> str:
+    return "\n\n".join(paragraphs) + "\n"
+
+
+def _stamp(*, private: bool) -> list[str]:
+    return [] if private else [f"**{NOT_PRIVATE}**"]
 
 
 def _guarantee(kind: str, schema: Schema, privacy: Privacy, *, private: bool) -> list[str]:
     """The title and the promise: how much, between which neighbours, for whom."""
     return [
         f"# Privacy of the {kind} {code(schema.name)}",
-        "",
-        *([] if private else [f"**{NOT_PRIVATE}**", ""]),
+        *_stamp(private=private),
         f"Guarantee: **{privacy}**.",
-        "",
         _meaning(privacy),
-        "",
         _neighbours(privacy),
-        "",
         _unit(privacy, schema.unit),
-        "",
     ]
 
 
-def earlier_cube_statement(plan: Plan, *, private: bool) -> str:
-    """The text of PRIVACY.md of a cube of format 3."""
-    shares = ", ".join(f"{code(name)}: {part.privacy}" for name, part in plan.designs.items())
-    lines = [
-        *_guarantee("cube", plan.schema, plan.privacy, private=private),
-        "How it is met: counts and sums are measured apart, each with a part of the guarantee, and the parts add up to "
-        f"the whole. A sum is protected like a count of rows that may count as often as their value says ({shares}). "
-        "Averages and all else in this folder are computed from the noisy counts and sums and cost nothing more.",
-        "",
+def _counts_met(design: Design) -> list[str]:
+    """How the guarantee is met where counts are all there is."""
+    return [
+        f"How it is met: {_measured(design)}. "
+        "Everything else in this folder is computed from those noisy numbers and costs nothing more. "
+        "The full description is in `plan.json`.",
+        *_spending(design),
+        *([] if design.note is None else [f"Note: {design.note}."]),
+        "The attributes and their values (`schema.yaml`) were declared as public; they are not protected."
+        f"{_files(design)}",
+    ]
+
+
+def _sums_met(plan: Plan) -> list[str]:
+    """How it is met where measures are summed as well."""
+    notes = dict.fromkeys(design.note for design in plan.designs.values() if design.note is not None)
+    return [
+        f"{_APART}.",
+        "\n".join(f"- {code(name)}: {d.privacy}; {_measured(d)}." for name, d in plan.designs.items()),
+        "Averages and everything else in this folder are computed from those noisy numbers and cost nothing more. "
+        "The full description is in `plan.json`.",
+        *(f"Note: {note}." for note in notes),
         _PUBLIC_MEASURES + _files(plan),
-        "",
     ]
-    return "\n".join(lines)
+
+
+def _measured(design: Design) -> str:
+    noise = f"exact discrete {design.law.name.title()} noise{_PROOFS.get(design.proof, '')}"
+    return f"strategy {code(design.strategy)} measured {prose(design.in_words)} with {noise}"
 
 
 def _face(face: PublishedFace, plan: Plan, place: str) -> list[str]:
     """What a face promises, and which public facts went into it."""
-    lines = [f"The face `{face.name}` ({place}) {published_promises()[face.name].sentence}"]
-    lines[0] += " It is computed from the same noisy numbers, and costs no privacy."
-    if told := face.facts(plan.schema).describe():
-        lines += [
-            "",
+    promise = f"The face `{face.name}` ({place}) {published_promises()[face.name].sentence}"
+    told = [f"{promise} It is computed from the same noisy numbers, and costs no privacy."]
+    if facts := face.facts(plan.schema).describe():
+        told += [
             "It also satisfies these facts, which the publisher declares to be public knowledge. They were not "
             "measured, and the guarantee does not cover them:",
-            "",
-            *(f"- {prose(sentence)}" for sentence in told),
+            "\n".join(f"- {prose(sentence)}" for sentence in facts),
         ]
-    return [*lines, ""]
+    return told
 
 
 def _spending(plan: Design) -> list[str]:
@@ -154,10 +167,8 @@ def _spending(plan: Design) -> list[str]:
         f"ratio of probabilities is at most exp({spent}) (an ex-post loss). That figure depends on the answers, so "
         f"it is no guarantee of the method, and the remaining {left} may be spent only under a privacy filter that "
         "counts this release and whatever follows against the same epsilon.",
-        "",
         "Note: which noise a table got was decided from noisy answers, so standard errors are those of its last noise, "
         "and intervals cover the truth about as often as they say, not exactly.",
-        "",
     ]
 
 
@@ -208,9 +219,31 @@ def _files(plan: Design | Plan) -> str:
     return told + (" So are the rows of the matrix of queries (`plan.json`)." if plan.workload.queries else "")
 
 
-def _proof(plan: Design) -> str:
-    if plan.proof == "smoothing":
-        return ", calibrated by the analytic Gaussian mechanism and widened so that the proof covers discrete noise"
-    if plan.proof == "exact":
-        return ", calibrated by the exact tail of that noise"
-    return ", calibrated through zero-concentrated differential privacy" if plan.proof == "zcdp" else ""
+def stamp(*, private: bool | None) -> dict[str, Any]:
+    """The fields of a JSON document that say whether a release is private; None where nobody knows.
+
+    >>> stamp(private=True)
+    {'private': True}
+    >>> stamp(private=False)["warning"][:12]
+    'NOT PRIVATE:'
+    """
+    return {"private": private, **({"warning": NOT_PRIVATE} if private is False else {})}
+
+
+def file_stamp(*, private: bool) -> dict[str, str]:
+    """The metadata of a Parquet file of a release, which goes with the file wherever that is copied."""
+    return {} if private else {"hushcube": NOT_PRIVATE}
+
+
+def mark(private: bool) -> str:
+    """The stamp at the end of a line that introduces a release."""
+    return "" if private else ", NOT PRIVATE"
+
+
+class Stamped(Shown):
+    """What is shown as its page: above it the stamp of its release, below it what the errors of tables do not cover."""
+
+    def _whole_page(self: Any) -> Page:
+        caveat = self.schema.caveat if hasattr(self, "schema") else None
+        above = [NOT_PRIVATE] if self.private is False else []
+        return Page((*above, *self.page().parts, *([] if caveat is None else [caveat])))

@@ -10,88 +10,104 @@
     faces/NAME/            the same counts under another promise, the synthetic people behind whole numbers, and a
                            PRIVACY.md of its own, so that nothing that is there changes when a face is added
 
-Beyond 1,000 tables they are packed by order into files with columns attribute_1, label_1, ..., value, std_error; an
-index beside each gives every table's first row (`offset`) and its number of rows (`cells`) [bundle/index.py].
-Everything is written to a temporary folder beside the target and renamed at the end.
+Beyond 1,000 tables they are packed by order into files with columns attribute_1, label_1, ..., value, std_error, with
+an index beside each:
+
+    tables/3-way-index.parquet     one row for each table of tables/3-way.parquet, in the order of the pack:
+        attribute_1, ...           the names of its attributes
+        offset, cells              its first row in the pack, and how many it has
+        margin_95                  the half-width of the 95% interval of each of its cells; null where cells differ
+
+The manifest has one entry for a pack: `pack` (the number of attributes), `file`, `index`, and how many `tables` and
+`cells` there are. Everything is written to a temporary folder beside the target and renamed at the end.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
+from hushcube.bundle import tables
 from hushcube.bundle.manifest import (
     MANIFEST,
+    PEOPLE,
     PLAN,
     SCHEMA,
-    STATEMENT,
     checksums,
     make_manifest,
     measurement_files,
-    people_file,
     seal,
 )
-from hushcube.bundle.published_face import PublishedFace, write_people
-from hushcube.bundle.stamp import file_stamp
-from hushcube.bundle.statement import face_statement, privacy_statement
-from hushcube.bundle.tables import write_tables
+from hushcube.bundle.part import PublishedFace
+from hushcube.bundle.statement import STATEMENT, face_statement, file_stamp, statements
+from hushcube.bundle.tables import Columns, Entry, Numbers, Rows, Values, number_columns, positions
 from hushcube.durable import check_output, new_folder
+from hushcube.errors import OutputError
+from hushcube.faces.value import UNBIASED, published_promises
+from hushcube.lattice.family import Family
 from hushcube.model.noise import Measurement
-from hushcube.model.schema import COUNT
+from hushcube.model.schema import COUNT, Schema
+from hushcube.model.workload import COUNTED
+from hushcube.planning.plan import Plan
 from hushcube.progress import Progress, silent
 
 if TYPE_CHECKING:
     from hushcube.bundle.release import Release  # which writes itself
 
+Chunk = tuple[Rows, tuple[int, ...], Columns]
+"""Marginals of one shape with their numbers."""
+
+MOST_FILES: Final = 1_000
+SUFFIXES: Final = (".parquet", ".csv")
+"""Of files of synthetic people."""
+_CHUNK: Final = 2**19
+"""Cells held at once while streaming to disk."""
+
 
 def write(release: Release, folder: Path, *, progress: Progress | None = None) -> None:
     """Write a release to a new folder; an interruption leaves nothing behind."""
     check_output(folder)
-    with new_folder(folder) as work:
-        _fill(release, work, progress)
-
-
-def _fill(release: Release, folder: Path, progress: Progress | None = None) -> None:
-    """Write all files of a release to an empty folder."""
     tell, plan = progress or silent, release.plan
-    sources = {name: part.source for name, part in release.parts.items()}
-    tables = write_tables(plan, sources, folder, tell, private=release.private)
-    (folder / "measurements").mkdir()
-    for name, file in measurement_files(plan).items():
-        _write_measurement(release.parts[name].source.measurement(), folder / file)
-    (folder / PLAN).write_text(plan.to_json(), encoding="utf-8")
-    (folder / SCHEMA).write_text(release.schema.to_yaml(), encoding="utf-8")
-    places = {name: f"faces/{name}" for name in release.faces}
-    for face in release.faces.values():
-        tables += write_face(release, face, folder, places[face.name], tell)
-    write_statements(release, places, folder)
-    manifest = make_manifest(release, tables, places, checksums(folder))
-    (folder / MANIFEST).write_bytes(seal(manifest, folder))
+    with new_folder(folder) as work:
+        sources = {name: part.source for name, part in release.parts.items()}
+        entries = write_tables(release, UNBIASED, sources, work, "tables", tell)
+        (work / "measurements").mkdir()
+        for name, file in measurement_files(plan).items():
+            _write_measurement(release.parts[name].source.measurement(), work / file)
+        (work / PLAN).write_text(plan.to_json(), encoding="utf-8")
+        (work / SCHEMA).write_text(release.schema.to_yaml(), encoding="utf-8")
+        places = {name: f"faces/{name}" for name in release.faces}
+        for face in release.faces.values():
+            entries += write_face(release, face, work, places[face.name], tell)
+        write_statements(release, places, work)
+        (work / MANIFEST).write_bytes(seal(make_manifest(release, entries, places, checksums(work)), work))
 
 
-def write_face(
-    release: Release, face: PublishedFace, folder: Path, place: str, progress: Progress
-) -> list[dict[str, Any]]:
+def write_face(release: Release, face: PublishedFace, folder: Path, place: str, progress: Progress) -> list[Entry]:
     """Write the files of a face to its place in a release; returns the entries of its tables for the manifest."""
     plan, private = release.plan, release.private
-    sources = {COUNT: face.source}
-    entries = write_tables(plan, sources, folder, progress, face=face.name, place=place, private=private)
+    entries = write_tables(release, face.name, {COUNT: face.source}, folder, f"{place}/tables", progress)
     if face.read_people is not None:
-        write_people(face.read_people(), plan.schema, folder / people_file(place), private=private)
+        write_people(face.read_people(), plan.schema, folder / place / PEOPLE, private=private)
     (folder / place / STATEMENT).write_text(face_statement(plan, face, private=private), encoding="utf-8")
     return entries
 
 
 def write_statements(release: Release, places: dict[str, str], folder: Path) -> None:
     """What is promised by the release, and by each face in its own place."""
-    plan, private = release.plan, release.private
-    (folder / STATEMENT).write_text(privacy_statement(plan, private=private), encoding="utf-8")
-    for name, face in release.faces.items():
-        text = face_statement(plan, face, private=private)
-        (folder / places[name] / STATEMENT).write_text(text, encoding="utf-8")
+    for name, text in statements(release.plan, release.faces.values(), places, private=release.private).items():
+        (folder / name).write_text(text, encoding="utf-8")
 
 
 def _write_measurement(measurement: Measurement, path: Path) -> None:
@@ -101,3 +117,142 @@ def _write_measurement(measurement: Measurement, path: Path) -> None:
     ) as writer:
         for values in measurement.values:
             writer.write_table(pa.table({"value": values.reshape(-1)}, schema=schema))
+
+
+def write_people(codes: NDArray[np.integer], schema: Schema, path: Path, *, private: bool) -> None:
+    """Write people as Parquet or CSV, by the file's suffix; Parquet has room for the stamp of a seeded release."""
+    every = zip(np.ascontiguousarray(codes.T, dtype=np.int32), schema.attributes, strict=True)
+    columns = {a.name: pa.DictionaryArray.from_arrays(own, pa.array(a.labels, pa.string())) for own, a in every}
+    table = pa.table(columns, metadata=file_stamp(private=private))
+    if path.suffix == ".parquet":
+        pq.write_table(table, path, compression="zstd")
+    elif path.suffix == ".csv":
+        plain = pa.table({name: table.column(name).cast(pa.string()) for name in table.column_names})
+        pyarrow.csv.write_csv(plain, path)
+    else:
+        raise OutputError("out", f"{path.suffix or 'no suffix'} is not a kind of file", "end it in .parquet or .csv")
+
+
+def write_tables(
+    release: Release, face: str, sources: Mapping[str, Values], folder: Path, place: str, progress: Progress
+) -> list[Entry]:
+    """Write all tables of a face to a `place` in `folder`; returns their entries for the manifest.
+
+    The unbiased tables hold all quantities, those of other faces the counts.
+    """
+    plan, schema, workload = release.plan, release.plan.schema, release.plan.workload
+    family = plan.count.request.marginals
+    if len(workload.published) < len(family):  # carriers of queries are not published
+        family = Family.of(workload.published, schema.sizes)
+    files = _Files(plan, folder, place, file_stamp(private=release.private))
+    (folder / place).mkdir(parents=True)
+    numbers = Numbers(plan, sources, tables.written(plan) if face == UNBIASED else [COUNTED])
+    whole = face != UNBIASED and published_promises()[face].whole
+    chunks = _chunks(family, numbers, progress, whole=whole)
+    entries: list[Entry] = []
+    if len(family) > MOST_FILES:
+        entries += [files.pack(order, own) for order, own in groupby(chunks, lambda chunk: len(chunk[1]))]
+    else:
+        for rows, _, found in chunks:
+            for at, marginal in enumerate(map(tuple, rows.tolist())):
+                attributes = [schema.attributes[i] for i in marginal]
+                names, labels = [a.name for a in attributes], [a.labels for a in attributes]
+                own = {quantity: tuple(column[at] for column in columns) for quantity, columns in found.items()}
+                file = files.one(len(entries), schema.describe(marginal), names, labels, own)
+                entries.append({"attributes": names, "file": file, "cells": schema.cells(marginal)})
+    for number, form in enumerate(workload.forms, len(family)):
+        file = files.one(number, form.word, form.axes, form.labels, _typed(numbers.form(form), whole))
+        names = [schema.names[i] for i in form.marginal]
+        entries.append({"attributes": names, "form": form.word, "file": file, "cells": form.cells})
+    return [{**entry, "face": face} for entry in entries]
+
+
+def _chunks(family: Family, numbers: Numbers, progress: Progress, *, whole: bool) -> Iterator[Chunk]:
+    """All marginals in increasing order (number of attributes), as many at a time as memory holds."""
+    done, total = 0, float(family.cells.sum())
+    for batch in family.batches:
+        for part in batch.parts(_CHUNK):
+            rows = batch.rows[part]
+            yield rows, batch.shape, _typed(numbers.tables(rows, batch.shape), whole)
+            done += len(rows) * batch.cells
+            progress("writing", min(done / total, 1.0))
+
+
+def _typed(found: Columns, whole: bool) -> Columns:
+    """Whole numbers as such; queries of whole numbers may have fractional weights."""
+    counts, errors = found[COUNTED]
+    if whole and (counts == np.rint(counts)).all():
+        return {**found, COUNTED: (np.rint(counts).astype(np.int64), errors)}
+    return found
+
+
+@dataclass(frozen=True)
+class _Files:
+    """The files of the tables of a face, in a place of a folder."""
+
+    plan: Plan
+    folder: Path
+    place: str
+    metadata: dict[str, str]
+
+    def one(
+        self, number: int, word: str, axes: Sequence[str], labels: Sequence[Sequence[str]], numbers: Columns
+    ) -> str:
+        """Write tables/0003-age-sex.parquet with the columns age, sex, value, std_error, and those of measures."""
+        file = f"{self.place}/{number:04d}-{re.sub(r'[^A-Za-z0-9]+', '-', word).strip('-')[:60]}.parquet"
+        shape = tuple(map(len, labels))
+        columns: dict[str, Any] = {
+            axis: pa.DictionaryArray.from_arrays(positions(shape, k), pa.array(list(own), pa.string()))
+            for k, (axis, own) in enumerate(zip(axes, labels, strict=True))
+        }
+        self._write(file, columns | number_columns(self.plan, numbers, taken=columns))
+        return file
+
+    def pack(self, order: int, chunks: Iterable[Chunk]) -> Entry:
+        """Write tables/3-way.parquet with the columns attribute_1, label_1, ..., value, std_error, ..., and its index.
+
+        A table is a run of rows; the index has its place and the margins of its cells.
+        """
+        file = f"{self.place}/{order}-way.parquet"
+        names, labels, starts = tables.pack_texts(self.plan.schema)
+        packed: list[Rows] = []
+        with ExitStack() as opened:
+            for rows, shape, numbers in chunks:
+                columns: dict[str, Any] = {}
+                for axis in range(order):
+                    at = starts[rows[:, axis], None] + positions(shape, axis)
+                    attributes = np.repeat(rows[:, axis].astype(np.int16), at.shape[1])
+                    columns[f"attribute_{axis + 1}"] = pa.DictionaryArray.from_arrays(attributes, names)
+                    columns[f"label_{axis + 1}"] = pa.DictionaryArray.from_arrays(at.reshape(-1), labels)
+                table = pa.table(columns | number_columns(self.plan, numbers), metadata=self.metadata)
+                if not packed:
+                    estimates = {own[0] for own in tables.column_names(self.plan, numbers).values()}
+                    writer = opened.enter_context(
+                        pq.ParquetWriter(
+                            self.folder / file,
+                            table.schema,
+                            compression={n: "none" if n in estimates else "zstd" for n in table.column_names},
+                            use_dictionary=[n for n in table.column_names if n not in estimates],
+                            write_statistics=False,  # they would decode every label again: three times the time
+                        )
+                    )
+                writer.write_table(table)
+                packed.append(rows)
+        return {"pack": order, "file": file, **self._index(order, np.concatenate(packed), names)}
+
+    def _index(self, order: int, rows: Rows, names: pa.Array) -> Entry:
+        file = f"{self.place}/{order}-way-index.parquet"
+        cells = np.prod(np.array(self.plan.schema.sizes, dtype=np.int64)[rows], axis=1, dtype=np.int64)
+        columns: dict[str, Any] = {
+            f"attribute_{axis + 1}": pa.DictionaryArray.from_arrays(rows[:, axis].astype(np.int16), names)
+            for axis in range(order)
+        }
+        columns["offset"] = np.concatenate([[0], np.cumsum(cells)[:-1]]).astype(np.int64)
+        columns["cells"] = cells
+        columns["margin_95"] = pa.array(tables.table_margins(self.plan.count, rows), pa.float64(), from_pandas=True)
+        self._write(file, columns, write_statistics=False)
+        return {"index": file, "tables": len(rows), "cells": int(cells.sum())}
+
+    def _write(self, file: str, columns: dict[str, Any], **options: Any) -> None:
+        table = pa.table(columns, metadata=self.metadata)
+        pq.write_table(table, self.folder / file, compression="zstd", **options)

@@ -34,7 +34,7 @@ def print_about(
     not go to a terminal, it is repeated on standard error. `private` is None for a release that does not say.
     A `caveat`, what the errors of its tables do not cover, is part of the output too.
     """
-    from hushcube.bundle.stamp import NOT_PRIVATE, stamp
+    from hushcube.bundle.statement import NOT_PRIVATE, stamp
 
     if private is False:
         if as_json or not is_terminal(sys.stdout):

@@ -54,7 +54,7 @@ def command(
     hushcube show published age*sex --face integral
     """
     import hushcube as hc
-    from hushcube.bundle.index import Found, find_table
+    from hushcube.bundle.folder import find_table
     from hushcube.bundle.manifest import steadily
 
     if face is not None:
@@ -73,13 +73,12 @@ def command(
         _show_sum(hc.open(folder, verify=not no_verify), marginal, conditions, as_json=as_json)
         return
 
-    def read() -> Found:
+    def read() -> Table:
         release = hc.open(folder, verify=not no_verify)
-        table = release[marginal] if shown == UNBIASED else release.table(marginal, face=shown)
-        return Found(release.schema.name, release.private, table)
+        return release[marginal] if shown == UNBIASED else release.table(marginal, face=shown)
 
     found = find_table(Path(folder), marginal, face=shown, verify=not no_verify) or steadily(Path(folder), read)
-    table = found.table.slice(conditions)
+    table = found.slice(conditions)
 
     def document() -> dict[str, Any]:
         cells = _quantities(table) if table.others else _cells(table, intervals=shown == UNBIASED)
@@ -88,7 +87,7 @@ def command(
     def text() -> None:
         print_page(table.page(rows, more=MORE))
 
-    print_about(found.private, as_json=as_json, document=document, text=text, caveat=table.schema.caveat)
+    print_about(table.private, as_json=as_json, document=document, text=text, caveat=table.schema.caveat)
 
 
 def _quantities(table: Table) -> Iterator[dict[str, Any]]:

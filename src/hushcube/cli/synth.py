@@ -29,7 +29,7 @@ def command(folder: str, rows: str, face: str | None, time_limit: float | None, 
     hushcube synth published --rows 1000 --out people.csv
     """
     import hushcube as hc
-    from hushcube.bundle.published_face import SUFFIXES
+    from hushcube.bundle.writing import SUFFIXES
     from hushcube.durable import check_file
     from hushcube.faces.value import read_face
     from hushcube.verbs.releasing import synthesize

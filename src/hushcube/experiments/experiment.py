@@ -22,7 +22,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hushcube.bundle.published_face import FormsFromCells
+from hushcube.bundle.part import FormsFromCells
 from hushcube.designs import AdaptiveDesign
 from hushcube.designs.design import Budgets, Design, Recovery
 from hushcube.designs.refinement import Amount, Rule

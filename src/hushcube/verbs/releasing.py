@@ -15,8 +15,9 @@ from hushcube import interrupts
 from hushcube.bundle.change import add_face, check_change
 from hushcube.bundle.folder import open_bundle
 from hushcube.bundle.manifest import steadily
-from hushcube.bundle.published_face import PublishedFace, write_people
+from hushcube.bundle.part import PublishedFace
 from hushcube.bundle.release import Release
+from hushcube.bundle.writing import write_people
 from hushcube.durable import check_file, check_output, new_file
 from hushcube.errors import BadInput, after
 from hushcube.faces.value import FaceValue, read_face

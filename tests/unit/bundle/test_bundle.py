@@ -24,9 +24,8 @@ from helpers import (
     released,
 )
 from hushcube import plan, release
-from hushcube.bundle import tables
-from hushcube.bundle.folder import open_bundle
-from hushcube.bundle.index import table_entries
+from hushcube.bundle import writing
+from hushcube.bundle.folder import open_bundle, table_entries
 from hushcube.bundle.manifest import manifest_text
 from hushcube.bundle.writing import write
 from hushcube.errors import BundleError, HushcubeError, OutputError
@@ -52,7 +51,7 @@ def plans():
 
 @pytest.fixture(params=["one file each", "packs"])
 def layout(request, monkeypatch):
-    monkeypatch.setattr(tables, "MOST_FILES", 1000 if request.param == "one file each" else 3)
+    monkeypatch.setattr(writing, "MOST_FILES", 1000 if request.param == "one file each" else 3)
     return request.param
 
 
@@ -120,8 +119,8 @@ def test_every_file_is_listed_and_nothing_else_is_there(tmp_path, layout):
 
 
 def test_packs_are_one_file_for_each_order(tmp_path, monkeypatch):
-    monkeypatch.setattr(tables, "MOST_FILES", 3)
-    monkeypatch.setattr(tables, "_CHUNK", 8)  # so that a table's rows start in the middle of many row groups
+    monkeypatch.setattr(writing, "MOST_FILES", 3)
+    monkeypatch.setattr(writing, "_CHUNK", 8)  # so that a table's rows start in the middle of many row groups
     p = make_plan(make_request((2, 3, 2, 3, 2), "<=3-way", rho=1), "residual")
     published = make_release(p)
     write(published, tmp_path / "out")
@@ -261,7 +260,7 @@ def test_measurements_are_checked_when_read(folder):
 
 
 def test_a_pack_is_never_read_at_the_wrong_place(tmp_path, monkeypatch):
-    monkeypatch.setattr(tables, "MOST_FILES", 3)
+    monkeypatch.setattr(writing, "MOST_FILES", 3)
     p = make_plan(make_request((2, 2, 2), "<=2-way", epsilon=1), "workload")
     write(make_release(p), tmp_path / "out")
     path = tmp_path / "out" / "manifest.json"

@@ -22,7 +22,7 @@ from hushcube.bundle import folder as bundle
 from hushcube.bundle.change import LOCK, add_face, changing
 from hushcube.bundle.folder import open_bundle
 from hushcube.bundle.manifest import manifest_text, plan_fields
-from hushcube.bundle.published_face import FormsFromCells, PublishedFace
+from hushcube.bundle.part import FormsFromCells, PublishedFace
 from hushcube.bundle.reading import checksum
 from hushcube.bundle.statement import privacy_statement
 from hushcube.bundle.verify import verify

@@ -173,7 +173,7 @@ def test_rows_are_counted_before_they_are_decoded(bundle, monkeypatch):
     """A few bytes of Parquet can stand for billions of equal rows."""
     folder = bundle("counts")
     monkeypatch.setattr(reading, "LONGEST_RUN", 50)
-    monkeypatch.setattr("hushcube.bundle.published_face.MOST_PEOPLE", 50)
+    monkeypatch.setattr("hushcube.bundle.folder.MOST_PEOPLE", 50)
     decoded = []
     monkeypatch.setattr(pq.ParquetFile, "read", lambda *_, **__: decoded.append(1))
     rows = {"sex": ["F"] * 60, "age": ["0"] * 60}

@@ -10,12 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from helpers import MemoryEngine, every_plan, label, make_plan, make_request, random_codes, released
-from hushcube.bundle import reading, tables
+from hushcube.bundle import reading, writing
 from hushcube.bundle.change import add_face
-from hushcube.bundle.folder import open_bundle
-from hushcube.bundle.index import find_table, table_entries
+from hushcube.bundle.folder import find_table, open_bundle, table_entries
 from hushcube.bundle.manifest import manifest_text, seal
-from hushcube.bundle.published_face import FormsFromCells, PublishedFace
+from hushcube.bundle.part import FormsFromCells, PublishedFace
 from hushcube.bundle.reading import checksum
 from hushcube.bundle.verify import verify
 from hushcube.bundle.writing import write
@@ -30,7 +29,7 @@ SIZES = (2, 3, 2, 2)
 
 @pytest.fixture(autouse=True)
 def packed(monkeypatch):
-    monkeypatch.setattr(tables, "MOST_FILES", 3)
+    monkeypatch.setattr(writing, "MOST_FILES", 3)
 
 
 def publish(p, folder):
@@ -42,7 +41,7 @@ def publish(p, folder):
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tables, "MOST_FILES", 3)
+        patch.setattr(writing, "MOST_FILES", 3)
         folder = tmp_path_factory.mktemp("index") / "r"
         p = make_plan(make_request(SIZES, "<=2-way", rho=1), "residual")
         codes = publish(p, folder)
@@ -69,13 +68,13 @@ def test_what_is_found_is_what_the_release_gives(tmp_path, law):
                 continue
             served += 1
             for one, other in zip(
-                (found.table.values, found.table.std_errors, found.table.margins),
+                (found.values, found.std_errors, found.margins),
                 (expected.values, expected.std_errors, expected.margins),
                 strict=True,
             ):
                 assert one == pytest.approx(other, rel=1e-12, abs=0), (label(p), word)
-            assert found.table.labels == expected.labels and found.table.attributes == expected.attributes
-            assert (found.name, found.private) == (opened.schema.name, False)
+            assert found.labels == expected.labels and found.attributes == expected.attributes
+            assert (found.schema.name, found.private) == (opened.schema.name, False)
     assert served > 20
 
 
@@ -85,15 +84,15 @@ def test_one_table_needs_neither_the_plan_nor_other_files(folder, monkeypatch):
     opened = []
     inside = reading.inside
     monkeypatch.setattr(reading, "inside", lambda place, name: opened.append(name) or inside(place, name))
-    assert (find_table(folder, "a3 * a1").table.values == expected.T).all()
+    assert (find_table(folder, "a3 * a1").values == expected.T).all()
     assert set(opened) == {"manifest.json", "PRIVACY.md", "tables/2-way.parquet", "tables/2-way-index.parquet"}
     assert run(["show", str(folder), "a1*a3", "--where", "a1=2"]) == 0
 
 
 def test_the_total_and_another_face_are_found(folder):
     opened = open_bundle(folder)
-    assert find_table(folder, "total").table.values == opened.table("total").values
-    found = find_table(folder, "a0*a1", face="nonnegative").table
+    assert find_table(folder, "total").values == opened.table("total").values
+    found = find_table(folder, "a0*a1", face="nonnegative")
     assert (found.values == opened.table("a0*a1", face="nonnegative").values).all()
     assert found.margins == pytest.approx(opened.table("a0*a1").margins)
 

@@ -5,30 +5,29 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path, PurePosixPath
-from typing import Any
 
-from hushcube.bundle.checks.verdict import Findings
-from hushcube.bundle.folder import BundleTables, open_bundle
-from hushcube.bundle.index import table_entries
+from hushcube.bundle.checks.verdict import Check
+from hushcube.bundle.folder import BundleTables, open_bundle, table_entries
 from hushcube.bundle.manifest import (
-    FORMAT,
     MANIFEST,
     NEEDED,
+    PLAN,
+    SCHEMA,
     SEALED,
-    STATEMENT,
     entry_key,
     face_folders,
     file_sizes,
-    is_entry,
     is_face_folder,
     measurement_files,
     plan_fields,
     read_plan,
 )
-from hushcube.bundle.published_face import PublishedFace
+from hushcube.bundle.part import PublishedFace
 from hushcube.bundle.reading import check_file, read_text
-from hushcube.bundle.statement import face_statement, privacy_statement
+from hushcube.bundle.statement import STATEMENT, privacy_statement, statements
+from hushcube.bundle.tables import Entries, Entry
 from hushcube.errors import BadInput, BundleError
 from hushcube.faces.value import UNBIASED, published_promises
 from hushcube.model.arrays import Marginal
@@ -36,9 +35,6 @@ from hushcube.model.facts import Facts
 from hushcube.model.schema import Schema
 from hushcube.planning.plan import Plan
 from hushcube.progress import Progress
-
-Entry = dict[str, Any]
-Entries = dict[Marginal | str, Entry]
 
 
 @dataclass(frozen=True)
@@ -53,14 +49,12 @@ class Opened:
     facts: dict[str, Facts]
     places: dict[str, str]
     """Where the files of each face but the unbiased one are."""
-    is_current: bool
-    """Whether the release has this version's format, in which tables also hold what measures come to."""
     broken: frozenset[str]
     """Files that are missing or were changed, which is reported already."""
 
 
 def check_checksums(
-    folder: Path, manifest: Entry, files: Findings, progress: Progress, needed: Sequence[str] = NEEDED
+    folder: Path, manifest: Entry, files: Check, progress: Progress, needed: Sequence[str] = NEEDED
 ) -> frozenset[str]:
     """Every file with its checksum; returns those that are missing or changed. Other files are remarked on."""
     checksums = manifest.get("checksums")
@@ -101,9 +95,7 @@ def foreign_files(folder: Path, listed: Collection[str]) -> list[str]:
     return sorted(foreign)
 
 
-def open_release(
-    folder: Path, manifest: Entry, broken: frozenset[str], files: Findings, privacy: Findings
-) -> Opened | None:
+def open_release(folder: Path, manifest: Entry, broken: frozenset[str], files: Check, privacy: Check) -> Opened | None:
     """The plan, and what the manifest says about its tables; None where there is no plan to go by."""
     privacy.checked += 1
     try:
@@ -115,57 +107,52 @@ def open_release(
     except BadInput as problem:
         privacy.add(f"plan.json: {problem.field}: {problem.problem}")
         return None
-    _check_fields(folder, manifest, plan, broken, files)
-    described = _described(manifest, files)
-    entries = _entries(folder, manifest, plan, list(described), files)
-    private = manifest.get("private") is not False
-    facts: dict[str, Facts] = {}
-    faces = []
-    for name, description in described.items():
-        face = PublishedFace(name, description, BundleTables(folder, plan, {}))
-        try:
-            facts[name] = face.facts(plan.schema)
-            faces.append(face)
-        except BadInput as problem:
-            files.add(f"manifest.json: the facts of the face {name}: {problem.field}: {problem.problem}")
-    places = face_folders({"faces": described})
-    if len(faces) == len(described):
-        apart = manifest["format"] >= SEALED
-        statements = {STATEMENT: privacy_statement(plan, private=private, faces=None if apart else faces)}
-        if apart:
-            statements |= {
-                f"{places[face.name]}/{STATEMENT}": face_statement(plan, face, private=private) for face in faces
-            }
-        for name, text in statements.items():
-            _check_statement(folder, name, text, broken, privacy)
-    for name in measurement_files(plan, manifest["format"]).values():
-        if name not in manifest["checksums"]:
-            files.add(f"manifest.json: has no checksum of {name}")
-            broken |= {name}
-    if not files and not privacy:
-        try:
-            open_bundle(folder, verify=False)
-        except BundleError as problem:
-            files.add(f"{problem.field}: {problem.problem}")
-    return Opened(folder, plan, private, entries, facts, places, manifest["format"] >= FORMAT, broken)
-
-
-def _check_fields(folder: Path, manifest: Entry, plan: Plan, broken: frozenset[str], files: Findings) -> None:
-    """The fields that repeat the plan's decision, and the schema's own file."""
     for field, value in plan_fields(plan, manifest["format"]).items():
         if manifest.get(field) != value:
             files.add(f"manifest.json: `{field}` does not say what plan.json says")
     if not isinstance(manifest.get("private"), bool):
         files.add("manifest.json: `private` is neither true nor false")
+    check_schema(folder, plan, PLAN, broken, files)
+    described = _described(manifest, files)
+    entries = _entries(folder, manifest, plan, described, files)
+    private, version = manifest.get("private") is not False, manifest["format"]
+    facts: dict[str, Facts] = {}
+    faces = [PublishedFace(name, told, BundleTables(folder, plan, {})) for name, told in described.items()]
+    for face in faces:
+        try:
+            facts[face.name] = face.facts(plan.schema)
+        except BadInput as problem:
+            files.add(f"manifest.json: the facts of the face {face.name}: {problem.field}: {problem.problem}")
+    places = face_folders({"faces": described})
+    if len(facts) == len(faces):
+        texts = statements(plan, faces, places, private=private)
+        if version < SEALED:
+            texts = {STATEMENT: privacy_statement(plan, private=private, faces=faces)}
+        for name, text in texts.items():
+            _check_statement(folder, name, text, broken, privacy)
+    for name in measurement_files(plan, version).values():
+        if name not in manifest["checksums"]:
+            files.add(f"manifest.json: has no checksum of {name}")
+            broken |= {name}
+    if files.holds and privacy.holds:
+        try:
+            open_bundle(folder, verify=False)
+        except BundleError as problem:
+            files.add(f"{problem.field}: {problem.problem}")
+    return Opened(folder, plan, private, entries, facts, places, broken)
+
+
+def check_schema(folder: Path, plan: Plan, source: str, broken: frozenset[str], files: Check) -> None:
+    """The schema's own file declares the schema of the plan, which a file of the release holds."""
     try:
-        if Schema.from_yaml(read_text(folder, "schema.yaml")) != plan.schema.declared:
-            files.add("schema.yaml: does not declare the schema of plan.json")
+        if Schema.from_yaml(read_text(folder, SCHEMA)) != plan.schema.declared:
+            files.add(f"{SCHEMA}: does not declare the schema of {source}")
     except (ValueError, BadInput):
-        if "schema.yaml" not in broken:
-            files.add("schema.yaml: cannot be read")
+        if SCHEMA not in broken:
+            files.add(f"{SCHEMA}: cannot be read")
 
 
-def _described(manifest: Entry, files: Findings) -> dict[str, Entry]:
+def _described(manifest: Entry, files: Check) -> dict[str, Entry]:
     described = manifest.get("faces", {})
     if not isinstance(described, dict):
         files.add("manifest.json: `faces` is not a mapping")
@@ -182,7 +169,7 @@ def _described(manifest: Entry, files: Findings) -> dict[str, Entry]:
     return known
 
 
-def _entries(folder: Path, manifest: Entry, plan: Plan, described: list[str], files: Findings) -> dict[str, Entries]:
+def _entries(folder: Path, manifest: Entry, plan: Plan, described: Collection[str], files: Check) -> dict[str, Entries]:
     """The usable entries of the tables; what is missing, double or unknown is reported."""
     faces: dict[str, Entries] = {name: {} for name in (UNBIASED, *described)}
     schema, workload = plan.schema, plan.workload
@@ -202,21 +189,19 @@ def _entries(folder: Path, manifest: Entry, plan: Plan, described: list[str], fi
     for number, entry in enumerate(listed, 1):
         try:
             key, face = entry_key(entry, plan), entry["face"]
-            fits = is_entry(entry) and key in asked and face in faces
-            if fits:
-                marginal, cells = asked[key]
-                fits = entry["cells"] == cells and entry["attributes"] == [schema.names[i] for i in marginal]
-        except (KeyError, TypeError, AttributeError, BadInput):
+            marginal, cells = asked[key]
+            says = entry["attributes"] == [schema.names[i] for i in marginal] and entry["cells"] == cells
+            fits = says and face in faces
+        except (KeyError, TypeError, ValueError, AttributeError, BadInput):
             fits = False
         if not fits:
             files.add(f"manifest.json: entry {number:,} of `tables` is none of the plan's tables")
         elif key in faces[face]:
             files.add(f"manifest.json: lists the table {_word(key, schema)} of the face {face} twice")
-        elif entry["file"] not in manifest["checksums"]:
-            files.add(f"manifest.json: has no checksum of {entry['file']}, which holds a table")
-            faces[face].setdefault(key, entry)
         else:
             faces[face][key] = entry
+            if entry["file"] not in manifest["checksums"]:
+                files.add(f"manifest.json: has no checksum of {entry['file']}, which holds a table")
     for face, found in faces.items():
         for key in asked.keys() - found.keys():
             files.add(f"manifest.json: does not list the table {_word(key, schema)} of the face {face}")
@@ -227,7 +212,7 @@ def _word(key: Marginal | str, schema: Schema) -> str:
     return key if isinstance(key, str) else schema.describe(key)
 
 
-def _check_statement(folder: Path, name: str, expected: str, broken: frozenset[str], privacy: Findings) -> None:
+def _check_statement(folder: Path, name: str, expected: str, broken: frozenset[str], privacy: Check) -> None:
     privacy.checked += 1
     try:
         text = read_text(folder, name)
@@ -236,7 +221,6 @@ def _check_statement(folder: Path, name: str, expected: str, broken: frozenset[s
             privacy.add(f"{problem.field}: {problem.problem}")
         return
     if text != expected:
-        lines, wanted = text.split("\n"), expected.split("\n")
-        same = next((i for i, (a, b) in enumerate(zip(lines, wanted, strict=False)) if a != b), None)
-        at = min(len(lines), len(wanted)) if same is None else same
-        privacy.add(f"{name}: is not the statement that the plan and the faces give, from line {at + 1} on")
+        lines = zip_longest(text.split("\n"), expected.split("\n"))
+        at = next(number for number, (found, wanted) in enumerate(lines, 1) if found != wanted)
+        privacy.add(f"{name}: is not the statement that the plan and the faces give, from line {at} on")

@@ -8,22 +8,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
+from itertools import islice
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
-from hushcube.bundle.checks.files import Entry, Opened
-from hushcube.bundle.checks.verdict import Findings
-from hushcube.bundle.reading import inside, parquet, row_groups, unreadable
-from hushcube.bundle.tables import column_names, positions, written
+from hushcube.bundle.checks.files import Opened
+from hushcube.bundle.checks.verdict import Check
+from hushcube.bundle.reading import Pack, inside, parquet, unreadable
+from hushcube.bundle.tables import Entry, Rows, column_names, pack_texts, positions, written
 from hushcube.designs.design import Design
 from hushcube.errors import BundleError
 from hushcube.faces.value import UNBIASED
@@ -32,8 +31,6 @@ from hushcube.model.arrays import Floats, Ints, Marginal, position_rows
 from hushcube.model.form import Form
 from hushcube.model.schema import COUNT
 from hushcube.model.workload import COUNTED, Quantity
-
-Rows = NDArray[np.int32]
 
 CHUNK: Final = 2**19
 """Cells held at once; the runs in which packs are written, so that each row group is read once."""
@@ -66,14 +63,11 @@ class Block:
 class FaceTables:
     """The tables and forms of one face, as its files have them: the counts, or the sums of a measure."""
 
-    def __init__(self, opened: Opened, face: str, labels: Findings, part: str = COUNT) -> None:
-        self.face, self.plan, self.part = face, opened.plan, part
-        self.schema = opened.plan.schema
-        self._quantities = written(opened.plan) if opened.is_current and face == UNBIASED else (COUNTED,)
-        self._opened = opened
-        self._entries = opened.entries[face]
-        self._labels = labels
-        self._packs: dict[str, _Pack] = {}
+    def __init__(self, opened: Opened, face: str, labels: Check, part: str = COUNT) -> None:
+        self.plan, self.schema, self.part = opened.plan, opened.plan.schema, part
+        self._opened, self._entries, self._labels = opened, opened.entries[face], labels
+        self._quantities = written(opened.plan) if face == UNBIASED else (COUNTED,)
+        self._packs: dict[str, Pack] = {}
         self.family = Family.of([key for key in self._entries if not isinstance(key, str)], self.schema.sizes)
 
     @cached_property
@@ -82,15 +76,15 @@ class FaceTables:
         counts = noise_scale(self.plan.count)
         if self.part == COUNT:
             return counts
-        measure = self.schema.measure(self.part)
-        own = noise_scale(self.plan.designs[self.part])
+        measure, own = self.schema.measure(self.part), noise_scale(self.plan.designs[self.part])
         return float(measure.resolution) * own + abs(float(measure.center)) * counts
 
     def place(self, key: Marginal | str) -> str:
         """A table as problems name it: its file, and in a pack its attributes."""
-        entry = self._entries[key]
-        file: str = entry["file"]
-        return file if "offset" not in entry else f"{file}, table {self.schema.describe(tuple(key))}"  # type: ignore[arg-type]
+        file = str(self._entries[key]["file"])
+        if isinstance(key, str) or "offset" not in self._entries[key]:
+            return file
+        return f"{file}, table {self.schema.describe(key)}"
 
     def cell(self, marginal: Marginal, index: Sequence[int]) -> str:
         """A cell in words."""
@@ -107,14 +101,12 @@ class FaceTables:
 
     def table(self, marginal: Marginal) -> Floats | None:
         """One table or a roll-up of the smallest published one that contains it, if there is one to be read."""
-        holding = [m for m in self.family if set(marginal) <= set(m)]
-        if not holding:
+        holding = (m for m in self.family if set(marginal) <= set(m))
+        found = min(holding, key=lambda m: (self.schema.cells(m), m), default=None)
+        if found is None:
             return None
-        found = min(holding, key=lambda m: (self.schema.cells(m), m))
-        shape = self.schema.shape(found)
-        rows = position_rows(found)
         try:
-            values = (self._packed if "offset" in self._entries[found] else self._single)(rows, shape).values[0]
+            values = self._read(position_rows(found), self.schema.shape(found)).values[0]
         except Unfit:
             return None
         with np.errstate(invalid="ignore"):
@@ -126,35 +118,31 @@ class FaceTables:
             return None
         self._labels.checked += 1
         try:
-            return self._file(self._entries[form.word], form.axes, form.labels, form.shape)
+            axes = list(zip(form.axes, form.labels, strict=True))
+            return self._file(form.word, np.zeros((1, 0), np.int32), axes)
         except Unfit as problem:
             self._tell(form.word, problem)
             return None
 
     def _block(self, rows: Rows, shape: tuple[int, ...]) -> Iterator[Block]:
         """Whole if all of it fits; otherwise table by table."""
-        packed = ["offset" in self._entries[tuple(row)] for row in rows.tolist()]
         self._labels.checked += len(rows)
-        if all(packed):
-            try:
+        if all("offset" in self._entries[tuple(row)] for row in rows.tolist()):
+            with suppress(Unfit):  # the tables that do fit are read one by one
                 yield self._packed(rows, shape)
                 return
-            except Unfit:
-                pass  # the tables that do fit are read one by one
         blocks = []
-        for row, in_pack in zip(rows, packed, strict=True):
+        for row in rows:
             try:
-                blocks.append((self._packed if in_pack else self._single)(row[None], shape))
+                blocks.append(self._read(row[None], shape))
             except Unfit as problem:
                 self._tell(tuple(row.tolist()), problem)
         if blocks:
-            yield Block(
-                np.concatenate([block.rows for block in blocks]),
-                shape,
-                np.concatenate([block.values for block in blocks]),
-                np.concatenate([block.std_errors for block in blocks]),
-                tuple(map(np.concatenate, zip(*(block.averages for block in blocks), strict=True))),
+            arrays = zip(
+                *((block.rows, block.values, block.std_errors, *block.averages) for block in blocks), strict=True
             )
+            kept, values, errors, *averages = map(np.concatenate, arrays)
+            yield Block(kept, shape, values, errors, tuple(averages))
 
     def _tell(self, key: Marginal | str, problem: Unfit) -> None:
         if str(problem):
@@ -168,115 +156,91 @@ class FaceTables:
         except BundleError as problem:
             raise Unfit("" if name in self._opened.broken else problem.problem) from None
 
-    def _single(self, rows: Rows, shape: tuple[int, ...]) -> Block:
+    def _read(self, rows: Rows, shape: tuple[int, ...]) -> Block:
+        """A single table, in a pack or in a file of its own."""
         marginal = tuple(rows[0].tolist())
-        attributes = [self.schema.attributes[i] for i in marginal]
-        names, labels = [a.name for a in attributes], [a.labels for a in attributes]
-        return replace(self._file(self._entries[marginal], names, labels, shape), rows=rows)
+        if "offset" in self._entries[marginal]:
+            return self._packed(rows, shape)
+        attributes = (self.schema.attributes[i] for i in marginal)
+        return self._file(marginal, rows, [(attribute.name, attribute.labels) for attribute in attributes])
 
-    def _file(
-        self, entry: Entry, names: Sequence[str], labels: Sequence[Sequence[str]], shape: tuple[int, ...]
-    ) -> Block:
+    def _file(self, key: Marginal | str, rows: Rows, axes: Sequence[tuple[str, Sequence[str]]]) -> Block:
         """The numbers of a file of its own, if columns, rows and labels are what they should be."""
-        numbers = self._columns(names)
-        with self._reading(entry["file"]), parquet(self._opened.folder, entry["file"]) as file:
+        place, names = self._entries[key]["file"], [name for name, _ in axes]
+        shape = tuple(len(labels) for _, labels in axes)
+        with self._reading(place), parquet(self._opened.folder, place) as file:
             found = file.schema_arrow.names
-            if found != [*names, *numbers]:
+            if found != [*names, *self._columns(names)]:
                 raise Unfit(f"holds another table: its columns are {', '.join(found[:12])}")
             if file.metadata.num_rows != math.prod(shape):
                 raise Unfit(f"has {file.metadata.num_rows:,} rows, not {math.prod(shape):,}")
             table = file.read()
-        for axis, name in enumerate(names):
-            at = _codes(table.column(axis), pa.array(list(labels[axis]), pa.string()))
+        for axis, (name, labels) in enumerate(axes):
+            at = _codes(table.column(axis), pa.array(list(labels), pa.string()))
             wrong = np.flatnonzero(at != positions(shape, axis))
             if len(wrong):
                 raise Unfit(f"the labels of {name} are not in schema order, from row {wrong[0] + 1:,} on")
-        return self._numbers(table, np.zeros((1, 0), np.int32), shape, (1, *shape))
+        return self._numbers(table, rows, shape)
 
     def _columns(self, taken: Sequence[str] = ()) -> list[str]:
         """The names of the columns of numbers, beside attributes of some names."""
         return [name for own in column_names(self.plan, self._quantities, taken).values() for name in own]
 
-    def _numbers(self, table: Any, rows: Rows, shape: tuple[int, ...], batch: tuple[int, ...]) -> Block:
+    def _numbers(self, table: pa.Table, rows: Rows, shape: tuple[int, ...]) -> Block:
         """The part's own columns of numbers, which are the last ones."""
-        at = -sum(quantity.width for quantity in self._quantities)
+        columns = iter(table.columns[-sum(quantity.width for quantity in self._quantities) :])
         found: dict[Quantity, list[Floats]] = {}
+        average = Quantity("avg", self.part)
         for quantity in self._quantities:
-            columns = [table.column(at + k) for k in range(quantity.width)]
+            own = list(islice(columns, quantity.width))
             if quantity.part == self.part:
-                found[quantity] = [_floats(column, batch) for column in columns]
-                if quantity.kind == "avg" and any(
-                    np.isnan(own).sum() != column.null_count
-                    for own, column in zip(found[quantity], columns, strict=True)
-                ):
-                    raise Unfit("its averages are not all numbers or null")
-            at += quantity.width
+                found[quantity] = [_floats(column).reshape(len(rows), *shape) for column in own]
+            if quantity == average and any(
+                np.isnan(numbers).sum() != column.null_count
+                for numbers, column in zip(found[average], own, strict=True)
+            ):
+                raise Unfit("its averages are not all numbers or null")
         values, errors = found[self.plan.measured[self.part]]
-        return Block(rows, shape, values, errors, tuple(found.get(Quantity("avg", self.part), ())))
+        return Block(rows, shape, values, errors, tuple(found.get(average, ())))
 
     def _packed(self, rows: Rows, shape: tuple[int, ...]) -> Block:
         """Tables that are runs of rows of one pack."""
         order, cells = len(shape), math.prod(shape)
         table = self._run([self._entries[tuple(row)] for row in rows.tolist()], cells)
-        names = [name for k in range(1, order + 1) for name in (f"attribute_{k}", f"label_{k}")]
-        if table.column_names != [*names, *self._columns()]:
+        columns = [name for k in range(1, order + 1) for name in (f"attribute_{k}", f"label_{k}")]
+        if table.column_names != [*columns, *self._columns()]:
             raise Unfit("the pack has other columns")
+        names, labels, starts, first = self._texts
         for axis in range(order):
-            own = rows[:, axis].astype(np.int64)[:, None]
-            attributes = _codes(table.column(2 * axis), self._names).reshape(len(rows), cells)
-            if (attributes != own).any():
+            own = rows[:, axis][:, None]
+            if (_codes(table.column(2 * axis), names).reshape(len(rows), cells) != own).any():
                 raise Unfit("its rows belong to another table")
-            expected = self._first[self._starts[own] + positions(shape, axis)]
-            if (_codes(table.column(2 * axis + 1), self._all_labels).reshape(len(rows), cells) != expected).any():
+            expected = first[starts[own] + positions(shape, axis)]
+            if (_codes(table.column(2 * axis + 1), labels).reshape(len(rows), cells) != expected).any():
                 raise Unfit(f"the labels of {self.schema.names[int(own[0, 0])]} are not in schema order")
-        batch = (len(rows), *shape)
-        return self._numbers(table, rows, shape, batch)
+        return self._numbers(table, rows, shape)
 
-    def _run(self, entries: list[Entry], cells: int) -> Any:
+    def _run(self, entries: list[Entry], cells: int) -> pa.Table:
         """The rows of tables of one size, in their order: one read where they follow each other in one pack."""
         offsets = np.array([entry["offset"] for entry in entries])
         files = {entry["file"] for entry in entries}
         if len(files) > 1 or (np.diff(offsets) != cells).any():
             raise Unfit("the tables do not follow each other")
         (name,) = files
+        start, number = int(offsets[0]), len(entries) * cells
         with self._reading(name), unreadable(name):
             if name not in self._packs:
-                self._packs[name] = _Pack(inside(self._opened.folder, name))
-            return self._packs[name].rows(int(offsets[0]), len(entries) * cells)
+                self._packs[name] = Pack(pq.ParquetFile(inside(self._opened.folder, name)))
+            if start + number > self._packs[name].length:
+                raise Unfit("lies beyond the end of the pack")
+            return self._packs[name].rows(start, number)
 
     @cached_property
-    def _names(self) -> Any:
-        return pa.array(self.schema.names, pa.string())
-
-    @cached_property
-    def _all_labels(self) -> Any:
-        return pa.array([label for a in self.schema.attributes for label in a.labels], pa.string())
-
-    @cached_property
-    def _first(self) -> Ints:
-        """For each label of each attribute, the first label with the same text: attributes may share texts."""
-        return np.asarray(pc.index_in(self._all_labels, value_set=self._all_labels).to_numpy(zero_copy_only=False))
-
-    @cached_property
-    def _starts(self) -> Ints:
-        return np.concatenate([[0], np.cumsum(self.schema.sizes)[:-1]]).astype(np.int64)
-
-
-class _Pack:
-    """A pack, opened once; only the row groups that are needed are read."""
-
-    def __init__(self, path: Path) -> None:
-        self._file = pq.ParquetFile(path)
-        self._starts = np.cumsum([0, *row_groups(self._file)])
-
-    def rows(self, start: int, number: int) -> Any:
-        """A run of rows."""
-        if start + number > self._starts[-1]:
-            raise Unfit("lies beyond the end of the pack")
-        first = int(np.searchsorted(self._starts, start, side="right")) - 1
-        last = int(np.searchsorted(self._starts, start + number, side="left"))
-        found = self._file.read_row_groups(list(range(first, max(last, first + 1))))
-        return found.slice(start - int(self._starts[first]), number)
+    def _texts(self) -> tuple[pa.Array, pa.Array, Rows, Ints]:
+        """Those of packs, and for each label the first with the same text: attributes may share texts."""
+        names, labels, starts = pack_texts(self.schema)
+        first = pc.index_in(labels, value_set=labels).to_numpy(zero_copy_only=False)
+        return names, labels, starts, np.asarray(first)
 
 
 def _codes(column: Any, wanted: Any) -> Ints:
@@ -293,7 +257,7 @@ def _codes(column: Any, wanted: Any) -> Ints:
     return found
 
 
-def _floats(column: Any, shape: tuple[int, ...]) -> Floats:
+def _floats(column: Any) -> Floats:
     if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
         raise Unfit("its last columns are no numbers")
-    return np.asarray(column.to_numpy(), np.float64).reshape(shape)
+    return np.asarray(column.to_numpy(), np.float64)

@@ -2,26 +2,68 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
-from hushcube.bundle.stamp import stamped
-from hushcube.shown import Page, Shown
+from hushcube.bundle.statement import Stamped
+from hushcube.shown import Page
 
 MOST: Final = 20
 """How many problems of one check are written out."""
 
 
-@dataclass(frozen=True)
+class _Lines:
+    """A long list is cut, and its rest counted."""
+
+    def __init__(self) -> None:
+        self._listed: list[str] = []
+        self._more = 0
+
+    def add(self, line: str) -> None:
+        if len(self._listed) < MOST:
+            self._listed.append(line)
+        else:
+            self._more += 1
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        return (*self._listed, *[f"... and {self._more:,} more"] * bool(self._more))
+
+
+@dataclass
 class Check:
-    """One check: it holds where it has no problems."""
+    """One check: it holds where it has no problems.
+
+    >>> check = Check("files", "the files are those of the manifest")
+    >>> check.add("a.txt: is missing")
+    >>> check.remark("b.txt: is not part of the release")
+    >>> check.holds, check.problems, check.remarks
+    (False, ('a.txt: is missing',), ('b.txt: is not part of the release',))
+    """
 
     name: str
     what: str
-    problems: tuple[str, ...]
-    checked: int
-    remarks: tuple[str, ...] = ()
-    """What is worth knowing and no problem."""
+    checked: int = 0
+    _problems: _Lines = field(default_factory=_Lines)
+    _remarks: _Lines = field(default_factory=_Lines)
+
+    def add(self, problem: str) -> None:
+        """Note a problem."""
+        self._problems.add(problem)
+
+    def remark(self, remark: str) -> None:
+        """Note something that is worth knowing and no problem."""
+        self._remarks.add(remark)
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What is wrong."""
+        return self._problems.all
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What is worth knowing and no problem."""
+        return self._remarks.all
 
     @property
     def holds(self) -> bool:
@@ -36,7 +78,7 @@ class Check:
 
 
 @dataclass(frozen=True, repr=False)
-class Verdict(Shown):
+class Verdict(Stamped):
     """All checks of one release."""
 
     checks: tuple[Check, ...]
@@ -59,14 +101,8 @@ class Verdict(Shown):
     def to_dict(self) -> dict[str, Any]:
         """The JSON document of `hushcube verify`."""
         checks = [
-            {
-                "name": check.name,
-                "what": check.what,
-                "holds": check.holds,
-                "checked": check.checked,
-                "problems": list(check.problems),
-                "remarks": list(check.remarks),
-            }
+            {"name": check.name, "what": check.what, "holds": check.holds, "checked": check.checked}
+            | {"problems": list(check.problems), "remarks": list(check.remarks)}
             for check in self.checks
         ]
         return {"holds": self.holds, "checks": checks}
@@ -75,55 +111,3 @@ class Verdict(Shown):
         wrong = [check.name for check in self.checks if not check.holds]
         told = f"does not hold: {', '.join(wrong)[:200]}" if wrong else "holds"
         return f"Verdict({len(self.checks):,} checks, {told})"
-
-    def _whole_page(self) -> Page:
-        return stamped(self.page(), private=self.private)
-
-
-class _Lines:
-    """A long list is cut, and its rest counted."""
-
-    def __init__(self) -> None:
-        self.listed: list[str] = []
-        self._more = 0
-
-    def add(self, line: str) -> None:
-        if len(self.listed) < MOST:
-            self.listed.append(line)
-        else:
-            self._more += 1
-
-    @property
-    def all(self) -> tuple[str, ...]:
-        return (*self.listed, *[f"... and {self._more:,} more"] * bool(self._more))
-
-
-class Findings:
-    """A check under way.
-
-    >>> findings = Findings("files", "the files are those of the manifest")
-    >>> findings.add("a.txt: is missing")
-    >>> findings.remark("b.txt: is not part of the release")
-    >>> check = findings.check()
-    >>> check.holds, check.problems, check.remarks
-    (False, ('a.txt: is missing',), ('b.txt: is not part of the release',))
-    """
-
-    def __init__(self, name: str, what: str) -> None:
-        self.name, self.what, self.checked = name, what, 0
-        self._problems, self._remarks = _Lines(), _Lines()
-
-    def add(self, problem: str) -> None:
-        """Note a problem."""
-        self._problems.add(problem)
-
-    def remark(self, remark: str) -> None:
-        """Note something that is worth knowing and no problem."""
-        self._remarks.add(remark)
-
-    def __bool__(self) -> bool:
-        return bool(self._problems.listed)
-
-    def check(self) -> Check:
-        """The finished check."""
-        return Check(self.name, self.what, self._problems.all, self.checked, self._remarks.all)

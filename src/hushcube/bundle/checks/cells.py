@@ -1,0 +1,251 @@
+"""The checks of the cells of one quantity: the counts of a face, or the sums and averages of a measure.
+
+Every cell is held against the face's promise, the measurements, the plan and the people. All tables are read once,
+largest sets first where roll-ups are compared, and every block goes through all checks. Forms and public facts follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushcube.bundle.checks.files import Opened
+from hushcube.bundle.checks.sums import add_up, add_up_levels, tolerance
+from hushcube.bundle.checks.tables import Block, FaceTables
+from hushcube.bundle.checks.verdict import Check
+from hushcube.bundle.folder import read_people
+from hushcube.bundle.manifest import PEOPLE
+from hushcube.bundle.tables import Numbers, Rows, Values
+from hushcube.errors import BundleError
+from hushcube.faces.people import count
+from hushcube.faces.value import UNBIASED, published_promises
+from hushcube.model.arrays import Bools, Floats, Ints, Marginal
+from hushcube.model.facts import Facts
+from hushcube.model.form import Form
+from hushcube.model.queries import QueryTable
+from hushcube.model.schema import COUNT
+from hushcube.model.workload import Quantity
+from hushcube.progress import Progress
+
+Codes = NDArray[np.integer]
+
+_RECOMPUTED: Final = 1e-9
+"""Of the largest value: how far numbers may be from the same computation done again, on another machine perhaps."""
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What the checks of all faces and measures share."""
+
+    opened: Opened
+    recovered: Mapping[str, Values]
+    """What the measurements of each part give, as far as they can be read."""
+    measurements: Check
+    errors: Check
+    labels: Check
+    progress: Progress
+
+
+class CellChecks:
+    """The checks of one face of the counts, or of a measure, whose one face is the unbiased one."""
+
+    def __init__(self, shared: Shared, face: str, part: str = COUNT) -> None:
+        opened, plan = shared.opened, shared.opened.plan
+        self._shared, self._plan, self._place = shared, plan, opened.places.get(face, "")
+        self._quantity, self._average = plan.measured[part], Quantity("avg", part)
+        is_count = part == COUNT
+        self._name = face if is_count else str(self._quantity)
+        self._of_measure = "" if is_count else f" of {self._quantity}"
+        promised = published_promises().get(face)
+        self._exact = promised is not None and promised.whole
+        self._nonnegative = promised is not None and promised.nonnegative
+        self._agrees = face != UNBIASED or all(plan.designs[name].is_consistent for name in (COUNT, part))
+        self._facts = opened.facts.get(face, Facts.none(plan.schema))
+        labels = shared.labels if is_count else Check("labels", "are looked at with the counts")
+        self._tables = FaceTables(opened, face, labels, part)
+        self._is_measured = face == UNBIASED and shared.recovered.keys() >= {COUNT, part}
+        sources = shared.recovered if self._is_measured else {}
+        self._numbers = Numbers(plan, sources, [self._quantity, *(q for q in plan.asked if q == self._average)])
+        promise = "is finite" + ", none is negative" * self._nonnegative + ", all are whole" * self._exact
+        self._cells = Check(f"{self._name}: cells", f"every cell {promise}")
+        self._sums = Check(f"{self._name}: sums", "every roll-up of a table equals the cell of every other")
+        forms = Check(f"{self._name}: forms", "ranges and queries are sums of the cells")
+        self._forms = forms if is_count else self._sums
+        self._people = Check(f"{self._name}: people", "every table is the count of the synthetic people")
+        self._known = Check(f"{self._name}: facts", "the public facts hold")
+        self._codes = self._read_people() if self._exact else None
+
+    def run(self) -> list[Check]:
+        """All checks."""
+        forms = self._plan.workload.forms
+        if self._agrees and self._plan.schema.is_nested:
+            add_up_levels(self._tables, self._levels, self._sums)
+        elif self._agrees:
+            add_up(self._tables, self._levels, self._sums, exact=self._exact)
+        else:
+            for order in range(len(self._tables.family.levels)):
+                for _ in self._levels(order):
+                    pass
+        for form in forms:
+            self._check_form(form)
+        self._check_facts()
+        has_forms = self._agrees and bool(forms) and self._forms is not self._sums
+        wanted = (True, self._agrees, has_forms, self._exact, bool(self._facts))
+        checks = (self._cells, self._sums, self._forms, self._people, self._known)
+        return [check for check, is_wanted in zip(checks, wanted, strict=True) if is_wanted]
+
+    def _levels(self, order: int) -> Iterator[Block]:
+        """The tables of some number of attributes; each has gone through all checks of single tables."""
+        for block in self._tables.level(order):
+            self._check_block(block)
+            done = self._cells.checked / float(self._tables.family.cells.sum())
+            self._shared.progress(self._name, min(done, 1.0))
+            yield block
+
+    def _check_block(self, block: Block) -> None:
+        rows, shape, values = block.rows, block.shape, block.values
+        wrong = ~np.isfinite(values)
+        if self._nonnegative:
+            wrong |= values < 0
+        if self._exact:
+            wrong |= values != np.rint(values)
+        self._cells.checked += values.size
+        negative = "which is negative or not a number" if self._nonnegative else "which is not a number"
+        told = "which is not a whole number of people" if self._exact else negative
+        self._report(self._cells, rows, wrong, values, told)
+        expected = self._numbers.tables(rows, shape)
+        recovered, predicted = expected[self._quantity]
+        wrong = differ(block.std_errors, predicted)
+        self._shared.errors.checked += len(rows)
+        told = f"the standard error{self._of_measure}; the plan predicts"
+        self._report(self._shared.errors, rows, wrong, block.std_errors, told, predicted)
+        if self._is_measured:
+            measurements = self._shared.measurements
+            measurements.checked += len(rows)
+            told = "but the measurements give"
+            own = f"the {self._quantity}, " if self._of_measure else ""
+            wrong = differ(values, recovered, self._tables.noise)
+            self._report(measurements, rows, wrong, values, f"{own}{told}", recovered)
+            for found, average in zip(block.averages, expected.get(self._average, ()), strict=True):
+                own = f"the {self._average} or an end of its interval, "
+                self._report(measurements, rows, self._apart(found, average), found, f"{own}{told}", average)
+        if self._codes is not None:
+            counted = count(self._codes, self._plan.schema.sizes, rows, shape).astype(np.float64)
+            self._people.checked += len(rows)
+            self._report(self._people, rows, values != counted, values, "but the people are", counted)
+
+    def _apart(self, found: Floats, expected: Floats) -> Bools:
+        """Where averages are not the same, or only one of them is known."""
+        allowed = tolerance(np.nan_to_num(expected), noise=self._tables.noise)
+        with np.errstate(invalid="ignore"):
+            near = np.abs(found - expected) <= allowed.reshape(-1, *[1] * (expected.ndim - 1))
+        return ~(near | (np.isnan(found) & np.isnan(expected)))
+
+    def _report(
+        self,
+        check: Check,
+        rows: Rows,
+        wrong: Bools,
+        found: Floats,
+        words: str,
+        wanted: Floats | None = None,
+    ) -> None:
+        """One problem for each table with wrong cells: the first of them, and how many more there are."""
+        flat = wrong.reshape(len(rows), -1)
+        for k in np.flatnonzero(flat.any(axis=1)).tolist():
+            marginal: Marginal = tuple(rows[k].tolist())
+            at = tuple(np.argwhere(wrong[k])[0].tolist())
+            instead = "" if wanted is None else f" {wanted[k][at]:.10g}"
+            more = f" (and {int(flat[k].sum()) - 1:,} other cells)" if flat[k].sum() > 1 else ""
+            place, cell = self._tables.place(marginal), self._tables.cell(marginal, at)
+            check.add(f"{place}: {cell} is {found[k][at]:.10g}, {words}{instead}{more}")
+
+    def _check_form(self, form: Form) -> None:
+        block = self._tables.form(form)
+        if block is None:
+            return
+        values, noise = block.values[0], self._tables.noise
+
+        def report(check: Check, wrong: Bools, problem: str) -> None:
+            if wrong.any():
+                check.add(f"{self._tables.place(form.word)}: {int(wrong.sum()):,} {problem}")
+
+        self._cells.checked += values.size
+        report(self._cells, ~np.isfinite(values), "answers are no numbers")
+        numbers = self._numbers.form(form)
+        expected = {quantity: [own.reshape(form.shape) for own in told] for quantity, told in numbers.items()}
+        recovered, predicted = expected[self._quantity]
+        self._shared.errors.checked += 1
+        problem = f"standard errors{self._of_measure} are not the plan's"
+        report(self._shared.errors, differ(block.std_errors[0], predicted), problem)
+        if self._is_measured:
+            self._shared.measurements.checked += 1
+            averages = zip(block.averages, expected.get(self._average, ()), strict=True)
+            apart = (self._apart(found, average[None])[0] for found, average in averages)
+            for wrong in (differ(values, recovered, noise), *apart):
+                report(self._shared.measurements, wrong, "answers are not what the measurements give")
+        carrier = self._tables.table(form.marginal) if self._agrees else None
+        if carrier is None:
+            return
+        with np.errstate(invalid="ignore", over="ignore"):
+            summed = form.evaluate(carrier).reshape(form.shape)
+            exact = self._exact and not isinstance(form, QueryTable)  # queries may have weights that are not whole
+            allowed = max(float(tolerance(x[None], noise=noise, exact=exact)[0]) for x in (carrier, summed))
+            unequal = ~(np.abs(values - summed) <= allowed)
+        self._forms.checked += 1
+        word = self._tables.schema.describe(form.marginal)
+        report(self._forms, unequal, f"answers are not the sums of the cells of {word}")
+
+    def _read_people(self) -> Codes | None:
+        name = f"{self._place}/{PEOPLE}"
+        try:
+            return read_people(self._shared.opened.folder, name, self._plan.schema)
+        except BundleError as problem:
+            if name not in self._shared.opened.broken:
+                self._people.add(f"{name}: {problem.problem}")
+            return None
+
+    def _check_facts(self) -> None:
+        """In the people where there are some, exactly; otherwise in every table that shows them."""
+        schema, facts = self._plan.schema, self._facts
+        for marginal, known in facts.by_marginal.items():
+            allowed = 0.0
+            if self._codes is not None:
+                place, found = f"{self._place}/{PEOPLE}", count_cells(self._codes, schema.sizes, marginal, known.cells)
+            else:
+                table = self._tables.table(marginal)
+                if table is None:
+                    continue
+                place, found = f"{self._place}/tables", table[tuple(known.cells.T)].reshape(-1)
+                both = np.append(table, known.counts.astype(np.float64))[None]
+                allowed = float(tolerance(both, noise=self._tables.noise, exact=self._exact)[0])
+            self._known.checked += len(known.ids)
+            for k in np.flatnonzero(~(np.abs(found - known.counts) <= allowed)).tolist():
+                sentence = facts.sentence(facts.facts[int(known.ids[k])])
+                self._known.add(f"{place}: {found[k]:.10g} people, against the public fact: {sentence}")
+
+
+def count_cells(codes: Codes, sizes: tuple[int, ...], marginal: Marginal, cells: Ints) -> Floats:
+    """The people in some cells of a marginal, which may be too large to be counted whole.
+
+    >>> count_cells(np.array([[0, 1], [0, 1], [1, 0]]), (2, 2), (0, 1), np.array([[0, 1], [1, 1]])).tolist()
+    [2.0, 0.0]
+    """
+    keys = np.zeros(len(codes) + len(cells), np.int64)
+    for axis, i in enumerate(marginal):
+        keys = keys * sizes[i] + np.concatenate([codes[:, i], cells[:, axis]])
+        keys = np.unique(keys, return_inverse=True)[1]  # numbers of the values seen so far: they never overflow
+    counts = np.bincount(keys[: len(codes)], minlength=int(keys.max(initial=0)) + 1)
+    return counts[keys[len(codes) :]].astype(np.float64)
+
+
+def differ(found: Floats, expected: Floats, noise: float = 0.0) -> Bools:
+    """Where numbers are not the same up to rounding, measured by the largest of them and the noise they come from."""
+    with np.errstate(invalid="ignore"):
+        largest = np.abs(expected).max(initial=noise)
+        wrong: Bools = ~(np.abs(found - expected) <= _RECOMPUTED * largest)
+    return wrong
