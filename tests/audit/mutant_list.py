@@ -175,15 +175,15 @@ MUTANTS = [
     Mutant(
         "the last set is left out of the cost",
         "all sets are paid for",
-        "costs/family_cost.py",
-        "(column(basis, batch.shape, pure=pure) * exact_sum(budgets[batch.ids]) for batch in measured.batches),",
-        "(column(basis, batch.shape, pure=pure) * exact_sum(budgets[batch.ids]) for batch in measured.batches[:2]),",
+        "costs/row_cost.py",
+        "(column(basis, batch.shape, pure=pure) * exact_sum(spent[batch.ids]) for batch in measured.batches)",
+        "(column(basis, batch.shape, pure=pure) * exact_sum(spent[batch.ids]) for batch in measured.batches[:2])",
         exact("tables"),
     ),
     Mutant(
         "a replaced row costs as much as one that is added",
         "the factor of replace-one",
-        "costs/family_cost.py",
+        "costs/row_cost.py",
         "return 2 * exact_sum(spent)",
         "return exact_sum(spent)",
         exact("tables"),
@@ -191,7 +191,7 @@ MUTANTS = [
     Mutant(
         "the squared norm of replaced rows misses its factor 2",
         "the factor of replace-one",
-        "costs/family_cost.py",
+        "costs/row_cost.py",
         "return float((1 if pure else 2) * (f[0] - f.min()))",
         "return float(f[0] - f.min())",
         exact("tables"),
@@ -199,7 +199,7 @@ MUTANTS = [
     Mutant(
         "the L2 norm in place of the L1 norm",
         "the norm of the cost",
-        "costs/family_cost.py",
+        "costs/row_cost.py",
         "norm = basis.l1_column if pure else basis.l2_column",
         "norm = basis.l2_column",
         exact("tables"),

@@ -16,7 +16,7 @@ from helpers import (
     random_codes,
 )
 from hushcube.costs import calibrate
-from hushcube.costs import family_cost as cost
+from hushcube.costs import row_cost as cost
 from hushcube.designs.design import BUDGETS, RECOVERIES
 from hushcube.errors import BadInput, NotApplicable
 from hushcube.planning.plan import read_design
@@ -75,9 +75,7 @@ def test_plans_are_made_the_same_way_twice(strategy, law, neighbours):
 def test_plans_cost_no_more_than_the_guarantee(strategy, law, neighbours):
     for plan in variants(strategy, neighbours=neighbours, **law):
         if plan.proof != "smoothing":  # there the cost is that of the continuous part, which Plan checks
-            spent = cost.row_cost(
-                plan.basis, plan.measured, plan.budgets, pure=plan.privacy.is_pure, neighbours=neighbours
-            )
+            spent = cost.cost_of_sets(plan.basis, plan.measured, plan.budgets, plan.privacy)
             assert spent <= calibrate.row_budget(plan.privacy, plan.proof)
 
 

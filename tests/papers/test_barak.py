@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from helpers import ADULT8, make_plan, make_request
-from hushcube.costs.family_cost import row_cost
+from hushcube.costs.row_cost import cost_of_sets
 from hushcube.lattice.basis import FOURIER
 from hushcube.lattice.hadamard import padded
 from hushcube.model.noise import laplace_variance
+from hushcube.model.privacy import Privacy
 
 
 def sixteen_bits():
@@ -17,7 +18,7 @@ def sixteen_bits():
 
 
 def unit_cost(measured, neighbours):
-    return row_cost(FOURIER, measured, np.ones(len(measured)), pure=True, neighbours=neighbours)
+    return cost_of_sets(FOURIER, measured, np.ones(len(measured)), Privacy.of(epsilon=1, neighbours=neighbours))
 
 
 def test_vector_17_discrete_laplace_variance():

@@ -26,6 +26,7 @@ from typing import Final, Literal
 
 import numpy as np
 
+from hushcube.model.arrays import Floats
 from hushcube.model.privacy import Privacy
 
 Proof = Literal["direct", "smoothing", "exact", "zcdp"]
@@ -69,6 +70,15 @@ def smoothing_variance(privacy: Privacy, numbers: float) -> float:
     """t²: what is added to the parameter of each discrete Gaussian when one row moves at most `numbers` of them."""
     affected = 2 * privacy.rows_per_person * max(numbers, 1.0)
     return math.log(8 * affected / _allowance(float(_given(privacy.epsilon)))) / (2 * math.pi**2)
+
+
+def without_smoothing(drawn: Floats, added: Floats | float) -> Floats:
+    """The budgets of the continuous noise, of those drawn with an added variance; OverflowError where none is left."""
+    noisy = np.isfinite(drawn)
+    left = np.where(noisy, 0.5 / drawn - added, 1.0)
+    if (left <= 0).any():
+        raise OverflowError("all of the variance is what the proof by smoothing adds")
+    return np.where(noisy, 0.5 / left, np.inf)
 
 
 def _allowance(epsilon: float) -> float:

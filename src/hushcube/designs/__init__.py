@@ -1,13 +1,12 @@
-"""The kinds of plans: what can be measured, what it costs, whether it answers a workload, and how well."""
+"""The kinds of designs: what can be measured, what it costs, whether it answers a workload, and how well."""
 
 from __future__ import annotations
 
 from hushcube.designs.adaptive.design import AdaptiveDesign
-from hushcube.designs.derived import DerivedDesign
+from hushcube.designs.derived import DerivedDesign, RepeatedDesign
 from hushcube.designs.lattice.design import LatticeDesign
 from hushcube.designs.levels.design import LevelDesign
 from hushcube.designs.matrix.design import MatrixDesign
-from hushcube.designs.repeated import RepeatedDesign
 from hushcube.designs.sketch.design import SketchDesign
 from hushcube.designs.tree.design import TreeDesign
 

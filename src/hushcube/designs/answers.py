@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hushcube.model.arrays import Floats
+from hushcube.model.arrays import Floats, Ints, Marginal
 from hushcube.model.form import Form
 
 
@@ -24,3 +26,20 @@ class FormAnswers(Protocol):
 
     def form(self, form: Form) -> Floats:
         """The answers of a form; of its shape."""
+
+
+@dataclass(frozen=True, eq=False)
+class OneByOne:
+    """Tables that are made one after the other, each from its marginal alone."""
+
+    table: Callable[[Marginal], Floats]
+
+    def tables(self, rows: NDArray[np.int32], shape: tuple[int, ...]) -> Floats:
+        """The tables of marginals of one shape."""
+        return np.stack([self.table(tuple(row)) for row in rows.tolist()]).reshape(len(rows), *shape)
+
+
+def summed(table: Floats | Ints, marginal: Marginal, kept: Marginal) -> Floats:
+    """A table on a marginal, summed to those of its attributes that are kept."""
+    dropped = tuple(axis for axis, i in enumerate(marginal) if i not in kept)
+    return np.asarray(table.sum(axis=dropped), dtype=np.float64)

@@ -11,12 +11,13 @@ Under replace-one C_B is the largest change of set B, and the result is scaled t
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from fractions import Fraction
 
 import numpy as np
 
 from hushcube.costs import calibrate
-from hushcube.costs import family_cost as cost
+from hushcube.costs import row_cost as cost
 from hushcube.designs.design import Budgets
 from hushcube.designs.lattice.design import smoothing
 from hushcube.lattice.basis import Basis
@@ -46,7 +47,7 @@ def divide(
         shape = np.where(cost.unchanged_by_replacing(measured), np.inf, shape)
 
     def spent(values: Floats) -> Fraction:
-        return cost.person_row_cost(basis, measured, values, privacy)
+        return cost.cost_of_sets(basis, measured, values, privacy)
 
     return fitted(shape, spent, privacy, proof, smoothing(basis, measured, privacy) if proof == "smoothing" else None)
 
@@ -64,7 +65,7 @@ def fitted(
     spent: Callable[[Floats], Fraction],
     privacy: Privacy,
     proof: calibrate.Proof,
-    proof_variance: Floats | None,
+    proof_variance: Floats | float | None,
 ) -> Floats:
     """`shape` times the largest float factor found that keeps the exact cost within what the proof allows.
 
@@ -78,18 +79,10 @@ def fitted(
     while True:
         continuous = np.where(np.isfinite(continuous), continuous * (1 - less), np.inf)
         drawn = np.where(np.isfinite(continuous), 0.5 / (0.5 / continuous + proof_variance), np.inf)
-        if _spent_again(drawn, proof_variance, spent) <= allowed:
-            return drawn
+        with suppress(OverflowError):  # nothing was left of a variance
+            if spent(calibrate.without_smoothing(drawn, proof_variance)) <= allowed:
+                return drawn
         less = min(2 * less, 0.5)
-
-
-def _spent_again(drawn: Floats, proof_variance: Floats, spent: Callable[[Floats], Fraction]) -> Fraction | float:
-    """The cost as the plan's own check finds it."""
-    left = 0.5 / drawn - proof_variance
-    noisy = np.isfinite(drawn)
-    if (left[noisy] <= 0).any():
-        return np.inf
-    return spent(np.where(noisy, 0.5 / np.where(noisy, left, 1.0), np.inf))
 
 
 def _scaled(shape: Floats, spent: Callable[[Floats], Fraction], allowed: Fraction) -> Floats:

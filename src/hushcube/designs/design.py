@@ -1,17 +1,18 @@
-"""A plan: a strategy's frozen, data-free decision. What is measured, with which noise, how answers come back.
+"""A design: a strategy's frozen, data-free decision. What is measured, with which noise, how answers come back.
 
-    Plan             what every decision has: a request, budgets, a proof; its checks, JSON form and digest
-      LatticeDesign    marginals, or parts of marginals, in a product basis              [designs/lattice/design.py]
-      LevelDesign      tables at nested levels of attributes                             [designs/levels/design.py]
+    Design           what every decision has: a request, budgets, a proof; its checks, JSON form and digest
+      FamilyDesign     sets of attributes, each measured in a product basis:             [designs/lattice/design.py]
+        LatticeDesign    marginals, or parts of marginals
+        LevelDesign      tables at nested levels of attributes                           [designs/levels/design.py]
       TreeDesign       levels of trees over ordered attributes                           [designs/tree/design.py]
       MatrixDesign     the rows of any matrix over a small table                         [designs/matrix/design.py]
       SketchDesign     buckets into which the cells of a large table are thrown          [designs/sketch/design.py]
-      DerivedDesign    another plan, and what makes it different:                        [designs/derived.py]
+      DerivedDesign    another design, and what makes it different:                      [designs/derived.py]
+        RepeatedDesign   everything is measured several times
         AdaptiveDesign   its noise is only the start                                     [designs/adaptive/design.py]
-        RepeatedDesign   everything is measured several times                            [designs/repeated.py]
 
 `budgets` holds one dyadic float a measured set: the rate of its Laplace noise, or 1/(2 variance) of its Gaussian noise;
-infinite where the answer is public. Sums of such numbers are exact, so a plan's cost is checked, not trusted, when it
+infinite where the answer is public. Sums of such numbers are exact, so a design's cost is checked, not trusted, when it
 is made and again whenever one is loaded.
 """
 
@@ -48,7 +49,7 @@ BUDGETS: Final[tuple[Budgets, ...]] = get_args(Budgets)
 RECOVERIES: Final[tuple[Recovery, ...]] = get_args(Recovery)
 FORMAT: Final = 1
 ADAPTING: Final = ("twophase", "iresamp", "ireduct")
-"""Strategies that decide while noisy answers come in. What a run of one ends with is a plan under the same name."""
+"""Strategies that decide while noisy answers come in. What a run of one ends with is a design under the same name."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -69,6 +70,8 @@ class Design(ABC):
     kinds: ClassVar[dict[str, type[Design]]] = {}
     serves_levels: ClassVar[bool] = False
     """Whether it knows that levels of one attribute are nested."""
+    adapts: ClassVar[bool] = False
+    """Whether its noise is only the start, and a run decides the rest."""
 
     def __init_subclass__(cls, kind: str | None = None, **rest: Any) -> None:
         super().__init_subclass__(**rest)
@@ -112,9 +115,9 @@ class Design(ABC):
         return law_of(self.privacy)
 
     @property
-    @abstractmethod
     def groups(self) -> int:
         """How many sets are measured, each with a budget of its own."""
+        return len(self.budgets)
 
     @property
     def counted_tables(self) -> int | None:
@@ -156,13 +159,8 @@ class Design(ABC):
 
     @property
     def underlying(self) -> Design:
-        """The plan that says what is counted and how tables come back: itself, unless it rests on another one."""
+        """The design that says what is counted and how tables come back: itself, unless it rests on another one."""
         return self
-
-    @property
-    def adapts(self) -> bool:
-        """Whether its noise is only the start, and a run decides the rest."""
-        return False
 
     @property
     def measured_tables(self) -> Family | None:
@@ -177,7 +175,7 @@ class Design(ABC):
     @property
     def is_outcome(self) -> bool:
         """Whether it records what an adaptive run ended with: it describes that run's release, and no other one."""
-        return self.strategy in ADAPTING
+        return self.strategy in ADAPTING and not self.adapts
 
     @property
     def person_cost(self) -> Fraction:
@@ -203,9 +201,12 @@ class Design(ABC):
     def row_cost(self, budgets: Floats) -> Fraction:
         """The exact cost of one row under given budgets, in epsilon or rho; OverflowError where it is infinite."""
 
-    @abstractmethod
-    def proof_variance(self) -> Floats:
-        """t² over the smallest squared row norm of each set: the variance that the proof by smoothing adds."""
+    def proof_variance(self) -> Floats | float:
+        """t² over the smallest squared row norm of each set: the variance that the proof by smoothing adds.
+
+        Here for a row of data that moves one number of each set by 1.
+        """
+        return calibrate.smoothing_variance(self.privacy, self.groups)
 
     def is_drawable(self) -> bool:
         """Whether all noise fits 64-bit integers, if budgets are those of the noise as drawn."""
@@ -236,7 +237,7 @@ class Design(ABC):
 
     @abstractmethod
     def specification(self) -> dict[str, Any]:
-        """The JSON form of what is measured; its `design` names the kind of plan."""
+        """The JSON form of what is measured; its `design` names the kind."""
 
     @classmethod
     @abstractmethod
@@ -246,7 +247,7 @@ class Design(ABC):
     @cached_property
     def smoothing(self) -> Floats:
         """The part of each set's noise variance that only serves the proof by smoothing; zero under other proofs."""
-        return frozen(self.proof_variance() if self.proof == "smoothing" else np.zeros(len(self.budgets)))
+        return frozen(np.broadcast_to(self.proof_variance() if self.proof == "smoothing" else 0.0, len(self.budgets)))
 
     def _freeze(self) -> None:
         """What is checked here is what will be drawn and written: no array or list is shared with the caller."""
@@ -258,10 +259,7 @@ class Design(ABC):
         object.__setattr__(self, "details", json.loads(self._details))
 
     def check_cost(self) -> None:
-        """Refuse budgets that are none, or that cost more than the guarantee allows.
-
-        A plan cannot be made otherwise; where noise is drawn, the budgets that it is drawn with are checked again.
-        """
+        """Refuse budgets that are none, or that cost more than the guarantee allows; where noise is drawn, again."""
         budgets = self.budgets
         if budgets.ndim != 1 or len(budgets) != self.groups or np.isnan(budgets).any() or (budgets <= 0).any():
             raise PlanError("plan, budgets", "must be positive, one for each measured set", "plan again")
@@ -273,37 +271,35 @@ class Design(ABC):
             drawn = calibrate.discrete_delta(calibrate.below(epsilon), 0.5 / float(budgets[0]))
             if drawn > delta:
                 raise BudgetExceeded(drawn, delta, "delta")
-        if self.proof == "smoothing":
-            continuous = 0.5 / budgets - self.smoothing
-            if (continuous[np.isfinite(budgets)] <= 0).any():
-                raise BudgetExceeded(np.inf, allowed, "rho for one row")
-            budgets = np.where(np.isfinite(budgets), 0.5 / continuous, np.inf)
         unit = "epsilon for one row" if self.privacy.is_pure else "rho for one row"
         try:
-            spent = self.row_cost(budgets)
+            is_smooth = self.proof == "smoothing"
+            spent = self.row_cost(calibrate.without_smoothing(budgets, self.smoothing) if is_smooth else budgets)
         except OverflowError:
             raise BudgetExceeded(np.inf, allowed, unit) from None
         if spent > allowed:
             raise BudgetExceeded(spent, allowed, unit)
 
     def _check_claims(self) -> None:
-        """What a run spent stands only in the plan that the run ended with, and is what that plan costs."""
-        told = self.details.get("adaptive")
-        if told is None:
+        """What a run spent stands only in the design that the run ended with, and is what that design costs."""
+        claimed = self.details.get("adaptive")
+        if claimed is None:
             return
-        if self.is_outcome:
+        if self.is_outcome and isinstance(claimed, Mapping):
             fits = {"method": self.strategy, "spent": float(self.person_cost), "left": float(self.person_rest)}
-            if isinstance(told, Mapping) and all(told.get(name) == value for name, value in fits.items()):
+            if fits.items() <= claimed.items():
                 return
         raise PlanError("plan, details", "describe a run that this plan does not come from", "plan again")
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form, without the digest."""
+        queries = self.workload.queries
+        names = [] if queries is None else [a.name for a in queries.attributes]
         return {
             "format": FORMAT,
             "schema": self.schema.to_dict(),
             "workload": list(self.workload.words),
-            **self._queries(),
+            **({} if queries is None else {"queries": {"attributes": names, **queries.rows.to_dict()}}),
             "privacy": self.privacy.to_dict(),
             "strategy": self.strategy,
             "budgets": self.budget_rule,
@@ -315,13 +311,6 @@ class Design(ABC):
             "details": json.loads(self._details),
         }
 
-    def _queries(self) -> dict[str, Any]:
-        """The JSON form of the matrix of queries, if one is asked for."""
-        queries = self.workload.queries
-        if queries is None:
-            return {}
-        return {"queries": {"attributes": [a.name for a in queries.attributes], **queries.rows.to_dict()}}
-
     @cached_property
     def digest(self) -> str:
         """Any change of the decision changes it."""
@@ -332,9 +321,9 @@ class Design(ABC):
         return json.dumps({**self.to_dict(), "digest": self.digest}, ensure_ascii=False, allow_nan=False)
 
 
-def digest_of(told: dict[str, Any]) -> str:
+def digest_of(raw: dict[str, Any]) -> str:
     """SHA-256 of the canonical JSON form."""
-    canonical = json.dumps(told, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    canonical = json.dumps(raw, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 

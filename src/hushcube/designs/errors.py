@@ -15,8 +15,8 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from functools import cached_property, wraps
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -27,16 +27,32 @@ from hushcube.model.noise import GAUSSIAN, LAPLACE, standard_margin
 if TYPE_CHECKING:
     from hushcube.designs.design import Design
 
+Own = TypeVar("Own", bound="Errors")
+Given = ParamSpec("Given")
 Result = TypeVar("Result")
 COVERAGE: Final = 0.95
 
 
+def kept(method: Callable[Concatenate[Own, Given], Result]) -> Callable[Concatenate[Own, Given], Result]:
+    """A method of Errors that computes each of its results once, for designs are frozen."""
+
+    @wraps(method)
+    def once(self: Own, /, *args: Given.args, **named: Given.kwargs) -> Result:
+        key = (method.__qualname__, args, *named.items())
+        if key not in self.results:
+            self.results[key] = method(self, *args, **named)
+        result: Result = self.results[key]
+        return result
+
+    return once
+
+
 class Errors(ABC):
-    """What the answers of a design are off by; whatever is computed is kept, for designs are frozen."""
+    """What the answers of a design are off by."""
 
     def __init__(self, design: Design) -> None:
         self.design = design
-        self._kept: dict[str, Any] = {}
+        self.results: dict[Any, Any] = {}
 
     # ---------------------------------------------------------------------------------- what every kind of design says
 
@@ -103,32 +119,39 @@ class Errors(ABC):
         drawn = design.law.variance(budgets) if exact else design.law.formula(budgets) - design.smoothing
         return np.where(noisy, drawn, 0.0)
 
+    def least_squares_weights(self, variances: Floats) -> Floats:
+        """The weights with which least squares combines sets of given variances, at most 1; zero for what is public."""
+        noisy = np.isfinite(self.design.budgets)
+        if self.design.recovery == "ols":
+            return noisy.astype(np.float64)
+        variances = np.where(noisy, variances, 1.0)
+        return np.where(noisy, variances[noisy].min(initial=np.inf) / variances, 0.0)
+
     def total_variance(self, *, exact: bool) -> float:
         """The expected sum of squared errors over all cells of the workload, all tables alike."""
-        marginals, asked = self.design.request.marginals, self.design.request.weights > 0
-        variances = self._variances(exact=exact)
-        return math.fsum((variances * marginals.cells)[asked].tolist()) + math.fsum(self.form_totals(exact=exact))
+        request = self.design.request
+        energies = (self._variances(exact=exact) * request.marginals.cells)[request.weights > 0]
+        return math.fsum(energies.tolist()) + math.fsum(self.form_totals(exact=exact))
 
     def weighted_variance(self) -> float:
         """The same, exact and with the workload's weights: what strategies are compared by."""
-        request, workload = self.design.request, self.design.workload
+        request = self.design.request
         energies = self.exact_cell_variances * request.marginals.cells * request.weights
-        forms = zip(self.form_totals(exact=True), workload.form_weights, strict=True)
+        forms = zip(self.form_totals(exact=True), request.workload.form_weights, strict=True)
         return math.fsum(energies[request.weights > 0].tolist()) + math.fsum(total * w for total, w in forms)
 
     def max_variance(self, *, exact: bool = True, weighted: bool = True) -> float:
-        """The largest cell variance of the tables asked for, times their weights unless told otherwise."""
-        weights, workload = self.design.request.weights, self.design.workload
-        variances = self._variances(exact=exact)
-        tables = (variances * weights if weighted else variances)[weights > 0]
-        forms = zip(workload.forms, workload.form_weights, strict=True)
+        """The largest cell variance of the tables asked for, times their weights if `weighted`."""
+        request, variances = self.design.request, self._variances(exact=exact)
+        tables = (variances * request.weights if weighted else variances)[request.weights > 0]
+        forms = request.weighted_forms
         largest = [float(self.form_variances(f, exact=exact).max()) * (w if weighted else 1.0) for f, w in forms]
         return max([float(tables.max(initial=0.0)), *largest])
 
+    @kept
     def form_totals(self, *, exact: bool) -> list[float]:
         """The expected sum of squared errors over the answers of each form."""
-        forms = self.design.workload.forms
-        return self.once(f"form_totals_{exact}", lambda: [self.form_total(form, exact=exact) for form in forms])
+        return [self.form_total(form, exact=exact) for form in self.design.workload.forms]
 
     def any_margin(self, deviations: Floats) -> Floats:
         """The margins of any combinations of measured numbers: under Laplace noise, safe for every combination.
@@ -163,13 +186,6 @@ class Errors(ABC):
         variances = self.cell_variance_table(wanted)
         first = math.sqrt(self.sum_variance(published, slab))
         return variances, np.sqrt(variances) * (margin / first if first else 0.0)
-
-    def once(self, name: str, compute: Callable[[], Result]) -> Result:
-        """A result, kept under a name."""
-        if name not in self._kept:
-            self._kept[name] = compute()
-        result: Result = self._kept[name]
-        return result
 
     def _variances(self, *, exact: bool) -> Floats:
         return self.exact_cell_variances if exact else self.cell_variances(exact=False)

@@ -15,8 +15,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hushcube.designs.lattice.answers import InverseFourier
-from hushcube.designs.lattice.design import LatticeDesign
+from hushcube.designs.lattice.design import InverseFourier, LatticeDesign
 from hushcube.faces.programs import Matrix
 from hushcube.lattice import hadamard
 from hushcube.lattice.basis import dimensions

@@ -18,7 +18,7 @@ import numpy as np
 from hushcube.designs import LatticeDesign, MatrixDesign
 from hushcube.designs.answers import Answers
 from hushcube.designs.design import Design
-from hushcube.designs.matrix.answers import LeastSquaresTable
+from hushcube.designs.matrix.design import least_squares
 from hushcube.errors import BadInput, FactsError, HushcubeError, NotApplicable, TooLarge
 from hushcube.faces import barak, norms
 from hushcube.faces import facts as public
@@ -135,7 +135,7 @@ class FaceMaker:
         self.plan, self.measurement, self.value, self.clock = design, measurement, value, clock
         self.answers: Answers = design.answers(measurement)
         if isinstance(design, MatrixDesign):  # also cells that are not published have to be near something
-            self.answers = LeastSquaresTable(design, measurement.values[0].astype(np.float64))
+            self.answers = least_squares(design, measurement.values[0].astype(np.float64))
         self.facts = value.public_facts or Facts.none(design.schema)
         if self._public_total is not None and value.rows is None:
             self.facts = Facts(design.schema, (*self.facts.facts, Fact((), (), self._public_total)))

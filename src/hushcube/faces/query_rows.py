@@ -18,7 +18,8 @@ from typing import Final
 import numpy as np
 
 from hushcube.designs import MatrixDesign
-from hushcube.designs.matrix.answers import LeastSquaresTable
+from hushcube.designs.answers import Answers
+from hushcube.designs.matrix.design import least_squares
 from hushcube.faces.norms import Ties, deviations, distance, require_positive
 from hushcube.faces.programs import stacked
 from hushcube.faces.value import Norm, Weights
@@ -110,7 +111,7 @@ def _outside(rows: Floats, basis: Floats) -> Floats:
 
 def nearest_rows(
     design: MatrixDesign, measurement: Measurement, norm: Norm, weights: Weights, clock: Clock
-) -> tuple[LeastSquaresTable, float]:
+) -> tuple[Answers, float]:
     """The table behind the nearest consistent answers of the rows, and their distance from the noisy ones."""
     noisy = measurement.values[0].astype(np.float64)
     own = np.ones(len(noisy))
@@ -119,4 +120,4 @@ def nearest_rows(
         own = 1 / np.where(design.public, 1.0, np.maximum(deviations, 1e-9))
     own[design.public] = 1e6 * own.max()  # known exactly
     answers, distance = nearest_answers(design.rows, noisy, own, norm, clock)
-    return LeastSquaresTable(design, answers), distance
+    return least_squares(design, answers), distance

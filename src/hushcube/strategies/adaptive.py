@@ -20,14 +20,13 @@ from typing import ClassVar, Final, Self
 
 import numpy as np
 
-from hushcube.designs.adaptive.design import AdaptiveDesign
-from hushcube.designs.adaptive.groups import make_grids
-from hushcube.designs.adaptive.start import Measured, full_rates, start_rates
+from hushcube.designs.adaptive.design import AdaptiveDesign, Measured, full_rates, start_rates
+from hushcube.designs.adaptive.grid import make_grids
+from hushcube.designs.derived import RepeatedDesign
 from hushcube.designs.design import Budgets, Design, Recovery
 from hushcube.designs.lattice.design import LatticeDesign
 from hushcube.designs.matrix.design import MAX_CELLS, MatrixDesign
 from hushcube.designs.refinement import PICKS, Amount, Pick, Rule, positive, share
-from hushcube.designs.repeated import RepeatedDesign
 from hushcube.designs.request import Request
 from hushcube.errors import BadInput
 from hushcube.model.arrays import Floats

@@ -24,16 +24,16 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from itertools import product
 from typing import Any, Final
 
 import numpy as np
 
-from hushcube.costs.calibrate import Proof
+from hushcube.costs.calibrate import Proof, smoothing_variance
 from hushcube.designs.design import Budgets, Design, Recovery
 from hushcube.designs.request import Request
-from hushcube.designs.tree.design import TreeDesign, leaves_fit, maximal, proof_variance, row_cost
+from hushcube.designs.tree.design import TreeDesign, leaves_fit, maximal, row_cost
 from hushcube.designs.tree.errors import form_energies, outer
 from hushcube.errors import NotApplicable
 from hushcube.lattice.trees import Tree
@@ -94,9 +94,8 @@ class Trees(Strategy):
         def make(proof: Proof, fit: Floats) -> TreeDesign:
             return TreeDesign(request, self.name, budgets, recovery, proof, fit, *own, details=told)
 
-        return best_fit(
-            privacy, shares, lambda e: row_cost(*own, e, privacy), lambda: proof_variance(levels, privacy), make
-        )
+        cost, smooth = partial(row_cost, *own, privacy=privacy), partial(smoothing_variance, privacy, len(levels))
+        return best_fit(privacy, shares, cost, smooth, make)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,11 +25,10 @@ from typing import Any, Final, Self
 import numpy as np
 
 from hushcube.costs.calibrate import Proof
-from hushcube.costs.row_cost import constant_rows, row_cost
+from hushcube.costs.row_cost import constant_rows, cost_of_rows
 from hushcube.designs.design import Budgets, Design, Recovery
 from hushcube.designs.matrix.design import MAX_CELLS, MatrixDesign, smoothing
-from hushcube.designs.matrix.matching import Matches, outside
-from hushcube.designs.matrix.row_space import row_space
+from hushcube.designs.matrix.row_space import Matches, outside, row_space
 from hushcube.designs.request import Request
 from hushcube.errors import BadInput, NotApplicable
 from hushcube.model.arrays import Bools, Floats, Marginal
@@ -140,7 +139,7 @@ class Matrix(Strategy):
             own = (measured.marginal, rows, tuple(group_of.tolist()))
             return MatrixDesign(request, self.name, budgets, recovery, proof, fit, *own, details=details)
 
-        cost, smooth = partial(row_cost, rows, group_of, privacy=privacy), partial(smoothing, rows, len(shape), privacy)
+        cost, smooth = partial(cost_of_rows, rows, group_of, privacy=privacy), partial(smoothing, rows, privacy)
         return best_fit(privacy, shape, cost, smooth, make)
 
 
@@ -260,7 +259,7 @@ def _descend(measured: _Measured, shares: Shares) -> tuple[float, _Measured, Sha
 def _value(measured: _Measured, shares: Shares) -> tuple[Floats, float]:
     """s of generalised least squares, and the error at a cost of one, by the continuous formulas."""
     privacy, noisy = measured.request.privacy, measured.noisy
-    beta = shares.beta / float(row_cost(noisy, np.arange(len(noisy)), shares.beta, privacy))
+    beta = shares.beta / float(cost_of_rows(noisy, np.arange(len(noisy)), shares.beta, privacy))
     variances = law_of(privacy).formula(beta)
     s = measured.s_of_least_squares(1 / variances)
     return s, float(s @ variances)

@@ -26,7 +26,7 @@ from typing import Final
 
 import numpy as np
 
-from hushcube.costs import family_cost as cost
+from hushcube.costs import row_cost as cost
 from hushcube.designs.budgets import columns_of
 from hushcube.designs.design import Recovery
 from hushcube.designs.request import Request, one_hot, projected

@@ -12,11 +12,12 @@ fewer numbers than there are cells, which is what it is for. Budgets and recover
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 import numpy as np
 
-from hushcube.costs.calibrate import Proof
+from hushcube.costs.calibrate import Proof, smoothing_variance
 from hushcube.designs.design import Budgets, Design, Recovery
 from hushcube.designs.request import Request
 from hushcube.designs.sketch.design import (
@@ -25,10 +26,9 @@ from hushcube.designs.sketch.design import (
     MAX_NUMBERS,
     Estimate,
     SketchDesign,
+    Throws,
     row_cost,
-    smoothing,
 )
-from hushcube.designs.sketch.throws import Throws
 from hushcube.errors import BadInput, readable
 from hushcube.model.arrays import Floats, Marginal
 from hushcube.options import choice, option, whole
@@ -81,9 +81,8 @@ class Sketch(Strategy):
             made = SketchDesign(request, self.name, budgets, recovery, proof, fit, *own)
             return replace(made, details={"collisions": made.collisions})
 
-        return best_fit(
-            privacy, np.ones(t), lambda e: row_cost(throws, e, privacy), lambda: smoothing(t, privacy), make
-        )
+        cost, smooth = partial(row_cost, throws, privacy=privacy), partial(smoothing_variance, privacy, t)
+        return best_fit(privacy, np.ones(t), cost, smooth, make)
 
 
 def carrier(request: Request) -> Marginal:

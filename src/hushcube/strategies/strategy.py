@@ -159,7 +159,7 @@ def best_fit(
     privacy: Privacy,
     shape: Floats,
     cost: Callable[[Floats], Fraction],
-    smoothing: Callable[[], Floats],
+    smoothing: Callable[[], Floats | float],
     make: Callable[[calibrate.Proof, Floats], Made],
 ) -> Made:
     """The best plan with budgets in these proportions, where more than tables of counts is measured.

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hushcube.costs import row_cost as module
-from hushcube.costs.row_cost import constant_rows, row_cost
+from hushcube.costs.row_cost import constant_rows, cost_of_rows
 from hushcube.model.privacy import Privacy
 from hushcube.model.queries import SparseRows
 
@@ -44,7 +44,7 @@ def case(seed):
 def test_the_cost_is_exact_on_small_matrices(law, neighbours, seed):
     S, group_of, budgets = case(seed)
     privacy = Privacy.of(neighbours=neighbours, **law)
-    assert row_cost(SparseRows.of(S), group_of, budgets, privacy) == brute(S, budgets[group_of], privacy)
+    assert cost_of_rows(SparseRows.of(S), group_of, budgets, privacy) == brute(S, budgets[group_of], privacy)
 
 
 @pytest.mark.parametrize("law", LAWS, ids=str)
@@ -56,7 +56,7 @@ def test_the_cost_is_never_understated_beyond_the_limits(law, neighbours, limit,
     for seed in range(100):
         S, group_of, budgets = case(seed)
         true = brute(S, budgets[group_of], privacy)
-        found = row_cost(SparseRows.of(S), group_of, budgets, privacy)
+        found = cost_of_rows(SparseRows.of(S), group_of, budgets, privacy)
         assert found >= true
         if limit == "_MOST_TIES":
             assert found <= true * (1 + Fraction(1, 10**11)) + Fraction(1, 10**11)
@@ -67,17 +67,17 @@ def test_what_no_replacement_can_change_is_free(law):
     rows = SparseRows.of([[2, 2, 2], [1, 0, 0], [1, 1, 0]])
     assert constant_rows(rows).tolist() == [True, False, False]
     replace = Privacy.of(neighbours="replace-one", **law)
-    free = row_cost(rows, np.arange(3), np.array([np.inf, 1.0, 1.0]), replace)
-    assert free == row_cost(rows, np.arange(3), np.array([1.0, 1.0, 1.0]), replace) == 2
+    free = cost_of_rows(rows, np.arange(3), np.array([np.inf, 1.0, 1.0]), replace)
+    assert free == cost_of_rows(rows, np.arange(3), np.array([1.0, 1.0, 1.0]), replace) == 2
     with pytest.raises(OverflowError):
-        row_cost(rows, np.arange(3), np.array([1.0, np.inf, 1.0]), replace)
+        cost_of_rows(rows, np.arange(3), np.array([1.0, np.inf, 1.0]), replace)
     with pytest.raises(OverflowError):
-        row_cost(rows, np.arange(3), np.array([np.inf, 1.0, 1.0]), Privacy.of(neighbours="add-remove", **law))
-    assert row_cost(SparseRows.of([[3], [1]]), np.arange(2), np.ones(2), replace) == 0
+        cost_of_rows(rows, np.arange(3), np.array([np.inf, 1.0, 1.0]), Privacy.of(neighbours="add-remove", **law))
+    assert cost_of_rows(SparseRows.of([[3], [1]]), np.arange(2), np.ones(2), replace) == 0
 
 
 def test_what_rounding_would_swallow_is_seen():
     rows = SparseRows.of([[1, 0], [1, 1]])
     budgets = np.array([1.0, 2.0**-60])
-    cost = row_cost(rows, np.arange(2), budgets, Privacy.of(epsilon=1, neighbours="add-remove"))
+    cost = cost_of_rows(rows, np.arange(2), budgets, Privacy.of(epsilon=1, neighbours="add-remove"))
     assert budgets.sum() == 1 and cost == 1 + Fraction(1, 2**60)

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from helpers import NEIGHBOURS, Counts, exact_table, make_schema, random_codes
 from hushcube import plan
 from hushcube.designs import AdaptiveDesign, LatticeDesign, MatrixDesign, RepeatedDesign
+from hushcube.designs.derived import rounded_up
 from hushcube.designs.design import BUDGETS, RECOVERIES
 from hushcube.designs.refinement import Rule
-from hushcube.designs.repeated import rounded_up
 from hushcube.designs.request import Request
 from hushcube.errors import BadInput, BudgetExceeded, PlanError
 from hushcube.lattice.basis import MARGINAL

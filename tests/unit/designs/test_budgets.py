@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as hnp
 from scipy.optimize import minimize
 
 from helpers import make_plan, make_request
-from hushcube.costs import family_cost as cost
+from hushcube.costs import row_cost as cost
 from hushcube.model.noise import GAUSSIAN, LAPLACE
 
 positive = st.floats(0.01, 100)
@@ -57,7 +57,7 @@ def test_closed_form_is_what_scipy_finds(pure):
 def test_uniform_budgets_are_alike_and_spend_everything(strategy, privacy):
     plan = make_plan(make_request((2, 3, 4), "2-way", **privacy), strategy, "uniform")
     assert len(set(plan.budgets.tolist())) == 1
-    spent = cost.row_cost(plan.basis, plan.measured, plan.budgets, pure=plan.privacy.is_pure, neighbours="add-remove")
+    spent = cost.cost_of_sets(plan.basis, plan.measured, plan.budgets, plan.privacy)
     allowed = plan.privacy.epsilon or plan.privacy.rho
     assert allowed * (1 - Fraction(1, 10**12)) <= spent <= allowed
 

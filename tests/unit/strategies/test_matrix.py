@@ -170,7 +170,7 @@ def test_marginals_forms_and_sums_agree_with_the_covariance(neighbours, recovery
 
 @pytest.mark.parametrize("recovery", RECOVERIES)
 def test_ranges_and_prefixes(recovery):
-    from hushcube.designs.matrix.matching import form_rows
+    from hushcube.designs.matrix.row_space import form_rows
     from hushcube.model.attribute import Attribute
     from hushcube.model.schema import Schema
 
@@ -192,7 +192,7 @@ def test_ranges_and_prefixes(recovery):
 
 
 def _all_rows(workload):
-    from hushcube.designs.matrix.matching import form_rows
+    from hushcube.designs.matrix.row_space import form_rows
 
     return [row if len(row) == 8 else np.repeat(row, 2) for form in workload.forms for row in form_rows(form)]
 

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize
 
 from helpers import ADULT8, LAWS, NEIGHBOURS, applicable, label, make_plan, make_request
-from hushcube.costs import family_cost as cost
+from hushcube.costs import row_cost as cost
 from hushcube.designs.design import RECOVERIES
 from hushcube.designs.errors import Errors
 from hushcube.designs.request import Request

@@ -12,8 +12,7 @@ from helpers import LAWS, NEIGHBOURS, MemoryEngine, all_tables, exact_table, mak
 from hushcube.costs import calibrate
 from hushcube.designs import SketchDesign
 from hushcube.designs.request import Request
-from hushcube.designs.sketch.design import ESTIMATES, row_cost
-from hushcube.designs.sketch.throws import Throws, throw
+from hushcube.designs.sketch.design import ESTIMATES, Throws, row_cost
 from hushcube.errors import BadInput, BudgetExceeded, NotApplicable
 from hushcube.model.attribute import Attribute
 from hushcube.model.privacy import Privacy
@@ -56,7 +55,7 @@ def dense(decided):
 
 
 def marginal_rows(schema, A):
-    from hushcube.designs.matrix.matching import positions
+    from hushcube.designs.matrix.row_space import positions
 
     everything = tuple(range(len(schema)))
     return (positions(schema, everything, A) == np.arange(schema.cells(A))[:, None]).astype(float)
@@ -73,7 +72,7 @@ def test_throws_are_those_of_the_documented_hash():
         z = ((z ^ z >> 27) * 0x94D049BB133111EB) & mask
         return z ^ z >> 31
 
-    bucket, sign = throw(2**64 - 5, 7, 500, 1000)
+    bucket, sign = Throws(500, 8, 1000, 2**64 - 5).repetition(7)
     for cell in range(500):
         found = word(2**64 - 5, 7, cell)
         assert bucket[cell] == (found >> 32) * 1000 >> 32 and sign[cell] == 1 - 2 * (found & 1)

@@ -1,23 +1,40 @@
-"""Plans whose noise is only the start: a method refines the answers while the budget lasts.
+"""Designs whose noise is only the start: a method refines the answers while the budget lasts.
+
+Measured are the workload's own tables, or the rows of a matrix of queries, each with a scale of its own. The scales are
+in the proportions of the base allocation, uniform or optimal for squared errors; the largest of them is lambda_max.
 
 The budgets are those of the first answers, so predicted errors are the largest that a release can have: noise only
-becomes smaller. What a run ends with depends on its noisy answers; it is a plan of its own, checked to cost no more
+becomes smaller. What a run ends with depends on its noisy answers; it is a design of its own, checked to cost no more
 than the same guarantee.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 
+from hushcube.costs import calibrate
+from hushcube.costs import row_cost as cost
+from hushcube.designs.adaptive.grid import BELOW
+from hushcube.designs.budgets import fitted
 from hushcube.designs.derived import DerivedDesign
-from hushcube.designs.design import ADAPTING
-from hushcube.designs.refinement import Rule
-from hushcube.errors import PlanError
-from hushcube.model.arrays import Floats
+from hushcube.designs.design import ADAPTING, Budgets, Design
+from hushcube.designs.lattice.design import LatticeDesign
+from hushcube.designs.matrix.design import MatrixDesign
+from hushcube.designs.refinement import MOST_PEOPLE, Rule, step_too_large
+from hushcube.designs.request import Request
+from hushcube.errors import BadInput, PlanError
+from hushcube.lattice.basis import MARGINAL
+from hushcube.lattice.family import Family
+from hushcube.model.arrays import Bools, Floats
+from hushcube.model.noise import LAPLACE
+from hushcube.model.queries import QueryTable
 from hushcube.model.schema import Schema
 
 _NOTE: Final = (
@@ -26,10 +43,72 @@ _NOTE: Final = (
 )
 
 
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """What an adaptive method measures: a kind of design, its fields, and what rates cost one row of data."""
+
+    kind: type[Design]
+    fields: Mapping[str, Any]
+    proportions: Floats
+    """Of the rates at the start."""
+    fixed: Floats
+    """Rates that are not the method's to choose; NaN where they are."""
+    cost: Callable[[Floats], Fraction]
+
+    @classmethod
+    def of(cls, request: Request, budgets: Budgets, people_epsilon: Fraction | None) -> Measured:
+        """The tables or queries of a request."""
+        queries = request.workload.queries
+        return cls._tables(request, budgets, people_epsilon) if queries is None else cls._queries(request, queries)
+
+    @classmethod
+    def _tables(cls, request: Request, budgets: Budgets, people_epsilon: Fraction | None) -> Measured:
+        privacy, measured = request.privacy, request.marginals
+        is_public = privacy.total_is_public
+        if (is_public or people_epsilon is not None) and not len(measured.levels[0]):
+            measured = Family(measured.sizes, [np.zeros((1, 0), np.int32), *measured.levels[1:]])
+        s = np.ones(len(measured))
+        s[measured.ids(request.marginals)] = request.energies
+        fixed = np.full(len(measured), np.nan)
+        if is_public:
+            fixed[cost.unchanged_by_replacing(measured)] = np.inf
+        elif people_epsilon is not None:
+            fixed[measured.ids([()])] = float(people_epsilon / privacy.rows_per_person) * BELOW
+        shape = LAPLACE.best_budgets(s, np.ones(len(s))) if budgets == "optimal" else np.ones(len(s))
+        costs = partial(cost.cost_of_sets, MARGINAL, measured, privacy=privacy)
+        return cls(LatticeDesign, {"basis": MARGINAL, "measured": measured}, shape, fixed, costs)
+
+    @classmethod
+    def _queries(cls, request: Request, queries: QueryTable) -> Measured:
+        rows = queries.rows
+        fixed = np.full(len(rows), np.nan)
+        if request.privacy.total_is_public:
+            fixed[cost.constant_rows(rows)] = np.inf
+        groups = np.arange(len(rows))
+        own = {"marginal": queries.marginal, "rows": rows, "group_of": tuple(groups.tolist())}
+        costs = partial(cost.cost_of_rows, rows, groups, privacy=request.privacy)
+        return cls(MatrixDesign, own, np.ones(len(rows)), fixed, costs)
+
+    @property
+    def free(self) -> Bools:
+        """What the method may refine."""
+        return np.isnan(self.fixed)
+
+    def plan(self, like: Design, budgets: Floats) -> Design:
+        """What is measured as a design, like another one in all that designs share."""
+        shared = (like.request, like.strategy, like.budget_rule, like.recovery, like.proof)
+        return self.kind(*shared, budgets, **self.fields)
+
+    def rates(self, free: Floats | float) -> Floats:
+        """Rates for all of it, given those of what is free."""
+        return np.where(self.free, free, self.fixed)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class AdaptiveDesign(DerivedDesign, kind="adaptive"):
     """The start, and the rule by which it is refined; the strategy names the method."""
 
+    adapts = True
     rule: Rule
 
     def __post_init__(self) -> None:
@@ -38,12 +117,7 @@ class AdaptiveDesign(DerivedDesign, kind="adaptive"):
         if self.strategy not in ADAPTING or self.rule.sanity_bound is None:
             raise PlanError("plan, rule", "does not say how to carry the plan out", "plan again")
         super().__post_init__()
-        self._check_start()
-
-    def _check_start(self) -> None:
-        """What is measured follows from the request and the rule: what is not free to be refined is public or paid."""
-        from hushcube.designs.adaptive.start import Measured  # which knows the kinds of plans itself
-
+        # what is measured follows from the request and the rule: what is not free to be refined is public or paid
         measured = Measured.of(self.request, self.budget_rule, self.rule.people_epsilon)
         fixed = ~measured.free
         if (
@@ -57,16 +131,6 @@ class AdaptiveDesign(DerivedDesign, kind="adaptive"):
     def note(self) -> str | None:
         """Its errors are those of the start."""
         return _NOTE
-
-    @property
-    def adapts(self) -> bool:
-        """It does."""
-        return True
-
-    @property
-    def is_outcome(self) -> bool:
-        """It is yet to be carried out."""
-        return False
 
     @property
     def underlying_budgets(self) -> Floats:
@@ -95,3 +159,61 @@ class AdaptiveDesign(DerivedDesign, kind="adaptive"):
     def from_specification(cls, raw: dict[str, Any], schema: Schema) -> dict[str, Any]:
         """The start and the rule from the JSON form."""
         return {**super().from_specification(raw, schema), "rule": Rule.from_dict(raw["rule"])}
+
+
+def start_rates(
+    measured: Measured, request: Request, rule: Rule, *, first_share: Fraction | None, people: int | None
+) -> Floats:
+    """The rates of the first answers.
+
+    They cost `first_share` of the budget if that is given; otherwise they follow from lambda_max, or cost the rule's
+    share. `people` is the noisy number, where one was paid for; before it is known, the largest possible one is taken.
+    """
+    allowed = calibrate.row_budget(request.privacy, "direct")
+    paid = measured.cost(measured.rates(0.0))
+    left = allowed - paid
+    if left * 1000 < allowed:
+        fix = "give a small part of epsilon, such as a hundredth"
+        raise BadInput("people_epsilon", "leaves nothing for the tables", fix)
+    if first_share is not None:
+        return _costing(measured, left * first_share)
+    is_unknown = rule.people_epsilon is not None and people is None
+    settled = rule.settled(MOST_PEOPLE if is_unknown else people)
+    if settled.lambda_max is None:
+        return _costing(measured, left * rule.start_share)
+    largest = settled.lambda_max.value
+    if settled.lambda_step is not None and settled.lambda_step.value >= largest and not is_unknown:
+        raise step_too_large()
+    shape = measured.proportions
+    rates = measured.rates(shape / shape[measured.free].min(initial=np.inf) * float(1 / largest) * BELOW)
+    spent = measured.cost(rates)
+    if spent <= allowed:
+        return rates
+    raise BadInput(
+        "lambda_max",
+        f"epsilon is too small to start: noise of this scale costs {float(spent):.6g} for a row of data, "
+        f"and {float(allowed):.6g} is allowed",
+        f"give a `lambda_max` of at least {_rounded_up(float(largest * (spent - paid) / left))}, or a larger epsilon",
+    )
+
+
+def full_rates(measured: Measured, request: Request) -> Floats:
+    """Everything is spent at once, in the proportions of the base allocation."""
+    shape = np.where(np.isinf(measured.fixed), np.inf, measured.proportions)
+    return fitted(shape, measured.cost, request.privacy, "direct", None)
+
+
+def _costing(measured: Measured, budget: Fraction) -> Floats:
+    """Rates that cost a given part of the budget, besides what is fixed."""
+    unit = measured.cost(np.where(measured.free, measured.proportions, np.where(np.isinf(measured.fixed), np.inf, 0.0)))
+    return measured.rates(measured.proportions * (float(budget / unit) if unit else 1.0) * BELOW)
+
+
+def _rounded_up(value: float) -> str:
+    """Four significant digits, never below.
+
+    >>> _rounded_up(123456.7), _rounded_up(0.012341)
+    ('123500', '0.01235')
+    """
+    unit = 10.0 ** (math.floor(math.log10(value)) - 3)
+    return f"{math.ceil(value / unit) * unit:.10g}"

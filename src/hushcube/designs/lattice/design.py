@@ -1,4 +1,15 @@
-"""Plans that measure marginals, or parts of marginals, in one of four product bases.     [lattice/basis.py]"""
+"""Designs that measure marginals, or parts of marginals, in one of four product bases, and the tables that come back.
+
+Least squares is diagonal over the residual spaces. With t_B the measured set B brought back to a table on B's
+attributes (the adjoint of its rows) and weights u_B,
+
+    coefficient_C = sum_{B >= C}  u_B / cells(B)  coefficient_C(t_B)  /  K_C(u)                      [lattice/basis.py]
+
+u = 1/variance is generalised least squares, the best linear unbiased answer; u = 1 the papers' ordinary one.
+No vector of the domain's size appears, and no matrix is inverted.       [Ding et al. 2011, (9)-(14), for any noise]
+
+Without recovery, as in the papers' baselines, each table comes from its own noisy numbers; tables may disagree.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +24,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.costs import calibrate
-from hushcube.costs import family_cost as cost
-from hushcube.designs.answers import Answers
+from hushcube.costs.row_cost import cost_of_sets
+from hushcube.designs.answers import Answers, OneByOne, summed
 from hushcube.designs.block import Block
 from hushcube.designs.design import Design
-from hushcube.designs.lattice.answers import DirectTables, InverseFourier, estimate
 from hushcube.designs.lattice.errors import LatticeErrors
 from hushcube.errors import PlanError
+from hushcube.lattice import hadamard, helmert
 from hushcube.lattice.basis import BASES, Basis, dimensions, kernel
-from hushcube.lattice.family import Family
-from hushcube.model.arrays import Floats, Ints
+from hushcube.lattice.coefficients import Coefficients
+from hushcube.lattice.family import Batch, Family
+from hushcube.model.arrays import Floats, Ints, Marginal, position_rows
 from hushcube.model.noise import Measurement
 from hushcube.model.privacy import Privacy
 from hushcube.model.schema import Schema
@@ -42,30 +54,9 @@ class BasisRows:
         return self.basis.forward(tables, range(1, tables.ndim))
 
 
-def blocks_of(basis: Basis, measured: Family, budgets: Floats) -> Iterator[Block]:
-    """Sets of one shape together, as many as stay within bounded memory."""
-    transform = BasisRows(basis)
-    for number, batch in enumerate(measured.batches):
-        columns, stretch = (math.prod(map(each, batch.shape)) for each in (basis.rows, basis.stretch))
-        multipliers = basis.multipliers(batch.shape)
-        for part in batch.parts(_CHUNK):
-            sets = batch.ids[part]
-            yield Block(
-                batch.rows[part],
-                transform,
-                sets,
-                budgets[sets],
-                columns,
-                array=number,
-                lines=part,
-                stretch=stretch,
-                multipliers=multipliers,
-            )
-
-
 @dataclass(frozen=True, eq=False, repr=False)
-class LatticeDesign(Design, kind="lattice"):
-    """Sets of attributes, each measured in the basis with a budget."""
+class FamilyDesign(Design):
+    """Sets of attributes, each measured in a product basis with a budget.     [lattice/basis.py]"""
 
     basis: Basis
     measured: Family
@@ -86,8 +77,14 @@ class LatticeDesign(Design, kind="lattice"):
         return counted_tables(self.basis, self.measured)
 
     def blocks(self) -> Iterator[Block]:
-        """Batches of sets of equal shape."""
-        return blocks_of(self.basis, self.measured, self.budgets)
+        """Sets of one shape together, as many as stay within bounded memory."""
+        basis, transform = self.basis, BasisRows(self.basis)
+        for number, batch in enumerate(self.measured.batches):
+            columns, stretch = (math.prod(map(each, batch.shape)) for each in (basis.rows, basis.stretch))
+            multipliers = basis.multipliers(batch.shape)
+            for part in batch.parts(_CHUNK):
+                rows, sets = batch.rows[part], batch.ids[part]
+                yield Block(rows, transform, sets, self.budgets[sets], columns, number, part, stretch, multipliers)
 
     @cached_property
     def counted(self) -> Sequence[NDArray[np.int32]]:
@@ -98,6 +95,38 @@ class LatticeDesign(Design, kind="lattice"):
     def shapes(self) -> list[tuple[int, ...]]:
         """One array for each batch of sets of equal shape."""
         return [(len(batch.ids), *map(self.basis.rows, batch.shape)) for batch in self.measured.batches]
+
+    def row_cost(self, budgets: Floats) -> Fraction:
+        """The exact cost of one row."""
+        return cost_of_sets(self.basis, self.measured, budgets, self.privacy)
+
+    def proof_variance(self) -> Floats:
+        """What the proof by smoothing adds."""
+        return smoothing(self.basis, self.measured, self.privacy)
+
+    def is_drawable(self) -> bool:
+        """Whether all noise fits 64-bit integers."""
+        basis, sizes = self.basis, self.measured.sizes
+        stretch = self.measured.product(basis.per_axis(basis.stretch, sizes))
+        norms = self.measured.product(basis.per_axis(lambda n: basis.extreme_norms(n)[1], sizes))
+        return self.law.is_drawable(self.budgets, stretch, norms)
+
+    def specification(self) -> dict[str, Any]:
+        """The JSON form of what is measured."""
+        return {"measured": [level.tolist() for level in self.measured.levels]}
+
+    @classmethod
+    def from_specification(cls, raw: dict[str, Any], schema: Schema) -> dict[str, Any]:
+        """The measured sets from the JSON form: rows of increasing positions in the schema."""
+        levels = [np.array(level, dtype=np.int32).reshape(len(level), k) for k, level in enumerate(raw["measured"])]
+        if any((np.diff(level) <= 0).any() or (level < 0).any() or (level >= len(schema)).any() for level in levels):
+            raise ValueError
+        return {"measured": Family(schema.sizes, levels)}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LatticeDesign(FamilyDesign, kind="lattice"):
+    """Marginals, or parts of marginals."""
 
     @property
     def in_words(self) -> str:
@@ -134,22 +163,6 @@ class LatticeDesign(Design, kind="lattice"):
         """Whether each answer is a plain sum of cells of one measured table."""
         return self.basis.holds_cells and (self.recovery == "none" or len(self.measured) == 1)
 
-    def row_cost(self, budgets: Floats) -> Fraction:
-        """The exact cost of one row."""
-        privacy = self.privacy
-        return cost.person_row_cost(self.basis, self.measured, budgets, privacy)
-
-    def proof_variance(self) -> Floats:
-        """What the proof by smoothing adds."""
-        return smoothing(self.basis, self.measured, self.privacy)
-
-    def is_drawable(self) -> bool:
-        """Whether all noise fits 64-bit integers."""
-        budgets, sizes = self.budgets, self.measured.sizes
-        stretch = self.measured.product(self.basis.per_axis(self.basis.stretch, sizes))
-        norms = self.measured.product(self.basis.per_axis(lambda n: self.basis.extreme_norms(n)[1], sizes))
-        return self.law.is_drawable(budgets, stretch, norms)
-
     @cached_property
     def errors(self) -> LatticeErrors:
         """Predicted errors."""
@@ -158,8 +171,8 @@ class LatticeDesign(Design, kind="lattice"):
     def make_answers(self, measurement: Measurement) -> Answers:
         """Least squares over the residual spaces, or what each set says alone."""
         if self.takes_sources:
-            return DirectTables(self, measurement)
-        return InverseFourier(self, measurement) if self.inverts else estimate(self, measurement)
+            return _sums_of_sources(self, measurement)
+        return InverseFourier(self, measurement) if self.inverts else _least_squares(self, measurement)
 
     def is_answerable(self) -> bool:
         """Whether every marginal lies inside a measured table (no recovery), or every residual space is seen."""
@@ -173,19 +186,12 @@ class LatticeDesign(Design, kind="lattice"):
 
     def specification(self) -> dict[str, Any]:
         """The JSON form of what is measured."""
-        return {
-            "design": "lattice",
-            "basis": self.basis.name,
-            "measured": [level.tolist() for level in self.measured.levels],
-        }
+        return {"design": "lattice", "basis": self.basis.name, **super().specification()}
 
     @classmethod
     def from_specification(cls, raw: dict[str, Any], schema: Schema) -> dict[str, Any]:
         """The basis and the measured sets from the JSON form."""
-        levels = [np.array(level, dtype=np.int32).reshape(len(level), k) for k, level in enumerate(raw["measured"])]
-        if not _increasing(levels, len(schema)):
-            raise ValueError
-        return {"basis": BASES[raw["basis"]], "measured": Family(schema.sizes, levels)}
+        return {"basis": BASES[raw["basis"]], **super().from_specification(raw, schema)}
 
 
 def counted_tables(basis: Basis, measured: Family) -> int | None:
@@ -200,9 +206,69 @@ def smoothing(basis: Basis, measured: Family, privacy: Privacy) -> Floats:
     return calibrate.smoothing_variance(privacy, touched) / norms
 
 
-def _increasing(levels: list[NDArray[np.int32]], d: int) -> bool:
-    return all(
-        (np.diff(level, axis=1) > 0).all() and (level >= 0).all() and (level < d).all()
-        for level in levels
-        if level.size
-    )
+def _least_squares(design: LatticeDesign, measurement: Measurement) -> Coefficients:
+    """The coefficients of every residual space of the workload."""
+    if design.basis.is_minimal:  # each space was measured once, in the basis of the coefficients
+        return Coefficients(design.measured, measurement.values)
+    spaces, weights = design.request.spaces, design.errors.recovery_weights()
+    result = Coefficients(spaces, tuple(np.zeros((len(b.ids), *(n - 1 for n in b.shape))) for b in spaces.batches))
+    scale = kernel(design.basis, design.measured, weights, spaces)
+    inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
+    shares = weights / design.measured.cells
+    for batch, values in zip(design.measured.batches, measurement.values, strict=True):
+        for part in batch.parts(_CHUNK):
+            tables = design.basis.adjoint(values[part].astype(np.float64), batch.shape)
+            _accumulate(batch, part, tables, shares, inverse, result)
+    total = design.measured.ids([()])[0]
+    if total >= 0 and not np.isfinite(design.budgets[total]):  # public
+        result.blocks[0][0] = measurement.values[0][0]
+    return result
+
+
+def _accumulate(
+    batch: Batch, part: slice, tables: Floats, shares: Floats, inverse: Floats, result: Coefficients
+) -> None:
+    coefficients = helmert.forward(tables, range(1, len(batch.shape) + 1))
+    share = shares[batch.ids[part]]
+    for pair in Family.of_rows(batch.rows[part], result.spaces.sizes).inclusions(result.spaces):
+        if pair.kept.ndim == 1:
+            chosen = coefficients[(pair.big, *_block(pair.kept.tolist()))]
+            factor = (share[pair.big] * inverse[pair.small]).reshape(-1, *[1] * (chosen.ndim - 1))
+            result.add(pair.small, chosen * factor)
+            continue
+        for big, small, kept in zip(pair.big.tolist(), pair.small.tolist(), pair.kept.tolist(), strict=True):
+            chosen = coefficients[(big, *_block(kept))]
+            result.add(np.array([small]), chosen[None] * (share[big] * inverse[small]))
+
+
+def _block(kept: list[bool]) -> tuple[slice | int, ...]:
+    return tuple(slice(1, None) if inside else 0 for inside in kept)
+
+
+def _sums_of_sources(design: LatticeDesign, measurement: Measurement) -> Answers:
+    """Sums of cells of one measured table."""
+    measured, sets = Coefficients(design.measured, measurement.values), list(design.measured)
+    sources = design.errors.sources()[0]
+
+    def table(marginal: Marginal) -> Floats:
+        source = sets[sources[design.request.marginals.find(position_rows(marginal))[0]]]
+        found = measured.gather(position_rows(source))
+        if found is None:
+            raise LookupError("a source is a measured set")
+        return summed(found[0], source, marginal)
+
+    return OneByOne(table)
+
+
+class InverseFourier:
+    """The inverse Hadamard transform, phantom codes dropped."""
+
+    def __init__(self, design: LatticeDesign, measurement: Measurement) -> None:
+        self._measured = Coefficients(design.measured, measurement.values)
+
+    def tables(self, rows: NDArray[np.int32], shape: tuple[int, ...]) -> Floats:
+        """The tables of marginals of one shape."""
+        codes = tuple(map(hadamard.padded, shape))
+        axes = range(1, len(shape) + 1)
+        tables = hadamard.transform(self._measured.assemble(rows, codes), axes) / np.prod(codes, dtype=np.float64)
+        return tables[(slice(None), *(slice(0, n) for n in shape))]

@@ -1,4 +1,4 @@
-"""Predicted errors of lattice plans: variances of sets, of residual spaces, of cells and sums of cells.
+"""Predicted errors of lattice designs: variances of sets, of residual spaces, of cells and sums of cells.
 
 The recoveries: `none` answers from the single best source (Ding et al.'s K_part; for Fourier, the inverse transform),
 `gls` and `ols` combine everything that sees a residual space.                                     [lattice/basis.py]
@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from hushcube.designs.errors import Errors
+from hushcube.designs.errors import Errors, kept
 from hushcube.designs.lattice import margins
 from hushcube.designs.request import projected
+from hushcube.lattice import basis as lattice_variances
 from hushcube.lattice import hadamard, helmert
-from hushcube.lattice.basis import cell_variances as lattice_cell_variances
-from hushcube.lattice.basis import residual_variances as lattice_residual_variances
 from hushcube.lattice.family import Family, Inclusion
 from hushcube.lattice.hadamard import padded
-from hushcube.model.arrays import Floats, Ints, Marginal, subsets
+from hushcube.model.arrays import Bools, Floats, Ints, Marginal, subsets
 from hushcube.model.form import Form, GroupTable, RangeTable
 from hushcube.model.noise import LAPLACE, SMOOTH, gaussian_variance
 from hushcube.model.queries import QueryTable
@@ -50,29 +49,23 @@ class LatticeErrors(Errors):
             return np.where(parameters > 0, gaussian_variance(np.maximum(parameters, 1e-300)), 0.0)
         result = parameters.copy()
         for batch in design.measured.batches:
-            for i in batch.ids[
-                (parameters[batch.ids] * 2.0 ** len(batch.shape) < SMOOTH) & (parameters[batch.ids] > 0)
-            ].tolist():
-                norms = helmert.residual_norms(batch.shape)
-                result[i] = float(np.mean(helmert_coefficient_variances(float(parameters[i]), batch.shape) / norms))
+            for i in batch.ids[self._uneven[batch.ids]].tolist():
+                variances = helmert_coefficient_variances(float(parameters[i]), batch.shape)
+                result[i] = float(np.mean(variances / helmert.residual_norms(batch.shape)))
         return result
 
     def recovery_weights(self) -> Floats:
         """The weights u_B with which least squares combines the measured sets, at most 1; zero for what is exact."""
-        design = self.design
-        noisy = np.isfinite(design.budgets)
-        if design.recovery == "ols":
-            return noisy.astype(np.float64)
-        variances = np.where(noisy, self.set_variances(exact=True), 1.0)
-        weights: Floats = noisy * (variances[noisy].min(initial=np.inf) / variances) if noisy.any() else noisy * 1.0
-        return weights
+        return self.least_squares_weights(self.set_variances(exact=True))
 
+    @kept
     def space_variances(self, *, exact: bool) -> Floats:
         """v_C for each residual space of the workload under least squares (generalised or ordinary)."""
         design = self.design
         variances = self.set_variances(exact=exact)
         weights = self.recovery_weights() if design.recovery == "ols" else None
-        return lattice_residual_variances(design.basis, design.measured, variances, weights, design.request.spaces)
+        spaces = design.request.spaces
+        return lattice_variances.residual_variances(design.basis, design.measured, variances, weights, spaces)
 
     def cell_variances(self, *, exact: bool) -> Floats:
         """Mean cell variances."""
@@ -80,24 +73,20 @@ class LatticeErrors(Errors):
         marginals = design.request.marginals
         if design.takes_sources:
             source, summed = self.sources()
-            return self.set_variances(exact=exact)[source] * summed
+            return np.asarray(self.set_variances(exact=exact)[source] * summed)
         if design.inverts:
-            variances = self.set_variances(exact=exact) * design.measured.product(
-                design.basis.per_axis(design.basis.rows, design.measured.sizes)
-            )
-            return marginals.sum_over_subsets(design.measured, variances) / codes(marginals) ** 2
-        return lattice_cell_variances(marginals, design.request.spaces, self.space_variances(exact=exact))
+            rows = design.measured.product(design.basis.per_axis(design.basis.rows, design.measured.sizes))
+            variances = marginals.sum_over_subsets(design.measured, self.set_variances(exact=exact) * rows)
+            return variances / codes(marginals) ** 2
+        return lattice_variances.cell_variances(marginals, design.request.spaces, self.space_variances(exact=exact))
 
+    @kept
     def sources(self) -> tuple[Ints, Floats]:
         """Without recovery: the measured set that answers each marginal, and how many of its cells make up one answer.
 
         A measured marginal answers itself; another takes the source with the least variance after summing.
         """
-        return self.once("sources", self._find_sources)
-
-    def _find_sources(self) -> tuple[Ints, Floats]:
-        design = self.design
-        marginals, measured = design.request.marginals, design.measured
+        marginals, measured = self.design.request.marginals, self.design.measured
         variances = self.set_variances(exact=True) * measured.cells
 
         def noise(pair: Inclusion) -> Floats:
@@ -109,24 +98,20 @@ class LatticeErrors(Errors):
 
     def coefficient_variances(self, marginal: Marginal) -> Floats:
         """Variances of the Helmert coefficients of one answered table under least squares; shape of the table."""
-        design = self.design
-        spaces = design.request.spaces
-        v = self.once("_space_variances_True", lambda: self.space_variances(exact=True))
-        shape = design.schema.shape(marginal)
-        result = np.empty(shape)
+        design, v = self.design, self.space_variances(exact=True)
+        result = np.empty(design.schema.shape(marginal))
         for B in subsets(marginal):
-            block = tuple(slice(1, None) if i in B else 0 for i in marginal)
-            sizes = design.schema.shape(B)
-            parameter = self._uneven_parameter(B)
-            if parameter is not None:
-                result[block] = helmert_coefficient_variances(parameter, sizes)
+            sizes, at = design.schema.shape(B), design.measured.ids([B])[0]
+            if at >= 0 and self._uneven[at]:
+                variances = helmert_coefficient_variances(0.5 / float(design.budgets[at]), sizes)
             else:
-                result[block] = v[spaces.ids([B])[0]] * helmert.residual_norms(sizes)
+                variances = v[design.request.spaces.ids([B])[0]] * helmert.residual_norms(sizes)
+            result[_block(marginal, B)] = variances
         return result
 
     def form_variances(self, form: Form, *, exact: bool) -> Floats:
         """Variances of the answers of a form."""
-        if self._is_uneven_form(form, exact=exact):
+        if exact and self._is_uneven(form.marginal):
             return self._uneven_form_variances(form)
         weights = self._square_weights(form, exact=exact)
         found = form.combine(weights)
@@ -137,12 +122,9 @@ class LatticeErrors(Errors):
 
     def form_total(self, form: Form, *, exact: bool) -> float:
         """Their sum."""
-        if self._is_uneven_form(form, exact=exact):
+        if exact and self._is_uneven(form.marginal):
             return float(self._uneven_form_variances(form).sum())
         return float((form.squares() * self._square_weights(form, exact=exact)).sum())
-
-    def _is_uneven_form(self, form: Form, *, exact: bool) -> bool:
-        return exact and any(self._uneven_parameter(B) is not None for B in subsets(form.marginal))
 
     def _square_weights(self, form: Form, *, exact: bool) -> Floats:
         """What each of the squares M_S of a sum adds to its variance."""
@@ -160,8 +142,7 @@ class LatticeErrors(Errors):
                 number = design.measured.ids([B])[0]
                 f[_inside(A, B)] = 0.0 if number < 0 else noise[number]
             return np.asarray(_hadamard_squares(f, shape) / codes(design.request.marginals)[at] ** 2)
-        v = self.once(f"_space_variances_{exact}", lambda: self.space_variances(exact=exact))
-        spaces = design.request.spaces
+        v, spaces = self.space_variances(exact=exact), design.request.spaces
         for B in subsets(A):
             number = spaces.ids([B])[0]
             f[_inside(A, B)] = v[number] * spaces.cells[number] / design.request.marginals.cells[at]
@@ -196,26 +177,25 @@ class LatticeErrors(Errors):
             for B in subsets(marginal):
                 at = int(design.measured.ids([B])[0])
                 if at >= 0:
-                    variances[tuple(slice(1, None) if i in B else 0 for i in marginal)] = noise[at]
+                    variances[_block(marginal, B)] = noise[at]
             return float((padded_weights**2 * variances).sum() / padded_weights.size**2)
         # q·y = sum_k (Tq)_k c_k / ||row_k||², the coefficients c_k independent
         transformed = helmert.forward(weights, axes)
         for axis in axes:
-            norms = helmert.norms(weights.shape[axis]).reshape([-1 if a == axis else 1 for a in axes])
-            transformed = transformed / norms
+            transformed = transformed / helmert.norms(weights.shape[axis]).reshape(
+                [-1 if a == axis else 1 for a in axes]
+            )
         return float((transformed**2 * self.coefficient_variances(marginal)).sum())
 
     def cell_variance_table(self, marginal: Marginal) -> Floats:
         """Variances of the cells of a table."""
         design = self.design
-        if any(self._uneven_parameter(B) is not None for B in subsets(marginal)):
+        if self._is_uneven(marginal):
             return helmert.inverse_variances(self.coefficient_variances(marginal), range(len(marginal)))
         if design.request.marginals.ids([marginal])[0] >= 0:
             return np.asarray(self._variance_of(marginal))
-        v = self.once("_space_variances_True", lambda: self.space_variances(exact=True))
-        return np.asarray(
-            lattice_cell_variances(Family.of([marginal], design.schema.sizes), design.request.spaces, v)[0]
-        )
+        v, only = self.space_variances(exact=True), Family.of([marginal], design.schema.sizes)
+        return np.asarray(lattice_variances.cell_variances(only, design.request.spaces, v)[0])
 
     def _variance_of(self, marginal: Marginal) -> float:
         return float(self.exact_cell_variances[self.design.request.marginals.ids([marginal])[0]])
@@ -241,36 +221,34 @@ class LatticeErrors(Errors):
     @property
     def cells_are_alike(self) -> bool:
         """All cells are, but for Helmert coefficients with very small discrete noise."""
-        return not self._is_uneven
+        return not self._uneven.any()
 
     @property
     def slabs_are_alike(self) -> bool:
         """Cells of one table are exchangeable."""
         return True
 
-    @property
-    def _is_uneven(self) -> bool:
-        """Whether some tables' cells have unequal variances."""
+    @cached_property
+    def _uneven(self) -> Bools:
+        """The sets whose Helmert coefficients have unequal true variances."""
         design = self.design
-        if not design.basis.is_minimal:
-            return False
         smallest = 0.5 / design.budgets * design.measured.product(np.full(len(design.measured.sizes), 2.0))
-        return bool(((smallest > 0) & (smallest < SMOOTH)).any())
+        return design.basis.is_minimal & (smallest > 0) & (smallest < SMOOTH)
 
-    def _uneven_parameter(self, space: Marginal) -> float | None:
-        """The Gaussian parameter of a set whose Helmert coefficients have uneven true variances, or None."""
-        design = self.design
-        if not design.basis.is_minimal:
-            return None
-        at = int(design.measured.ids([space])[0])
-        parameter = 0.5 / float(design.budgets[at]) if at >= 0 else 0.0
-        return parameter if 0 < parameter * 2.0 ** len(space) < SMOOTH else None
+    def _is_uneven(self, marginal: Marginal) -> bool:
+        at = self.design.measured.ids(subsets(marginal))
+        return bool(self._uneven[at[at >= 0]].any())
 
 
 @lru_cache(maxsize=256)
 def helmert_coefficient_variances(parameter: float, shape: tuple[int, ...]) -> Floats:
     """True variances of one set's noisy Helmert coefficients; uneven where the parameter is small."""
     return gaussian_variance(parameter * helmert.residual_norms(shape).astype(np.float64))
+
+
+def _block(A: Marginal, B: Marginal) -> tuple[slice | int, ...]:
+    """Where the coefficients of table A have those of the residual space B."""
+    return tuple(slice(1, None) if i in B else 0 for i in A)
 
 
 def _inside(A: Marginal, B: Marginal) -> tuple[int, ...]:

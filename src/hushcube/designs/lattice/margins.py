@@ -27,8 +27,12 @@ _MOST_PAIRS: Final = 20_000
 def margins(errors: LatticeErrors) -> Floats:
     """The margin of a cell of each marginal (the mean where cells differ)."""
     design, deviations = errors.design, np.sqrt(errors.exact_cell_variances)
-    if design.sums_cells:
-        return _sums_of_cells(errors, deviations)
+    if design.sums_cells:  # each budget and number of cells is looked at once
+        source, summed = errors.sources()
+        kinds = np.stack([design.budgets[source], np.rint(summed)])
+        _, first, kind = np.unique(kinds, axis=1, return_index=True, return_inverse=True)
+        found = [sum_of_cells(design, int(source[at]), round(float(summed[at]))) for at in first.tolist()]
+        return np.where(deviations > 0, np.array(found)[kind.reshape(-1)], 0.0)
     if design.law is GAUSSIAN:
         result = errors.normal_margin(deviations)
         if design.basis.is_minimal and (total := design.request.marginals.ids([()])[0]) >= 0:
@@ -38,16 +42,6 @@ def margins(errors: LatticeErrors) -> Floats:
         return deviations * standard_margin(LAPLACE.tail_kurtosis, COVERAGE)
     pairs = zip(design.request.marginals, deviations, strict=True)
     return np.array([float(cell_margin(errors, marginal, deviation)) for marginal, deviation in pairs])
-
-
-def _sums_of_cells(errors: LatticeErrors, deviations: Floats) -> Floats:
-    """Exact margins of sums of cells; each budget and number of cells is looked at once."""
-    design, (source, summed) = errors.design, errors.sources()
-    _, first, kind = np.unique(
-        np.stack([design.budgets[source], np.rint(summed)]), axis=1, return_index=True, return_inverse=True
-    )
-    found = [sum_of_cells(design, int(source[at]), round(float(summed[at]))) for at in first.tolist()]
-    return np.where(deviations > 0, np.array(found)[kind.reshape(-1)], 0.0)
 
 
 def cell_margin(errors: LatticeErrors, marginal: Marginal, deviations: Floats) -> Floats:
@@ -69,9 +63,7 @@ def cell_margin(errors: LatticeErrors, marginal: Marginal, deviations: Floats) -
 def sum_of_cells(design: LatticeDesign, measured_set: int, summed: int) -> float:
     """The exact margin of a sum of independent cells of one measured table."""
     budget = float(design.budgets[measured_set])
-    if not math.isfinite(budget) or summed == 0:
-        return 0.0
-    return float(design.law.margin(budget, summed, COVERAGE))
+    return float(design.law.margin(budget, summed, COVERAGE)) if math.isfinite(budget) and summed else 0.0
 
 
 def excess_kurtosis(errors: LatticeErrors, marginal: Marginal) -> float:
@@ -114,10 +106,8 @@ def _least_squares_kurtosis(errors: LatticeErrors, A: Marginal) -> float:
         w = np.array([weights[c] / kernel[B] / math.prod(sizes[i] for i in A if i not in B) for B in subsets(shared)])
         count = np.full(1, cells[c])
         for axis, i in enumerate(shared):
-            pairs = w.reshape(-1, 2, 1 << axis)
-            w = np.stack(
-                (pairs[:, 0] - pairs[:, 1] / sizes[i], pairs[:, 0] + pairs[:, 1] * (1 - 1 / sizes[i])), axis=1
-            ).ravel()
+            without, given = np.moveaxis(w.reshape(-1, 2, 1 << axis), 1, 0)
+            w = np.stack((without - given / sizes[i], without + given * (1 - 1 / sizes[i])), axis=1).ravel()
             count = np.concatenate((count * (1 - 1 / sizes[i]), count / sizes[i]))
         parts.append((count, w**2, variances[c]))
     total = sum(float((count * squares).sum()) * variance for count, squares, variance in parts)

@@ -1,4 +1,4 @@
-"""Predicted errors of plans over nested levels: exact for groups of any sizes, cell by cell where they differ.
+"""Predicted errors of designs over nested levels: exact for groups of any sizes, cell by cell where they differ.
 
 With noise variances v_i and weights u_i of the recovery, the covariance of the coordinates is, block by block,
 
@@ -10,16 +10,15 @@ cell is then v_i times the number of its cells there, and tables need not agree.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from functools import reduce
+from functools import cached_property, reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hushcube.designs.errors import Errors
+from hushcube.designs.errors import Errors, kept
 from hushcube.designs.levels.nesting import Frame, Rows
-from hushcube.lattice.nested_blocks import Levels, Stacks
+from hushcube.lattice.nested_blocks import Levels, Pairs, Stacks
 from hushcube.model.arrays import Floats, Marginal
 from hushcube.model.form import Form, GroupTable, RangeTable
 from hushcube.model.queries import QueryTable
@@ -35,50 +34,35 @@ class LevelErrors(Errors):
 
     def recovery_weights(self, *, exact: bool = True) -> Floats:
         """The weights u_i with which least squares combines the tables, at most 1; zero for what is public."""
-        design = self.design
-        noisy = np.isfinite(design.budgets)
-        if design.recovery == "ols":
-            return noisy.astype(np.float64)
-        variances = np.where(noisy, self.drawn_variances(exact=exact), 1.0)
-        return np.asarray(noisy * variances[noisy].min(initial=np.inf) / variances if noisy.any() else noisy * 1.0)
+        return self.least_squares_weights(self.drawn_variances(exact=exact))
+
+    @cached_property
+    def _measured_pairs(self) -> dict[int, Pairs]:
+        return self.design.frame.blocks.pairs([self.design.frame.table(m) for m in self.design.measured])
 
     def information(self, weights: Floats) -> Stacks:
         """G for some weights of the measured tables."""
-        design = self.design
-        blocks = design.frame.blocks
-        pairs = self.once("_measured_pairs", lambda: blocks.pairs([design.frame.table(m) for m in design.measured]))
-        return blocks.add(pairs, weights)
+        return self.design.frame.blocks.add(self._measured_pairs, weights)
 
-    def is_public(self) -> bool:
-        """Whether the total is known exactly."""
-        design = self.design
-        return not bool(np.isfinite(design.budgets).all())
-
+    @kept
     def covariance(self, *, exact: bool) -> Stacks:
         """V, the covariance of the coordinates under least squares."""
-        return self.once(f"_covariance_{exact}", lambda: self._covariance(exact=exact))
-
-    def _covariance(self, *, exact: bool) -> Stacks:
-        design = self.design
-        u, v = self.recovery_weights(exact=exact), self.drawn_variances(exact=exact)
-        inverse = design.frame.blocks.inverse(self.information(u), public=self.is_public())
+        design, u, v = self.design, self.recovery_weights(exact=exact), self.drawn_variances(exact=exact)
+        inverse = design.frame.blocks.inverse(self.information(u), public=design.publishes_total)
         if design.recovery == "ols":
             middle = self.information(u**2 * v)
             return {size: each @ middle[size] @ each for size, each in inverse.items()}
         smallest = v[u > 0].min(initial=np.inf) if (u > 0).any() else 0.0
         return {size: each * smallest for size, each in inverse.items()}
 
+    @kept
     def source(self, marginal: Marginal) -> int:
         """Without recovery: the measured table that answers a marginal, itself or the best to sum up."""
-        return self.once(f"_source_{marginal}", lambda: self._find_source(marginal))
-
-    def _find_source(self, marginal: Marginal) -> int:
-        design = self.design
-        measured = list(design.measured)
+        measured = list(self.design.measured)
         if marginal in measured:
             return measured.index(marginal)
-        noise = self.drawn_variances(exact=True) * design.measured.cells
-        able = [i for i, big in enumerate(measured) if design.nesting.holds(big, marginal)]
+        noise = self.drawn_variances(exact=True) * self.design.measured.cells
+        able = [i for i, big in enumerate(measured) if self.design.nesting.holds(big, marginal)]
         return min(able, key=lambda i: (noise[i], i))
 
     def product_variances(self, marginal: Marginal, rows: Sequence[Rows], *, exact: bool) -> Floats:
@@ -86,32 +70,30 @@ class LevelErrors(Errors):
         design = self.design
         if design.recovery == "none":
             at = self.source(marginal)
-            groups = design.nesting.groups(list(design.measured)[at], marginal)
+            source = list(design.measured)[at]
+            groups = design.nesting.groups(source, marginal)
             variance = float(self.drawn_variances(exact=exact)[at])
-            for position, own in zip(list(design.measured)[at], groups, strict=True):
+            for position, own in zip(source, groups, strict=True):
                 variance *= design.schema.sizes[position] if own is None else 1
             counts = (np.bincount(own).astype(np.float64) for own in groups if own is not None)
             squares = [_squares(each, own) for each, own in zip(rows, counts, strict=True)]
             return np.asarray(reduce(np.multiply.outer, squares, np.asarray(variance)))
-        frame = design.frame
-        return frame.blocks.product_variances(
-            self.covariance(exact=exact), frame.table(marginal), frame.sums(marginal, rows)
-        )
+        frame, V = design.frame, self.covariance(exact=exact)
+        return frame.blocks.product_variances(V, frame.table(marginal), frame.sums(marginal, rows))
 
     def cell_variances(self, *, exact: bool) -> Floats:
         """Mean cell variances."""
-        design = self.design
-        marginals = list(design.request.marginals)
+        design, marginals = self.design, self.design.request.marginals
         if design.recovery == "none":
             found = np.array([self.source(A) for A in marginals], np.int64)
-            cells = design.measured.cells[found] / design.request.marginals.cells
-            return np.asarray(self.drawn_variances(exact=exact)[found] * cells)
-        blocks = design.frame.blocks
-        pairs = self.once(
-            "_asked_pairs", lambda: blocks.pairs(*asked_sums(design.frame, [(A, None) for A in marginals]))
-        )
-        totals = blocks.totals(self.covariance(exact=exact), pairs, len(marginals))
-        return np.asarray(totals / design.request.marginals.cells)
+            return self.drawn_variances(exact=exact)[found] * (design.measured.cells[found] / marginals.cells)
+        totals = design.frame.blocks.totals(self.covariance(exact=exact), self._asked_pairs, len(marginals))
+        return np.asarray(totals / marginals.cells)
+
+    @cached_property
+    def _asked_pairs(self) -> dict[int, Pairs]:
+        frame, marginals = self.design.frame, self.design.request.marginals
+        return frame.blocks.pairs(*asked_sums(frame, [(A, None) for A in marginals]))
 
     def cell_variance_table(self, marginal: Marginal) -> Floats:
         """Variances of the cells of a table."""
@@ -125,32 +107,27 @@ class LevelErrors(Errors):
             return self.product_variances(form.marginal, rows, exact=exact).reshape(form.shape)
         if not isinstance(form, QueryTable):
             raise TypeError(type(form).__name__)
-        each = (row.reshape(form.carrier_shape)[None] for row in form.rows.iterate())
-        return np.array([float(self._weighted(form.marginal, row, exact=exact)[0]) for row in each])
+        each = (row.reshape(form.carrier_shape) for row in form.rows.iterate())
+        return np.array([self._weighted(form.marginal, row, exact=exact) for row in each])
 
     def form_total(self, form: Form, *, exact: bool) -> float:
         """Their sum."""
-        design = self.design
         rows = form_rows(form)
-        if rows is None or design.recovery == "none":
-            return float(self.form_variances(form, exact=exact).sum())
-        blocks = design.frame.blocks
-        pairs = blocks.pairs(*asked_sums(design.frame, [(form.marginal, rows)]))
+        if rows is None or self.design.recovery == "none":
+            return super().form_total(form, exact=exact)
+        blocks = self.design.frame.blocks
+        pairs = blocks.pairs(*asked_sums(self.design.frame, [(form.marginal, rows)]))
         return float(blocks.totals(self.covariance(exact=exact), pairs, 1)[0])
 
     def sum_variance(self, marginal: Marginal, weights: Floats) -> float:
         """The variance of a weighted sum of cells."""
-        return float(self._weighted(marginal, weights[None], exact=True)[0])
+        return self._weighted(marginal, weights, exact=True)
 
-    def _weighted(self, marginal: Marginal, weights: Floats, *, exact: bool) -> Floats:
-        """Variances of any weighted sums of the cells of a table: (sums, *shape)."""
-        design = self.design
-        if design.recovery != "none":
-            frame = design.frame
-            V, finer = self.covariance(exact=exact), frame.expanded(weights, marginal)
-            return frame.blocks.sum_variances(V, frame.table(marginal), finer)
-        cells = self.product_variances(marginal, [None] * len(marginal), exact=exact)
-        return np.asarray((weights**2 * cells).reshape(len(weights), math.prod(cells.shape)).sum(axis=1))
+    def _weighted(self, marginal: Marginal, weights: Floats, *, exact: bool) -> float:
+        if self.design.recovery == "none":
+            return float((weights**2 * self.product_variances(marginal, [None] * len(marginal), exact=exact)).sum())
+        frame, V = self.design.frame, self.covariance(exact=exact)
+        return float(frame.blocks.sum_variances(V, frame.table(marginal), frame.expanded(weights[None], marginal))[0])
 
 
 def _squares(rows: Rows, counts: Floats) -> Floats:

@@ -167,7 +167,7 @@ class Frame:
         return [None if fine == own else nested.schema.coarsening(fine, own) for fine, own in pairs]
 
     def sums(self, marginal: Marginal, rows: Sequence[Rows] | None = None) -> list[AxisSums]:
-        """Sums along the axes of a table (its cells, unless told otherwise) in coordinates."""
+        """Sums along the axes of a table, of its cells where no rows are given, in coordinates."""
         rows = [None] * len(marginal) if rows is None else rows
         every = zip(self.table(marginal), rows, self.groups(marginal), marginal, strict=True)
         return [self._sums(self.chains[a], level, own, groups, i) for (a, level), own, groups, i in every]

@@ -1,4 +1,4 @@
-"""Plans that measure the integer rows of any matrix over the cells of one small table.
+"""Designs that measure the integer rows of any matrix over the cells of one small table.
 
 Rows share a budget within a group; every number gets noise of its own. What the rows cost is in costs/row_cost.py, what
 they can answer in row_space.py. Without recovery a query is answered by the first row that is a multiple of it.
@@ -13,17 +13,18 @@ from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from hushcube.costs import calibrate, row_cost
-from hushcube.designs.answers import Answers
+from hushcube.costs import calibrate
+from hushcube.costs.row_cost import cost_of_rows
+from hushcube.designs.answers import Answers, OneByOne, summed
 from hushcube.designs.block import Block
 from hushcube.designs.design import Design, read_marginal
-from hushcube.designs.matrix.answers import LeastSquaresTable, MatchedRows
 from hushcube.designs.matrix.errors import MatrixErrors
-from hushcube.designs.matrix.matching import Matches, outside
-from hushcube.designs.matrix.row_space import RowSpace, row_space
+from hushcube.designs.matrix.row_space import Matches, RowSpace, outside, row_space
 from hushcube.errors import PlanError
 from hushcube.model.arrays import Bools, Floats, Ints, Marginal, position_rows
+from hushcube.model.form import Form
 from hushcube.model.noise import Measurement
 from hushcube.model.privacy import Privacy
 from hushcube.model.queries import SparseRows, integer_problem
@@ -66,11 +67,6 @@ class MatrixDesign(Design, kind="matrix"):
             raise PlanError("plan, rows", problem[0], "plan again")
         super().__post_init__()
 
-    @property
-    def groups(self) -> int:
-        """Sets of rows that share a budget."""
-        return len(set(self.group_of))
-
     def blocks(self) -> Iterator[Block]:
         """All rows together."""
         groups = np.array(self.group_of, dtype=np.int64)
@@ -108,11 +104,11 @@ class MatrixDesign(Design, kind="matrix"):
 
     def row_cost(self, budgets: Floats) -> Fraction:
         """The cost of one row of data, never understated."""
-        return row_cost.row_cost(self.rows, np.array(self.group_of), budgets, self.privacy)
+        return cost_of_rows(self.rows, np.array(self.group_of), budgets, self.privacy)
 
-    def proof_variance(self) -> Floats:
+    def proof_variance(self) -> float:
         """What the proof by smoothing adds."""
-        return smoothing(self.rows, self.groups, self.privacy)
+        return smoothing(self.rows, self.privacy)
 
     @cached_property
     def errors(self) -> MatrixErrors:
@@ -122,38 +118,52 @@ class MatrixDesign(Design, kind="matrix"):
     def make_answers(self, measurement: Measurement) -> Answers:
         """One table by least squares, or each answer by its own row."""
         numbers = measurement.values[0].astype(np.float64)
-        return (MatchedRows if self.recovery == "none" else LeastSquaresTable)(self, numbers)
+        return MatchedRows(self, numbers) if self.recovery == "none" else least_squares(self, numbers)
 
     def is_answerable(self) -> bool:
         """Whether every published table is in the row space or, without recovery, among the rows."""
-        return self.unanswerable() is None
-
-    def unanswerable(self) -> str | None:
-        """The first table that the rows cannot answer, if there is one."""
         if self.recovery == "none":
-            return self.matches.missing(self.workload, self.marginal)
-        return outside(self.space, self.workload, self.marginal)
+            return self.matches.missing(self.workload, self.marginal) is None
+        return outside(self.space, self.workload, self.marginal) is None
 
     def specification(self) -> dict[str, Any]:
         """The JSON form of what is measured."""
-        return {
-            "design": "matrix",
-            "marginal": list(self.marginal),
-            "rows": self.rows.to_dict(),
-            "group_of": list(self.group_of),
-        }
+        own = {"marginal": list(self.marginal), "rows": self.rows.to_dict(), "group_of": list(self.group_of)}
+        return {"design": "matrix", **own}
 
     @classmethod
     def from_specification(cls, raw: dict[str, Any], schema: Schema) -> dict[str, Any]:
         """The rows and their groups from the JSON form."""
-        return {
-            "marginal": read_marginal(raw["marginal"], schema),
-            "rows": SparseRows.from_dict(raw["rows"]),
-            "group_of": tuple(map(int, raw["group_of"])),
-        }
+        marginal, rows = read_marginal(raw["marginal"], schema), SparseRows.from_dict(raw["rows"])
+        return {"marginal": marginal, "rows": rows, "group_of": tuple(map(int, raw["group_of"]))}
 
 
-def smoothing(rows: SparseRows, groups: int, privacy: Privacy) -> Floats:
-    """t² for each group: a row of data moves as many numbers as its column has entries."""
+def smoothing(rows: SparseRows, privacy: Privacy) -> float:
+    """t²: a row of data moves as many numbers as its column has entries."""
     touched = np.bincount(rows.arrays[0], minlength=rows.width).max(initial=0)
-    return np.full(groups, calibrate.smoothing_variance(privacy, float(touched)))
+    return calibrate.smoothing_variance(privacy, float(touched))
+
+
+def least_squares(design: MatrixDesign, numbers: Floats) -> Answers:
+    """Sums of the table H z, which holds what the rows can answer; its cells alone may mean nothing."""
+    table = (design.errors.recovery_matrix(exact=True) @ numbers).reshape(design.schema.shape(design.marginal))
+    return OneByOne(lambda marginal: summed(table, design.marginal, marginal))
+
+
+@dataclass(frozen=True, eq=False)
+class MatchedRows:
+    """Each answer from the row that is a multiple of it."""
+
+    design: MatrixDesign
+    numbers: Floats
+
+    def tables(self, rows: NDArray[np.int32], shape: tuple[int, ...]) -> Floats:
+        """The tables of marginals of one shape."""
+        design = self.design
+        found = [design.matches.table(design.schema, design.marginal, tuple(row)) for row in rows.tolist()]
+        return np.stack([self.numbers[at] * factor for at, factor in found]).reshape(len(rows), *shape)
+
+    def form(self, form: Form) -> Floats:
+        """The answers of a form."""
+        at, factor = self.design.matches.form(self.design.schema, self.design.marginal, form)
+        return (self.numbers[at] * factor).reshape(form.shape)

@@ -1,4 +1,4 @@
-"""Predicted errors of matrix plans, from the covariance of the least-squares table, or row by row without recovery.
+"""Predicted errors of matrix designs, from the covariance of the least-squares table, or row by row without recovery.
 
     Cov(x) = H diag(variance) H^T            [designs/matrix/row_space.py]
 
@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from hushcube.designs.errors import Errors
-from hushcube.designs.matrix.matching import positions
+from hushcube.designs.errors import Errors, kept
+from hushcube.designs.matrix.row_space import indicator, positions
 from hushcube.model.arrays import Floats, Marginal
 from hushcube.model.form import Form, GroupTable, RangeTable
 from hushcube.model.queries import QueryTable
@@ -34,56 +34,43 @@ class MatrixErrors(Errors):
 
     def row_variances(self, *, exact: bool) -> Floats:
         """The noise variance of each row; zero where it is public."""
-        design = self.design
-        return np.asarray(self.drawn_variances(exact=exact)[np.array(design.group_of)])
+        return np.asarray(self.drawn_variances(exact=exact)[np.array(self.design.group_of)])
 
-    def recovery_matrix(self, *, exact: bool = True) -> Floats:
+    @kept
+    def recovery_matrix(self, *, exact: bool) -> Floats:
         """H of least squares: generalised with the true variances of the noise, or ordinary."""
-        return self.once(f"_recovery_matrix_{exact}", lambda: self._recovery_matrix(exact=exact))
-
-    def _recovery_matrix(self, *, exact: bool) -> Floats:
-        design = self.design
-        noisy = ~design.public
-        variances = self.row_variances(exact=exact)[noisy]
-        if design.recovery == "ols":
+        variances = self.row_variances(exact=exact)[~self.design.public]
+        if self.design.recovery == "ols":
             weights = np.ones(len(variances))
         else:  # noise so small that its variance rounds to nothing is as good as any
             weights = 1 / np.maximum(variances, max(float(variances.max(initial=0.0)) * 1e-12, 1e-300))
-        return design.space.inverse(weights)
+        return self.design.space.inverse(weights)
 
+    @kept
     def covariance(self, *, exact: bool) -> Floats:
         """The covariance of the carrier's cells under least squares."""
-        return self.once(f"_covariance_{exact}", lambda: self._covariance(exact=exact))
-
-    def _covariance(self, *, exact: bool) -> Floats:
-        H = self.recovery_matrix(exact=exact)
-        half = H * np.sqrt(self.row_variances(exact=exact))
+        half = self.recovery_matrix(exact=exact) * np.sqrt(self.row_variances(exact=exact))
         return np.asarray(half @ half.T)
 
     def table_covariance(self, A: Marginal, *, exact: bool) -> Floats:
         """The covariance of a marginal's cells."""
         design = self.design
         shape, d = design.schema.shape(design.marginal), len(design.marginal)
-        dropped = tuple(axis for axis, i in enumerate(design.marginal) if i not in A)
-        summed = (
-            self.covariance(exact=exact).reshape(*shape, *shape).sum(axis=(*dropped, *(d + axis for axis in dropped)))
-        )
+        dropped = [axis for axis, i in enumerate(design.marginal) if i not in A]
+        pairs = self.covariance(exact=exact).reshape(*shape, *shape)
         cells = design.schema.cells(A)
-        return np.asarray(summed.reshape(cells, cells))
+        return np.asarray(pairs.sum(axis=(*dropped, *(d + axis for axis in dropped))).reshape(cells, cells))
 
     def cell_variances(self, *, exact: bool) -> Floats:
         """NaN for a marginal that only carries queries and cannot be answered by itself."""
-        design = self.design
-        marginals = design.request.marginals
+        design, marginals = self.design, self.design.request.marginals
         published = set(design.workload.published)
         if design.recovery == "none":
-            return np.array(
-                [float(self._direct(A, exact=exact).mean()) if A in published else math.nan for A in marginals]
-            )
+            return np.array([self._direct(A, exact=exact).mean() if A in published else math.nan for A in marginals])
         sums = pair_sums(design.schema, design.marginal, self.covariance(exact=exact))
         variances = np.array([sums[agreement(design.schema, design.marginal, A)] for A in marginals]) / marginals.cells
         for at, A in enumerate(marginals):
-            if A not in published and design.space.outside(_indicator(design.schema, design.marginal, A)).any():
+            if A not in published and design.space.outside(indicator(design.schema, design.marginal, A)).any():
                 variances[at] = math.nan
         return variances
 
@@ -146,10 +133,6 @@ class MatrixErrors(Errors):
         if design.recovery == "none":
             return self._rolled_up(marginal).reshape(shape)
         return np.maximum(np.diag(self.table_covariance(marginal, exact=True)), 0.0).reshape(shape)
-
-
-def _indicator(schema: Schema, carrier: Marginal, A: Marginal) -> Floats:
-    return np.asarray(positions(schema, carrier, A) == np.arange(schema.cells(A))[:, None], dtype=np.float64)
 
 
 def agreement(schema: Schema, carrier: Marginal, A: Marginal) -> int:

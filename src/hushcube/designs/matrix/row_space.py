@@ -1,6 +1,7 @@
-"""Least squares for any matrix on a small domain, by dense algebra; its rows may depend on each other.
+"""What a matrix over a small table answers: by least squares, with dense algebra, or by single rows of it.
 
-S = C E, E of full row rank (a basis of S's row space) and C of full column rank. With z = S x + noise of weights W,
+Rows may depend on each other: S = C E, E of full row rank (a basis of S's row space) and C of full column rank. With
+z = S x + noise of weights W,
 
     H = E^+ (C^T W C)^-1 C^T W          x = H z is the least-squares solution of least norm,
 
@@ -12,13 +13,18 @@ that vector, from the rows less their means.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from functools import cached_property, lru_cache
 from typing import Final
 
 import numpy as np
 
-from hushcube.model.arrays import Bools, Floats
-from hushcube.model.queries import SparseRows
+from hushcube.model.arrays import Bools, Floats, Ints, Marginal
+from hushcube.model.form import Form, RangeTable
+from hushcube.model.queries import QueryTable, SparseRows
+from hushcube.model.schema import Schema
+from hushcube.model.workload import Workload
 
 _DEPENDENT: Final = 1e-11
 """A row (or column) of unit length whose squared distance from the others' span is less depends on them."""
@@ -76,7 +82,7 @@ class RowSpace:
 
 @lru_cache(maxsize=4)
 def row_space(rows: SparseRows, public: tuple[bool, ...]) -> RowSpace:
-    """The row space of a sparse matrix; kept for the next plan on the same matrix."""
+    """The row space of a sparse matrix; kept for the next design on the same matrix."""
     return RowSpace(rows.dense(), np.array(public))
 
 
@@ -118,3 +124,107 @@ def _independent(rows: Floats) -> list[int]:
         chosen.append(at)
         left[chosen] = 0.0
     return sorted(chosen)
+
+
+class Matches:
+    """The rows of a matrix, found by what they are multiples of; rows alike answer repeated queries in turn."""
+
+    def __init__(self, rows: SparseRows) -> None:
+        self._found: dict[bytes, list[tuple[int, float]]] = {}
+        columns, values, _ = rows.arrays
+        for i, (start, end) in enumerate(zip(rows.starts, rows.starts[1:], strict=False)):
+            if end > start:
+                order = np.argsort(columns[start:end])
+                key, scale = _key(columns[start:end][order], values[start:end][order])
+                self._found.setdefault(key, []).append((i, scale))
+
+    def of(self, queries: Iterator[tuple[Ints, Floats]]) -> tuple[Ints, Floats]:
+        """For each query the row that answers it (-1: none) and the factor; a query of nothing is 0 times any row."""
+        found: list[tuple[int, float]] = []
+        asked: Counter[bytes] = Counter()
+        for columns, values in queries:
+            if not len(columns):
+                found.append((0, 0.0))
+                continue
+            key, scale = _key(columns, values)
+            alike = self._found.get(key, [(-1, 1.0)])
+            row, own = alike[asked[key] % len(alike)]
+            asked[key] += 1
+            found.append((row, scale / own))
+        return np.array([row for row, _ in found], np.int64), np.array([factor for _, factor in found])
+
+    def table(self, schema: Schema, carrier: Marginal, A: Marginal) -> tuple[Ints, Floats]:
+        """The rows that answer the cells of a marginal inside the carrier."""
+        place = positions(schema, carrier, A)
+        cells = np.argsort(place, kind="stable").reshape(schema.cells(A), -1)
+        return self.of((row, np.ones(len(row))) for row in cells)
+
+    def form(self, schema: Schema, carrier: Marginal, form: Form) -> tuple[Ints, Floats]:
+        """The rows that answer a form."""
+        place = positions(schema, carrier, form.marginal)
+        lifted = (row[place] for row in form_rows(form))
+        return self.of((np.flatnonzero(row), row[row != 0]) for row in lifted)
+
+    def missing(self, workload: Workload, carrier: Marginal) -> str | None:
+        """The first published table with a cell that is a multiple of no row."""
+        schema = workload.schema
+        for A in workload.published:
+            if (self.table(schema, carrier, A)[0] < 0).any():
+                return schema.describe(A)
+        for form in workload.forms:
+            if (self.form(schema, carrier, form)[0] < 0).any():
+                return form.word
+        return None
+
+
+def _key(columns: Ints, values: Floats) -> tuple[bytes, float]:
+    """Columns and ratios, as bytes, and the first value."""
+    return columns.astype(np.int64).tobytes() + np.round(values / values[0], 12).tobytes(), float(values[0])
+
+
+def positions(schema: Schema, carrier: Marginal, A: Marginal) -> Ints:
+    """For each cell of the carrier, the cell of the marginal A that it falls into."""
+    shape = schema.shape(carrier)
+    index = np.zeros((1,) * len(shape), np.int64)
+    for axis, i in enumerate(carrier):
+        if i in A:
+            own = np.arange(shape[axis]).reshape([-1 if a == axis else 1 for a in range(len(shape))])
+            index = index * shape[axis] + own
+    return np.broadcast_to(index, shape).reshape(-1)
+
+
+def indicator(schema: Schema, carrier: Marginal, A: Marginal) -> Floats:
+    """The cells of a marginal as rows over those of the carrier."""
+    return np.asarray(positions(schema, carrier, A) == np.arange(schema.cells(A))[:, None], dtype=np.float64)
+
+
+def form_rows(form: Form) -> Iterator[Floats]:
+    """One row over the carrier's cells for each answer of a form, in its order."""
+    if isinstance(form, QueryTable):
+        yield from form.rows.iterate()
+        return
+    if not isinstance(form, RangeTable):
+        raise TypeError(type(form).__name__)
+    for answer in np.ndindex(form.shape):
+        row = np.zeros(form.carrier_shape)
+        ends = zip(answer, form.intervals, strict=True)
+        row[tuple(slice(int(starts[k]), int(stops[k])) for k, (starts, stops) in ends)] = 1.0
+        yield row.reshape(-1)
+
+
+def outside(space: RowSpace, workload: Workload, carrier: Marginal) -> str | None:
+    """The first published table with a cell outside the row space; only the largest tables need a look."""
+    schema = workload.schema
+    listed = sorted(workload.published, key=len, reverse=True)
+    for at, A in enumerate(listed):
+        if any(set(A) < set(larger) for larger in listed[:at]):
+            continue
+        if space.outside(indicator(schema, carrier, A)).any():
+            return schema.describe(A)
+    for form in workload.forms:
+        if isinstance(form, QueryTable):
+            place = positions(schema, carrier, form.marginal)
+            for label, row in zip(form.rows.labels, form.rows.iterate(), strict=True):
+                if space.outside(row[place][None]).any():
+                    return f"row {label} of {form.word}"
+    return None

@@ -1,8 +1,14 @@
-"""Plans that measure sparse random projections of one large table: t repetitions of b buckets with public signs.
+"""Designs that measure sparse random projections of one large table: t repetitions of b buckets with public signs.
 
     z_rb = sum over cells c thrown into bucket b of sign_rc x_c + noise             [Yaroslavtsev et al. 2013, III-A]
 
-Cells are thrown anew in each repetition; the seed is in the plan.                           [designs/sketch/throws.py]
+Cells are thrown anew in each repetition, from a public seed that is in the design, the same on every machine:
+
+    word = mix(seed + (repetition 2^40 + cell + 1) * 0x9E3779B97F4A7C15)      modulo 2^64        [Vigna's splitmix64]
+    mix(z): z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9, z = (z ^ z >> 27) * 0x94D049BB133111EB, z ^ z >> 31
+    bucket = (upper 32 bits * buckets) >> 32            sign = 1 - 2 (lowest bit)
+
+The signs and buckets decide what is measured and protect nobody.
 A cell has one +-1 in each repetition, so repetitions are groups with C = 1 that share the budget equally:
 
     add-remove    t beta
@@ -20,20 +26,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import Any, Final, Literal, cast, get_args
+from typing import Any, Final, Literal, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
-from hushcube.costs import calibrate
-from hushcube.costs.family_cost import exact_sum
-from hushcube.designs.answers import Answers
+from hushcube.costs.row_cost import exact_sum, largest_cost
+from hushcube.designs.answers import Answers, OneByOne, summed
 from hushcube.designs.block import Block
 from hushcube.designs.design import Design, read_marginal
-from hushcube.designs.sketch.answers import Average, Median
 from hushcube.designs.sketch.errors import SketchErrors
-from hushcube.designs.sketch.throws import ThrownCells, Throws
 from hushcube.errors import PlanError
-from hushcube.model.arrays import Floats, Marginal, position_rows
+from hushcube.model.arrays import Floats, Ints, Marginal, position_rows
+from hushcube.model.form import Form
 from hushcube.model.noise import Measurement
 from hushcube.model.privacy import Privacy
 from hushcube.model.schema import Schema
@@ -44,6 +49,51 @@ MAX_CELLS: Final = 2**24
 MAX_NUMBERS: Final = 2**26
 """Repetitions times buckets: what is measured."""
 _PAIRED_CELLS: Final = 1024
+_STEP: Final = np.uint64(0x9E3779B97F4A7C15)
+_FIRST: Final = np.uint64(0xBF58476D1CE4E5B9)
+_SECOND: Final = np.uint64(0x94D049BB133111EB)
+
+
+@dataclass(frozen=True)
+class Throws:
+    """Where the cells fall in every repetition: a public choice.
+
+    >>> bucket, sign = Throws(cells=6, repetitions=1, buckets=4, seed=1).repetition(0)
+    >>> bucket.tolist(), sign.tolist()
+    ([2, 2, 3, 1, 1, 3], [-1, -1, 1, -1, -1, 1])
+    """
+
+    cells: int
+    repetitions: int
+    buckets: int
+    seed: int
+
+    def __iter__(self) -> Iterator[tuple[Ints, Ints]]:
+        return map(self.repetition, range(self.repetitions))
+
+    def repetition(self, r: int) -> tuple[Ints, Ints]:
+        """The bucket and the sign of each cell in one repetition."""
+        place = np.arange(self.cells, dtype=np.uint64) + np.uint64((r << 40) + 1)
+        z = place * _STEP + np.uint64(self.seed)
+        z = (z ^ z >> np.uint64(30)) * _FIRST
+        z = (z ^ z >> np.uint64(27)) * _SECOND
+        z ^= z >> np.uint64(31)
+        bucket = ((z >> np.uint64(32)) * np.uint64(self.buckets)) >> np.uint64(32)
+        return bucket.astype(np.int64), 1 - 2 * (z & np.uint64(1)).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class ThrownCells:
+    """Signed sums of a table's cells in the buckets of one repetition."""
+
+    throws: Throws
+    repetition: int
+
+    def apply(self, tables: Ints) -> Ints:
+        """One number for each bucket; floats add up fewer than 2^53 people without rounding."""
+        bucket, sign = self.throws.repetition(self.repetition)
+        sums = np.bincount(bucket, weights=sign * tables.reshape(-1), minlength=self.throws.buckets)
+        return sums.astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -75,11 +125,6 @@ class SketchDesign(Design, kind="sketch"):
     def throws(self) -> Throws:
         """Where its cells fall."""
         return Throws(self.cells, self.groups, self.buckets, self.seed)
-
-    @property
-    def groups(self) -> int:
-        """The repetitions."""
-        return len(self.budgets)
 
     def blocks(self) -> Iterator[Block]:
         """One repetition after the other."""
@@ -123,10 +168,6 @@ class SketchDesign(Design, kind="sketch"):
         """The exact cost of one row; for many cells under replace-one, a bound."""
         return row_cost(self.throws, budgets, self.privacy)
 
-    def proof_variance(self) -> Floats:
-        """What the proof by smoothing adds: a row moves one number of each repetition."""
-        return smoothing(self.groups, self.privacy)
-
     @cached_property
     def errors(self) -> SketchErrors:
         """Predicted errors."""
@@ -134,7 +175,15 @@ class SketchDesign(Design, kind="sketch"):
 
     def make_answers(self, measurement: Measurement) -> Answers:
         """The average or the median of the repetitions."""
-        return (Median if self.estimate == "median" else Average)(self, measurement)
+        if self.estimate == "median":
+            return Median(self, measurement)
+        table = sum(self.repetitions(measurement), np.zeros(self.schema.shape(self.marginal))) / self.groups
+        return OneByOne(lambda marginal: summed(table, self.marginal, marginal))
+
+    def repetitions(self, measurement: Measurement) -> Iterator[Floats]:
+        """Each repetition's estimate of the whole table."""
+        for numbers, (bucket, sign) in zip(measurement.values[0], self.throws, strict=True):
+            yield (sign * numbers[bucket]).astype(np.float64).reshape(self.schema.shape(self.marginal))
 
     def is_answerable(self) -> bool:
         """Whether the table that is thrown contains all others."""
@@ -142,44 +191,50 @@ class SketchDesign(Design, kind="sketch"):
 
     def specification(self) -> dict[str, Any]:
         """The JSON form of what is measured."""
-        return {
-            "design": "sketch",
-            "marginal": list(self.marginal),
-            "buckets": self.buckets,
-            "seed": self.seed,
-            "estimate": self.estimate,
-        }
+        own = {"buckets": self.buckets, "seed": self.seed, "estimate": self.estimate}
+        return {"design": "sketch", "marginal": list(self.marginal), **own}
 
     @classmethod
     def from_specification(cls, raw: dict[str, Any], schema: Schema) -> dict[str, Any]:
         """The buckets from the JSON form."""
-        return {
-            "marginal": read_marginal(raw["marginal"], schema),
-            "buckets": int(raw["buckets"]),
-            "seed": int(raw["seed"]),
-            "estimate": cast("Estimate", raw["estimate"]),
-        }
+        own = {"buckets": int(raw["buckets"]), "seed": int(raw["seed"]), "estimate": raw["estimate"]}
+        return {"marginal": read_marginal(raw["marginal"], schema), **own}
 
 
-def smoothing(repetitions: int, privacy: Privacy) -> Floats:
-    """t² for each repetition."""
-    return np.full(repetitions, calibrate.smoothing_variance(privacy, float(repetitions)))
+@dataclass(frozen=True, eq=False)
+class Median:
+    """Medians of the repetitions' sums: tables do not add up to each other."""
+
+    design: SketchDesign
+    measurement: Measurement
+
+    def tables(self, rows: NDArray[np.int32], shape: tuple[int, ...]) -> Floats:
+        """The tables of marginals of one shape."""
+        estimates = np.empty((self.design.groups, len(rows), *shape))
+        for r, table in enumerate(self.design.repetitions(self.measurement)):
+            for at, row in enumerate(rows.tolist()):
+                estimates[r, at] = summed(table, self.design.marginal, tuple(row))
+        return np.asarray(np.median(estimates, axis=0))
+
+    def form(self, form: Form) -> Floats:
+        """The answers of a form, each the median of its own estimates."""
+        tables = self.design.repetitions(self.measurement)
+        carriers = (summed(table, self.design.marginal, form.marginal) for table in tables)
+        return np.asarray(np.median([form.evaluate(table) for table in carriers], axis=0))
 
 
 def row_cost(throws: Throws, budgets: Floats, privacy: Privacy) -> Fraction:
     """The exact cost of one row, in epsilon (pure) or rho; for many cells under replace-one, a bound."""
-    if not np.isfinite(budgets).all():
-        raise OverflowError("exact answers have no finite cost")
-    if privacy.neighbours == "add-remove":
-        return exact_sum(budgets)
-    if throws.cells > _PAIRED_CELLS:
-        return exact_sum(budgets) * (2 if privacy.is_pure else 4)
-    amounts = [Fraction(b) for b in budgets.tolist()]
-    patterns = _changes(throws, pure=privacy.is_pure)
-    costs = [sum((b * c for b, c in zip(amounts, line, strict=True)), Fraction(0)) for line in patterns]
-    if not privacy.total_is_public:  # rows may also come and go
-        costs.append(exact_sum(budgets))
-    return max(costs, default=Fraction(0))
+
+    def replaced(spent: Floats) -> Fraction:
+        if throws.cells > _PAIRED_CELLS:
+            return exact_sum(spent) * (2 if privacy.is_pure else 4)
+        amounts = [Fraction(b) for b in spent.tolist()]
+        patterns = _changes(throws, pure=privacy.is_pure)
+        costs = (sum((b * c for b, c in zip(amounts, line, strict=True)), Fraction(0)) for line in patterns)
+        return max(costs, default=Fraction(0))
+
+    return largest_cost(budgets, np.ones(len(budgets), dtype=bool), privacy, exact_sum, replaced)
 
 
 @lru_cache(maxsize=8)

@@ -1,11 +1,11 @@
-"""Predicted errors of sketch plans: the noise exactly, the collisions as a bound.
+"""Predicted errors of sketch designs: the noise exactly, the collisions as a bound.
 
 Noise. In repetition r a sum q of cells takes from bucket b the factor g_rb = sum over its cells c of sign_rc q_c, so
 
     Var(average) = variance / t² sum_r sum_b g_rb²            (a cell: variance / t)
     Var(median)  <= variance max_r sum_b g_rb²                (a cell: variance)
 
-computed as it stands for cells, marginals, weighted sums and queries; for ranges, and when plans with very many cells
+computed as it stands for cells, marginals, weighted sums and queries; for ranges, and when designs with very many cells
 are compared, ||q||², the mean over signs of the sum over b, takes its place. Where collisions set the repetitions
 apart, the median is the middle one with all its noise; it never has more (Poincare: Var <= sum_r variance_r P(r is the
 middle one), for normal noise). Without collisions it has less, down to pi/2 of the average's.
@@ -28,17 +28,15 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from hushcube.designs.errors import Errors
-from hushcube.designs.matrix.matching import positions
-from hushcube.designs.sketch.throws import Throws
+from hushcube.designs.errors import Errors, kept
+from hushcube.designs.matrix.row_space import positions
 from hushcube.model.arrays import Floats, Ints, Marginal
 from hushcube.model.form import Form
 from hushcube.model.queries import QueryTable
 from hushcube.model.schema import Schema
 
 if TYPE_CHECKING:
-    from hushcube.designs.sketch.design import Estimate, SketchDesign
-
+    from hushcube.designs.sketch.design import Estimate, SketchDesign, Throws
 
 _MOST_THROWN: Final = 2**24
 """Cells times marginals that are thrown to predict an error exactly."""
@@ -65,8 +63,7 @@ class SketchErrors(Errors):
 
     def cell_variances(self, *, exact: bool) -> Floats:
         """Mean cell variances."""
-        design = self.design
-        marginals = tuple(design.request.marginals)
+        design, marginals = self.design, tuple(self.design.request.marginals)
         spreads = _mean_spreads(design.throws, design.estimate, design.schema, design.marginal, marginals)
         return self.unit_variance(exact=exact) * spreads
 
@@ -78,9 +75,7 @@ class SketchErrors(Errors):
         """The variance of a weighted sum of cells."""
         design = self.design
         lifted = weights.reshape(-1)[positions(design.schema, design.marginal, marginal)]
-        factors = (
-            np.bincount(bucket, weights=sign * lifted, minlength=design.buckets) for bucket, sign in design.throws
-        )
+        factors = (np.bincount(b, weights=sign * lifted, minlength=design.buckets) for b, sign in design.throws)
         return self.unit_variance(exact=True) * float(combined((np.asarray(g @ g) for g in factors), design.estimate))
 
     def form_variances(self, form: Form, *, exact: bool) -> Floats:
@@ -88,10 +83,14 @@ class SketchErrors(Errors):
         design = self.design
         unit = self.unit_variance(exact=exact)
         if isinstance(form, QueryTable):
-            return unit * self.once("_query_spread", lambda: combined(self._query_squares(form), design.estimate))
+            return unit * self._query_spread(form)
         squares = np.zeros((2,) * len(form.marginal))
         squares.flat[-1] = design.cells / math.prod(form.carrier_shape)
         return np.asarray(unit * form.combine(squares) / (1 if design.estimate == "median" else design.groups))
+
+    @kept
+    def _query_spread(self, form: QueryTable) -> Floats:
+        return combined(self._query_squares(form), self.design.estimate)
 
     def _query_squares(self, form: QueryTable) -> Iterator[Floats]:
         """sum_b g_b² of each repetition, for each row of a matrix of queries."""
@@ -135,7 +134,7 @@ def _squares(place: Ints, cells: int, bucket: Ints, sign: Ints, buckets: int) ->
 def _mean_spreads(
     throws: Throws, estimate: Estimate, schema: Schema, carrier: Marginal, marginals: tuple[Marginal, ...]
 ) -> Floats:
-    """The mean of `spread` over the cells of each marginal; kept, for variants of a plan throw alike.
+    """The mean of `spread` over the cells of each marginal; kept, for variants of a design throw alike.
 
     For very many cells and marginals the mean over signs, ||q||², takes its place: the two differ by little there.
     """

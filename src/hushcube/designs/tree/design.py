@@ -1,4 +1,4 @@
-"""Plans that measure the levels of trees over ordered attributes, for ranges.                      [lattice/trees.py]
+"""Designs that measure the levels of trees over ordered attributes, for ranges.                   [lattice/trees.py]
 
 Every attribute has a tree; one without ranges has a single level, its cells. A measured set is a level m_i for each
 attribute (0: summed out) of a table of nodes. An attribute is measured in cells (one number a node of level m_i)
@@ -8,6 +8,12 @@ of data moves one number of every set by 1: each set costs its budget, and budge
     replace-one   max over where the two rows' paths part, d_i on attribute i, of sum_m beta_m change_m(d):
                   g = prod_i g_i, g_i = 1 above the parting (m_i < d_i), -1 at it (wavelets), 0 otherwise;
                   change = 2 [g != 1] (Laplace), 2 (1 - g) (Gaussian)
+
+Consistent tables come back by weighted least squares, diagonal over the spaces between the levels:
+
+    coefficient_l = sum_{m sees l}  u_m / nodes(m)  coefficient_l(measured set m)  /  K_l(u)
+
+The coefficients of a set measured in wavelets are the measured numbers themselves.
 """
 
 from __future__ import annotations
@@ -16,23 +22,21 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property, partial
 from typing import Any, Final
 
 import numpy as np
 
-from hushcube.costs import calibrate
-from hushcube.costs.family_cost import ROUND_UP, exact_sum
-from hushcube.designs.answers import Answers
+from hushcube.costs.row_cost import ROUND_UP, exact_sum, largest_cost
+from hushcube.designs.answers import Answers, OneByOne
 from hushcube.designs.block import Block
 from hushcube.designs.design import Design
 from hushcube.designs.request import MAX_TABLE_CELLS, Request
-from hushcube.designs.tree.answers import TreeAnswers
-from hushcube.designs.tree.errors import TreeErrors
+from hushcube.designs.tree.errors import TreeErrors, outer
 from hushcube.lattice.trees import Tree
 from hushcube.model.arrays import Bools, Floats, Ints, Marginal, frozen, position_rows
 from hushcube.model.noise import Measurement
-from hushcube.model.privacy import Neighbours, Privacy
+from hushcube.model.privacy import Privacy
 from hushcube.model.schema import Schema
 
 Levels = Ints
@@ -120,14 +124,8 @@ class TreeDesign(Design, kind="tree"):
     @cached_property
     def shapes(self) -> list[tuple[int, ...]]:
         """For each set, the numbers along the attributes that are not summed out."""
-        return [
-            tuple(
-                tree.nodes[m] - (tree.nodes[m - 1] if wavelet else 0)
-                for tree, wavelet, m in zip(self.trees, self.wavelet, row, strict=True)
-                if m
-            )
-            for row in self.levels.tolist()
-        ]
+        axes = [list(zip(self.trees, self.wavelet, row, strict=True)) for row in self.levels.tolist()]
+        return [tuple(tree.nodes[m] - (tree.nodes[m - 1] if haar else 0) for tree, haar, m in row if m) for row in axes]
 
     @property
     def in_words(self) -> str:
@@ -159,25 +157,28 @@ class TreeDesign(Design, kind="tree"):
         """The exact cost of one row; under replace-one rounded up."""
         return row_cost(self.trees, self.wavelet, self.levels, budgets, self.privacy)
 
-    def proof_variance(self) -> Floats:
-        """What the proof by smoothing adds: a row moves one number of each set."""
-        return proof_variance(self.levels, self.privacy)
-
     @cached_property
     def errors(self) -> TreeErrors:
         """Predicted errors."""
         return TreeErrors(self)
 
     def make_answers(self, measurement: Measurement) -> Answers:
-        """Least squares over the spaces between levels."""
-        return TreeAnswers(self, measurement)
+        """Least squares over the spaces between levels; the coefficients of a carrier when it is first asked for."""
+        coefficients = cache(partial(_coefficients, self, measurement.values))
+
+        def table(marginal: Marginal) -> Floats:
+            carrier = next(c for c in self.carriers if set(marginal) <= set(c))
+            result = coefficients(carrier)[tuple(slice(None) if i in marginal else 0 for i in carrier)]
+            for axis, i in enumerate(marginal):
+                result = self.trees[i].inverse(result, axis)
+            return result
+
+        return OneByOne(table)
 
     def is_answerable(self) -> bool:
         """Whether some set sees each space of each table."""
         for A in self.carriers:
-            dimension = np.ones(())
-            for i in A:
-                dimension = np.multiply.outer(dimension, np.diff(self.trees[i].nodes, prepend=0))
+            dimension = outer([np.diff(self.trees[i].nodes, prepend=0.0) for i in A])
             if not ((self.kernel(A, np.ones(self.groups)) > 0) | (dimension == 0)).all():
                 return False
         return True
@@ -194,12 +195,8 @@ class TreeDesign(Design, kind="tree"):
 
     def specification(self) -> dict[str, Any]:
         """The JSON form of what is measured."""
-        return {
-            "design": "tree",
-            "fan_outs": [list(tree.fan_outs) for tree in self.trees],
-            "wavelet": list(self.wavelet),
-            "measured": self.levels.tolist(),
-        }
+        trees = {"fan_outs": [list(tree.fan_outs) for tree in self.trees], "wavelet": list(self.wavelet)}
+        return {"design": "tree", **trees, "measured": self.levels.tolist()}
 
     @classmethod
     def from_specification(cls, raw: dict[str, Any], schema: Schema) -> dict[str, Any]:
@@ -224,31 +221,49 @@ def leaves_fit(request: Request, trees: Sequence[Tree]) -> bool:
     return all(math.prod(trees[i].leaves for i in carrier) <= MAX_TABLE_CELLS for carrier in maximal(request))
 
 
-def proof_variance(levels: Levels, privacy: Privacy) -> Floats:
-    """t² for each set: a row moves one number of each."""
-    return np.full(len(levels), calibrate.smoothing_variance(privacy, float(len(levels))))
+def _coefficients(design: TreeDesign, numbers: Sequence[Ints], A: Marginal) -> Floats:
+    """The coefficients of one carrier: what every set says about its spaces, weighted."""
+    weights = design.errors.recovery_weights()
+    result, shares = np.zeros([design.trees[i].leaves for i in A]), weights / design.nodes
+    for number, (row, values) in enumerate(zip(design.levels.tolist(), numbers, strict=True)):
+        seen = _seen(design, row, values.astype(np.float64), A)
+        if seen is not None and shares[number]:
+            axes = [(design.trees[i], design.wavelet[i], row[i]) for i in A]
+            place = tuple(tree.block(m) if wavelet else slice(0, tree.nodes[m]) for tree, wavelet, m in axes)
+            result[place] += shares[number] * seen
+    scale = design.kernel(A, weights)
+    scale = scale[np.ix_(*(design.trees[i].levels for i in A))] if A else scale
+    result = np.divide(result, scale, out=np.zeros_like(result), where=scale > 0)
+    for number in np.flatnonzero(~np.isfinite(design.budgets)).tolist():  # the total, where it is known exactly
+        result[(0,) * len(A)] = float(numbers[number])
+    return result
+
+
+def _seen(design: TreeDesign, row: list[int], values: Floats, A: Marginal) -> Floats | None:
+    """One set's coefficients, an axis for each attribute of A; None where it sees nothing of A."""
+    axis = 0
+    for i, (tree, wavelet, m) in enumerate(zip(design.trees, design.wavelet, row, strict=True)):
+        if m and not wavelet:
+            values = Tree(tree.nodes[m], tree.fan_outs[:m]).forward(values, axis)
+        if m and i not in A:
+            if wavelet:
+                return None
+            values = np.asarray(values.take(0, axis=axis))
+        elif i in A:
+            values = values if m else np.expand_dims(values, axis)
+            axis += 1
+    return values
 
 
 def row_cost(
     trees: Sequence[Tree], wavelet: Sequence[bool], levels: Levels, budgets: Floats, privacy: Privacy
 ) -> Fraction:
     """The exact cost of one row, in epsilon or rho; under replace-one rounded up."""
-    pure = privacy.is_pure
-    return max(_cost(trees, wavelet, levels, budgets, change, pure=pure) for change in privacy.row_changes)
 
+    def replaced(spent: Floats) -> Fraction:
+        return Fraction(_largest_change(trees, wavelet, levels, spent, pure=privacy.is_pure)) * ROUND_UP
 
-def _cost(
-    trees: Sequence[Tree], wavelet: Sequence[bool], levels: Levels, budgets: Floats, change: Neighbours, *, pure: bool
-) -> Fraction:
-    if change == "add-remove":
-        if not np.isfinite(budgets).all():
-            raise OverflowError("exact answers have no finite cost when rows are added or removed")
-        return exact_sum(budgets)
-    varying = (levels > 0).any(axis=1)
-    if not np.isfinite(budgets[varying]).all():
-        raise OverflowError("exact answers have no finite cost when a row is replaced")
-    spent = np.where(varying, budgets, 0.0)
-    return Fraction(_largest_change(trees, wavelet, levels, spent, pure=pure)) * ROUND_UP
+    return largest_cost(budgets, np.asarray((levels > 0).any(axis=1)), privacy, exact_sum, replaced)
 
 
 def _largest_change(

@@ -1,4 +1,4 @@
-"""Predicted errors of tree plans.
+"""Predicted errors of tree designs.
 
 On space l (a level of each attribute's tree) least squares has the variance v_l per unit of the squared norm that a
 query has there: a sum q over the cells of marginal A has the variance
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hushcube.designs.errors import Errors
+from hushcube.designs.errors import Errors, kept
 from hushcube.lattice.trees import Tree
 from hushcube.model.arrays import Floats, Marginal
 from hushcube.model.form import Form, GroupTable, RangeTable
@@ -33,22 +33,18 @@ class TreeErrors(Errors):
 
     def set_variances(self, *, exact: bool) -> Floats:
         """The noise variance of each set, per unit of its rows' squared norm over the nodes."""
-        design = self.design
-        return self.drawn_variances(exact=exact) / design.row_norms
+        return self.drawn_variances(exact=exact) / self.design.row_norms
 
     def recovery_weights(self) -> Floats:
         """The weights u_m with which least squares combines the sets; zero for what is exact."""
-        design = self.design
-        noisy = np.isfinite(design.budgets)
-        if design.recovery == "ols":
-            return noisy * design.row_norms
+        noisy = np.isfinite(self.design.budgets)
+        if self.design.recovery == "ols":
+            return noisy * self.design.row_norms
         return noisy / np.where(noisy, self.set_variances(exact=True), 1.0)
 
+    @kept
     def space_variances(self, A: Marginal, *, exact: bool) -> Floats:
         """v_l for the spaces of a marginal, by levels."""
-        return self.once(f"_space_variances_{A}_{exact}", lambda: self._space_variances(A, exact=exact))
-
-    def _space_variances(self, A: Marginal, *, exact: bool) -> Floats:
         design = self.design
         variances = self.set_variances(exact=exact)
         public = variances == 0
@@ -60,46 +56,40 @@ class TreeErrors(Errors):
         unseen = total == 0  # spaces without dimension: `is_answerable` has seen to the others
         total = np.where(unseen, 1.0, total)
         # with u = 1/variance the numerator is the kernel itself; squares of u would overflow for tiny variances
-        v = (
-            design.kernel(A, u**2 * variances) / (leaves * total**2)
-            if design.recovery == "ols"
-            else 1 / (leaves * total)
-        )
+        v = 1 / (leaves * total)
+        if design.recovery == "ols":
+            v = design.kernel(A, u**2 * variances) / (leaves * total**2)
         return np.where(unseen | (design.kernel(A, public.astype(np.float64)) > 0), 0.0, v)
 
     def cell_variance_table(self, marginal: Marginal) -> Floats:
         """Variances of the cells of a table."""
-        design = self.design
         v = self.space_variances(marginal, exact=True)
-        for i in marginal:
-            tree = design.trees[i]
+        for tree in (self.design.trees[i] for i in marginal):
             cells = np.arange(tree.size if tree.leaves > tree.size else 1)
             v = tree.weigh(v, cells, cells + 1)
         return v.reshape(()) if v.size == 1 else v
 
     def _cell_variance(self, A: Marginal, *, exact: bool) -> float:
-        design = self.design
         v = self.space_variances(A, exact=exact)
-        for i in A:
-            v = np.tensordot(v, design.trees[i].cell_energies / design.trees[i].size, axes=(0, 0))
+        for tree in (self.design.trees[i] for i in A):
+            v = np.tensordot(v, tree.cell_energies / tree.size, axes=(0, 0))
         return float(v)
 
     def cell_variances(self, *, exact: bool) -> Floats:
         """Mean cell variances."""
-        design = self.design
-        return np.array([self._cell_variance(A, exact=exact) for A in design.request.marginals])
+        return np.array([self._cell_variance(A, exact=exact) for A in self.design.request.marginals])
 
     def form_variances(self, form: Form, *, exact: bool) -> Floats:
         """Variances of the answers of a form."""
-        design = self.design
-        v = self.space_variances(form.marginal, exact=exact)
+        v, trees = self.space_variances(form.marginal, exact=exact), [self.design.trees[i] for i in form.marginal]
         if isinstance(form, RangeTable):
-            for i, (starts, ends) in zip(form.marginal, form.intervals, strict=True):
-                v = design.trees[i].weigh(v, starts, ends)
+            for tree, (starts, ends) in zip(trees, form.intervals, strict=True):
+                v = tree.weigh(v, starts, ends)
             return v
         if isinstance(form, GroupTable):
-            for i, members in zip(form.marginal, form.members, strict=True):
-                v = np.tensordot(v, _row_energies(design.trees[i], members), axes=(0, 1))
+            for tree, members in zip(trees, form.members, strict=True):
+                squares = tree.forward(tree.spread(members, 1), 1) ** 2 / tree.norms
+                v = np.tensordot(v, _by_levels(squares, 1, tree), axes=(0, 1))
             return v.reshape(form.shape)
         if isinstance(form, QueryTable):
             rows = (row.reshape(form.carrier_shape) for row in form.rows.iterate())
@@ -108,9 +98,8 @@ class TreeErrors(Errors):
 
     def form_total(self, form: Form, *, exact: bool) -> float:
         """Their sum."""
-        design = self.design
-        v = self.space_variances(form.marginal, exact=exact)
-        return float((v * form_energies(form, [design.trees[i] for i in form.marginal])).sum())
+        energies = form_energies(form, [self.design.trees[i] for i in form.marginal])
+        return float((self.space_variances(form.marginal, exact=exact) * energies).sum())
 
     def sum_variance(self, marginal: Marginal, weights: Floats) -> float:
         """The variance of a weighted sum of cells."""
@@ -118,22 +107,24 @@ class TreeErrors(Errors):
 
     def _variance_of(self, A: Marginal, weights: Floats, v: Floats) -> float:
         """From the coefficients of the weights: squares over norms add up to ||P_l q||²."""
-        design = self.design
-        squares = weights
-        for axis, i in enumerate(A):
-            squares = design.trees[i].forward(design.trees[i].spread(squares, axis), axis)
-        squares = squares**2
-        for axis, i in enumerate(A):
-            norms = design.trees[i].norms.reshape([-1 if a == axis else 1 for a in range(len(A))])
-            squares = squares / norms
-        at = v[np.ix_(*(design.trees[i].levels for i in A))] if A else v
+        trees = [self.design.trees[i] for i in A]
+        squares = _transformed(weights, trees) ** 2
+        for axis, tree in enumerate(trees):
+            squares = squares / tree.norms.reshape([-1 if a == axis else 1 for a in range(len(A))])
+        at = v[np.ix_(*(tree.levels for tree in trees))] if A else v
         return float((squares * at).sum())
 
 
-def _row_energies(tree: Tree, rows: Floats) -> Floats:
-    """||P_l q||² for the rows q of a matrix along one axis; one column for each level."""
-    squares = tree.forward(tree.spread(rows, 1), 1) ** 2 / tree.norms
-    return np.stack([squares[:, tree.block(level)].sum(axis=1) for level in range(tree.depth + 1)], axis=1)
+def _transformed(values: Floats, trees: Sequence[Tree]) -> Floats:
+    for axis, tree in enumerate(trees):
+        values = tree.forward(tree.spread(values, axis), axis)
+    return values
+
+
+def _by_levels(values: Floats, axis: int, tree: Tree) -> Floats:
+    """Summed along an axis over the coefficients of each level."""
+    parts = np.moveaxis(values, axis, -1)
+    return np.stack([parts[..., tree.block(level)].sum(axis=-1) for level in range(tree.depth + 1)], axis=axis)
 
 
 def form_energies(form: Form, trees: Sequence[Tree]) -> Floats:
@@ -148,14 +139,10 @@ def form_energies(form: Form, trees: Sequence[Tree]) -> Floats:
         raise TypeError(type(form).__name__)
     squares = np.zeros([tree.leaves for tree in trees])
     for row in form.rows.iterate():
-        coefficients = row.reshape(form.carrier_shape)
-        for axis, tree in enumerate(trees):
-            coefficients = tree.forward(tree.spread(coefficients, axis), axis)
-        squares += coefficients**2
+        squares += _transformed(row.reshape(form.carrier_shape), trees) ** 2
     for axis, tree in enumerate(trees):
-        each = np.moveaxis(squares, axis, -1) / tree.norms
-        levels = [each[..., tree.block(level)].sum(axis=-1) for level in range(tree.depth + 1)]
-        squares = np.stack(levels, axis=axis)
+        norms = tree.norms.reshape([-1 if a == axis else 1 for a in range(len(trees))])
+        squares = _by_levels(squares / norms, axis, tree)
     return squares
 
 
