@@ -11,7 +11,7 @@ from audit.mechanisms import cells, people_of, rows_of
 from audit.tags import Violation
 from audit.tape import loss, record
 from helpers import NEIGHBOURS, MemoryEngine, adaptive, carried_out, make_schema
-from hushcube.designs.adaptive.design import Measured
+from hushcube.designs.adaptive import Measured
 from hushcube.designs.design import Design
 from hushcube.designs.request import Request
 from hushcube.model.privacy import Privacy

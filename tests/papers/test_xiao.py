@@ -12,7 +12,7 @@ import pytest
 from helpers import NEIGHBOURS, Counts, adaptive, make_schema, random_codes
 from hushcube import plan
 from hushcube.designs import RepeatedDesign
-from hushcube.designs.adaptive.grid import Grid, mean_size
+from hushcube.designs.refinement import Grid, mean_size
 from hushcube.errors import BadInput
 from hushcube.model.noise import laplace_variance
 from hushcube.private.adaptive.resampling import rescale, second_rates

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from audit.tape import record
 from helpers import NEIGHBOURS, Counts, adaptive, make_schema, random_codes
 from hushcube.designs import MatrixDesign, RepeatedDesign
-from hushcube.designs.adaptive.grid import BELOW
+from hushcube.designs.refinement import BELOW
 from hushcube.designs.request import Request
 from hushcube.errors import BadInput
 from hushcube.model.privacy import Privacy

@@ -116,11 +116,7 @@ def analytic_delta(epsilon: float, sigma: float) -> float:
 
 
 def analytic_sigma(epsilon: float, delta: float) -> float:
-    """The least sigma of continuous Gaussian noise, rounded up.
-
-    >>> round(analytic_sigma(1.0, 1e-6), 8)
-    4.22467889
-    """
+    """The least sigma of continuous Gaussian noise, rounded up."""
     low, high = 1e-3, 2.0
     while analytic_delta(epsilon, high) > delta:
         low, high = high, 2 * high

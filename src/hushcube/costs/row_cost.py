@@ -44,6 +44,8 @@ from hushcube.model.arrays import Bools, Floats, Ints
 from hushcube.model.privacy import Privacy
 from hushcube.model.queries import SparseRows
 
+Cost = Callable[[Floats], Fraction]
+"""Of one row, under given budgets."""
 _MOST_COUNTS: Final = 2**16
 """How many numbers of differing attributes, by size, are tried where attributes of one size are alike."""
 _MOST_DIFFERENCES: Final = 2**20
@@ -57,13 +59,7 @@ _MOST_TIES: Final = 2**12
 _UNIT: Final = 2.0**-53
 
 
-def largest_cost(
-    budgets: Floats,
-    varying: Bools,
-    privacy: Privacy,
-    added: Callable[[Floats], Fraction],
-    replaced: Callable[[Floats], Fraction],
-) -> Fraction:
+def largest_cost(budgets: Floats, varying: Bools, privacy: Privacy, added: Cost, replaced: Cost) -> Fraction:
     """The cost of one row, in epsilon (pure) or rho: the largest over the changes that the guarantee must cover.
 
     `added` is the cost of a row that comes or goes, `replaced` that of one that changes, which moves the sets that are
@@ -102,11 +98,7 @@ def column(basis: Basis, shape: Sequence[int], *, pure: bool) -> Fraction:
 
 
 def exact_sum(values: Floats) -> Fraction:
-    """The sum of floats as a Fraction, without rounding.
-
-    >>> exact_sum(np.array([0.5, 2.0**-60, 1.0])) == Fraction(3, 2) + Fraction(1, 2**60)
-    True
-    """
+    """The sum of floats as a Fraction, without rounding."""
     mantissas, exponents = np.frexp(values)
     integers = np.ldexp(mantissas, 53).astype(np.int64)
     low = int(exponents.min(initial=0))
@@ -201,12 +193,10 @@ def _changes(basis: Basis, shape: tuple[int, ...], *, pure: bool) -> Floats:
         if pure and basis.l1_change is not None:
             result[pattern] = basis.l1_change(shape, pattern)
         else:
-            same = math.prod(float(basis.l2_column(n)) for n in shape)
-            mixed = math.prod(
-                float(basis.column_product(n) if differs else basis.l2_column(n))
-                for n, differs in zip(shape, pattern, strict=True)
-            )
-            result[pattern] = (1 if pure else 2) * (same - mixed)
+            same = [float(basis.l2_column(n)) for n in shape]
+            pairs = zip(shape, pattern, same, strict=True)
+            mixed = math.prod(float(basis.column_product(n)) if differs else own for n, differs, own in pairs)
+            result[pattern] = (1 if pure else 2) * (math.prod(same) - mixed)
     return result
 
 
@@ -284,8 +274,5 @@ def _largest_exact(amounts: Floats, budgets: Floats, bound: Fraction) -> Fractio
     mantissas, exponents = np.frexp(budgets)
     low = int(exponents.min(initial=0))
     whole = [int(m) << (e - low) for m, e in zip(np.ldexp(mantissas, 53).tolist(), exponents.tolist(), strict=True)]
-    largest = 0
-    for line in lines.values():
-        used = np.flatnonzero(line).tolist()
-        largest = max(largest, sum(int(line[g]) * whole[g] for g in used))
-    return Fraction(largest) * Fraction(2) ** (low - 53)
+    sums = (sum(int(line[g]) * whole[g] for g in np.flatnonzero(line).tolist()) for line in lines.values())
+    return Fraction(max(sums, default=0)) * Fraction(2) ** (low - 53)

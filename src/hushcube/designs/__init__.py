@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hushcube.designs.adaptive.design import AdaptiveDesign
-from hushcube.designs.derived import DerivedDesign, RepeatedDesign
+from hushcube.designs.adaptive import AdaptiveDesign
+from hushcube.designs.derived import RepeatedDesign
 from hushcube.designs.lattice.design import LatticeDesign
 from hushcube.designs.levels.design import LevelDesign
 from hushcube.designs.matrix.design import MatrixDesign
@@ -12,7 +12,6 @@ from hushcube.designs.tree.design import TreeDesign
 
 __all__ = [
     "AdaptiveDesign",
-    "DerivedDesign",
     "LatticeDesign",
     "LevelDesign",
     "MatrixDesign",

@@ -10,9 +10,9 @@ Under replace-one C_B is the largest change of set B, and the result is scaled t
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 
@@ -46,9 +46,7 @@ def divide(
     if privacy.total_is_public:
         shape = np.where(cost.unchanged_by_replacing(measured), np.inf, shape)
 
-    def spent(values: Floats) -> Fraction:
-        return cost.cost_of_sets(basis, measured, values, privacy)
-
+    spent = partial(cost.cost_of_sets, basis, measured, privacy=privacy)
     return fitted(shape, spent, privacy, proof, smoothing(basis, measured, privacy) if proof == "smoothing" else None)
 
 
@@ -61,11 +59,7 @@ def columns_of(basis: Basis, measured: Family, privacy: Privacy) -> Floats:
 
 
 def fitted(
-    shape: Floats,
-    spent: Callable[[Floats], Fraction],
-    privacy: Privacy,
-    proof: calibrate.Proof,
-    proof_variance: Floats | float | None,
+    shape: Floats, spent: cost.Cost, privacy: Privacy, proof: calibrate.Proof, proof_variance: Floats | float | None
 ) -> Floats:
     """`shape` times the largest float factor found that keeps the exact cost within what the proof allows.
 
@@ -85,7 +79,7 @@ def fitted(
         less = min(2 * less, 0.5)
 
 
-def _scaled(shape: Floats, spent: Callable[[Floats], Fraction], allowed: Fraction) -> Floats:
+def _scaled(shape: Floats, spent: cost.Cost, allowed: Fraction) -> Floats:
     unit = spent(shape)
     if unit == 0:
         return np.full(len(shape), np.inf) if np.isinf(shape).any() else shape

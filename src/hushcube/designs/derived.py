@@ -12,7 +12,6 @@ sinh is superadditive, b <= sum_j r_j: it never costs more than this one does.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -35,10 +34,7 @@ from hushcube.model.schema import Schema
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DerivedDesign(Design):
-    """A design whose `underlying` one, of some other kind, says what is counted and how tables come back.
-
-    These designs use Laplace noise, whose proof is direct.
-    """
+    """A design whose `underlying` one, of some other kind, says what is counted and how tables come back."""
 
     base: type[Design]
     measured_by: Mapping[str, Any]
@@ -49,23 +45,32 @@ class DerivedDesign(Design):
         super().__post_init__()
 
     @property
-    @abstractmethod
     def underlying_budgets(self) -> Floats:
         """One for each set of the underlying design."""
+        return self.budgets
 
     @cached_property
     def underlying(self) -> Design:
         """The design under this one; checked like any other."""
         return self.based(self.underlying_budgets)
 
-    def based(self, budgets: Floats) -> Design:
-        """A design of the underlying kind with given budgets."""
+    def based(self, budgets: Floats, measured_by: Mapping[str, Any] | None = None) -> Design:
+        """A design of the underlying kind with given budgets, or other fields."""
         own = (self.request, self.strategy, self.budget_rule, self.recovery, self.proof, budgets)
-        return self.base(*own, **self.measured_by)
+        return self.base(*own, **(measured_by or self.measured_by))
 
     def blocks(self) -> Iterator[Block]:
         """What the underlying design measures."""
         return self.underlying.blocks()
+
+    @property
+    def shapes(self) -> list[tuple[int, ...]]:
+        """Those of the underlying design."""
+        return self.underlying.shapes
+
+    def row_cost(self, budgets: Floats) -> Fraction:
+        """What the underlying design costs."""
+        return self.underlying.row_cost(budgets)
 
     @property
     def counted_tables(self) -> int | None:
@@ -109,15 +114,10 @@ class DerivedDesign(Design):
 
 
 class _DerivedErrors(Errors):
-    design: DerivedDesign
-
-    @property
-    def _under(self) -> Errors:
-        return self.design.underlying.errors
-
-    @property
-    def slabs_are_alike(self) -> bool:
-        return self._under.slabs_are_alike
+    def __init__(self, design: DerivedDesign) -> None:
+        super().__init__(design)
+        self._under = design.underlying.errors
+        self.slabs_are_alike = self._under.slabs_are_alike
 
     def cell_variances(self, *, exact: bool) -> Floats:
         return self._under.cell_variances(exact=exact)
@@ -208,10 +208,6 @@ class RepeatedDesign(DerivedDesign, kind="repeated"):
 
 
 def rounded_up(value: Fraction | int) -> float:
-    """The least float that is not below.
-
-    >>> Fraction(rounded_up(Fraction(1, 3))) >= Fraction(1, 3)
-    True
-    """
+    """The least float that is not below."""
     near = float(value)
     return near if Fraction(near) >= value else float(np.nextafter(near, np.inf))

@@ -9,7 +9,7 @@
       SketchDesign     buckets into which the cells of a large table are thrown          [designs/sketch/design.py]
       DerivedDesign    another design, and what makes it different:                      [designs/derived.py]
         RepeatedDesign   everything is measured several times
-        AdaptiveDesign   its noise is only the start                                     [designs/adaptive/design.py]
+        AdaptiveDesign   its noise is only the start                                     [designs/adaptive.py]
 
 `budgets` holds one dyadic float a measured set: the rate of its Laplace noise, or 1/(2 variance) of its Gaussian noise;
 infinite where the answer is public. Sums of such numbers are exact, so a design's cost is checked, not trusted, when it
@@ -83,7 +83,13 @@ class Design(ABC):
         return f"{type(self).__name__}({decision}, {self.workload!r}, {self.privacy})"
 
     def __post_init__(self) -> None:
-        self._freeze()
+        # what is checked here is what will be drawn and written: no array or list is shared with the caller
+        object.__setattr__(self, "budgets", frozen(self.budgets, np.float64))
+        try:
+            object.__setattr__(self, "_details", json.dumps(self.details, allow_nan=False))
+        except (TypeError, ValueError):
+            raise PlanError("plan, details", "are not JSON", "give texts, finite numbers, lists and mappings") from None
+        object.__setattr__(self, "details", json.loads(self._details))
         self.schema.check_unit(self.privacy.rows_per_person)
         if self.schema.is_nested and not self.serves_levels:
             raise PlanError("plan, measured", "takes nested levels for unrelated attributes", "plan again")
@@ -202,10 +208,7 @@ class Design(ABC):
         """The exact cost of one row under given budgets, in epsilon or rho; OverflowError where it is infinite."""
 
     def proof_variance(self) -> Floats | float:
-        """t² over the smallest squared row norm of each set: the variance that the proof by smoothing adds.
-
-        Here for a row of data that moves one number of each set by 1.
-        """
+        """What smoothing adds: t² over the least squared row norm of each set. Here a row moves one number of each."""
         return calibrate.smoothing_variance(self.privacy, self.groups)
 
     def is_drawable(self) -> bool:
@@ -248,15 +251,6 @@ class Design(ABC):
     def smoothing(self) -> Floats:
         """The part of each set's noise variance that only serves the proof by smoothing; zero under other proofs."""
         return frozen(np.broadcast_to(self.proof_variance() if self.proof == "smoothing" else 0.0, len(self.budgets)))
-
-    def _freeze(self) -> None:
-        """What is checked here is what will be drawn and written: no array or list is shared with the caller."""
-        object.__setattr__(self, "budgets", frozen(self.budgets, np.float64))
-        try:
-            object.__setattr__(self, "_details", json.dumps(self.details, allow_nan=False))
-        except (TypeError, ValueError):
-            raise PlanError("plan, details", "are not JSON", "give texts, finite numbers, lists and mappings") from None
-        object.__setattr__(self, "details", json.loads(self._details))
 
     def check_cost(self) -> None:
         """Refuse budgets that are none, or that cost more than the guarantee allows; where noise is drawn, again."""

@@ -1,6 +1,6 @@
 """Predicted errors of a design, before any data exists: variances of cells, of forms and of sums of cells; margins.
 
-Each kind of design has its own [designs/*/errors.py]; totals and maxima follow here for all of them.
+Each kind of design has its own; totals and maxima follow here for all of them.
 
 `exact=False` uses the continuous formulas 2/beta² and 1/(2 beta) (under `smoothing`, of the continuous mechanism);
 `exact=True` the true variances of the discrete noise that is drawn.
@@ -50,6 +50,9 @@ def kept(method: Callable[Concatenate[Own, Given], Result]) -> Callable[Concaten
 class Errors(ABC):
     """What the answers of a design are off by."""
 
+    slabs_are_alike: bool = False
+    """Whether sums of equally many cells of a table have one margin, so that one stands for a roll-up."""
+
     def __init__(self, design: Design) -> None:
         self.design = design
         self.results: dict[Any, Any] = {}
@@ -84,11 +87,6 @@ class Errors(ABC):
     @property
     def cells_are_alike(self) -> bool:
         """Whether all cells of each table have one variance and one margin."""
-        return False
-
-    @property
-    def slabs_are_alike(self) -> bool:
-        """Whether sums of equally many cells of a table have one margin, so that one stands for a roll-up."""
         return False
 
     @cached_property

@@ -1,4 +1,4 @@
-"""The parameters of adaptive methods, those of Xiao et al. 2011; every one of them is public.
+"""The public parameters of adaptive methods, those of Xiao et al. 2011, and the rates of noise that follow from them.
 
     sanity_bound    delta of (1): relative errors divide by max(count, delta)
     lambda_max      the scale that every table starts with; without it, the start costs `start_share` of epsilon
@@ -11,16 +11,28 @@
 
 Departs from the paper: nothing is derived from the exact number of rows, which is private when rows come and go. An
 amount may be a share of a declared number of people, or of a noisy one that is paid for (`people_epsilon`).
+
+    arithmetic    lambda_k = lambda_0 - k step     while it is above zero       [Xiao et al. 2011, Figure 4, line 9]
+    geometric     lambda_k = lambda_0 factor^k
+
+The paper has no guard: from 15 in steps of 10 it would go on to 5 and -5, whose negative cost passes the budget test.
+Rates are floats a hair below 1 / lambda_k, so that scales which add up to epsilon exactly are never refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any, Final, Literal, get_args
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hushcube.errors import BadInput, PrivacyError
+from hushcube.model.arrays import Floats
 from hushcube.model.privacy import exact_number
 
 SMALLEST: Final = Fraction(1, 10**9)
@@ -31,6 +43,9 @@ PICKS: Final[tuple[Pick, ...]] = get_args(Pick)
 MOST_FACTOR: Final = Fraction(999_999, 1_000_000)
 MOST_PEOPLE: Final = 2**34
 """As many rows as can be measured."""
+MOST_LEVELS: Final = 2**21
+BELOW: Final = 1 - 2.0**-50
+"""Three roundings of relative size 2^-53 lie between 1 / lambda and its float."""
 
 
 @dataclass(frozen=True)
@@ -74,9 +89,8 @@ def positive(raw: object, field: str) -> Fraction:
     if value <= 0:
         raise BadInput(field, "must be above zero", "give a positive number")
     if not SMALLEST <= value <= LARGEST:
-        raise BadInput(
-            field, f"is not between {float(SMALLEST):g} and {float(LARGEST):g}", "give a number between them"
-        )
+        problem = f"is not between {float(SMALLEST):g} and {float(LARGEST):g}"
+        raise BadInput(field, problem, "give a number between them")
     return value
 
 
@@ -113,12 +127,7 @@ class RelativeTarget:
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """The parameters; `Rule.of` reads and checks what a user gives.
-
-    >>> rule = Rule.of(sanity_bound="0.01%", lambda_max="10%", lambda_step="0.0001%", people=1_000_000)
-    >>> rule.settled().lambda_max
-    Amount(value=Fraction(100000, 1), is_share=False)
-    """
+    """The parameters; `Rule.of` reads and checks what a user gives."""
 
     sanity_bound: Amount | None = None
     pick: Pick = "average"
@@ -135,22 +144,12 @@ class Rule:
     @classmethod
     def of(cls, *, relative_error: object = None, above: object = None, **given: object) -> Rule:
         """Read texts or numbers; what is None keeps its default."""
-        read: dict[str, Any] = {}
-        for name, raw in given.items():
-            if raw is None:
-                continue
-            if name in ("sanity_bound", "lambda_max", "lambda_step"):
-                read[name] = Amount.parse(raw, name)
-            elif name in ("start_share", "lambda_factor", "first_share", "caution"):
-                read[name] = share(raw, name, or_zero=name == "caution")
-            elif name == "people_epsilon":
-                read[name] = positive(raw, name)
-            else:
-                read[name] = raw
+        read: dict[str, Any] = {name: raw for name, raw in given.items() if raw is not None}
+        read |= {name: _READERS[name](raw, name) for name, raw in read.items() if name in _READERS}
         if (relative_error is None) != (above is None):
             missing = "above" if above is None else "relative_error"
-            example = "give both, for example `relative_error=0.1` and `above=500`"
-            raise BadInput(missing, "is not given, but the other half of the target is", example)
+            fix = "give both, for example `relative_error=0.1` and `above=500`"
+            raise BadInput(missing, "is not given, but the other half of the target is", fix)
         if relative_error is not None:
             read["target"] = RelativeTarget(positive(relative_error, "relative_error"), Amount.parse(above, "above"))
             read.setdefault("sanity_bound", read["target"].above)
@@ -168,15 +167,13 @@ class Rule:
         if people is not None and people > MOST_PEOPLE:
             raise BadInput("people", "is more than 2^34", "release parts of the data separately")
         if people is not None and self.people_epsilon is not None:
-            raise BadInput(
-                "people_epsilon", "cannot be combined with a declared number of people", "give one of the two"
-            )
+            problem = "cannot be combined with a declared number of people"
+            raise BadInput("people_epsilon", problem, "give one of the two")
         if self.shares and people is None and self.people_epsilon is None:
-            raise BadInput(
-                self.shares[0],
-                "is a share of the people, whose number is not declared",
-                "give `people` if their number is public, `people_epsilon` to pay for a noisy count, or a plain number",
+            fix = (
+                "give `people` if their number is public, `people_epsilon` to pay for a noisy count, or a plain number"
             )
+            raise BadInput(self.shares[0], "is a share of the people, whose number is not declared", fix)
         if self.people_epsilon is not None and not self.shares:
             raise BadInput("people_epsilon", "nothing is a share of the people", "leave it out: nothing needs a count")
         if self.lambda_factor > MOST_FACTOR:
@@ -185,39 +182,28 @@ class Rule:
     @property
     def shares(self) -> list[str]:
         """The amounts that are shares of the people."""
+        above = {"above": self.target.above} if self.target is not None else {}
+        return [name for name, amount in (self._amounts | above).items() if amount.is_share]
+
+    @property
+    def _amounts(self) -> dict[str, Amount]:
         named = {name: getattr(self, name) for name in ("sanity_bound", "lambda_max", "lambda_step")}
-        if self.target is not None:
-            named["above"] = self.target.above
-        return [name for name, amount in named.items() if amount is not None and amount.is_share]
+        return {name: amount for name, amount in named.items() if amount is not None}
 
     def settled(self, people: int | None = None) -> Rule:
         """The rule with plain numbers, for a declared or noisy number of people."""
         people = self.people if people is None else people
-
-        def plain(amount: Amount | None) -> Amount | None:
-            return None if amount is None else Amount(amount.of(people))
-
+        plain: dict[str, Any] = {name: Amount(amount.of(people)) for name, amount in self._amounts.items()}
         target = self.target and replace(self.target, above=Amount(self.target.above.of(people)))
-        return replace(
-            self,
-            sanity_bound=plain(self.sanity_bound),
-            lambda_max=plain(self.lambda_max),
-            lambda_step=plain(self.lambda_step),
-            people=people,
-            people_epsilon=None,
-            target=target,
-        )
+        return replace(self, **plain, people=people, people_epsilon=None, target=target)
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form; numbers as exact texts."""
-        told: dict[str, Any] = {}
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if field.name == "target" and value is not None:
-                told |= {"relative_error": str(value.relative_error), "above": str(value.above)}
-            elif value is not None:
-                told[field.name] = str(value) if isinstance(value, Amount | Fraction) else value
-        return told
+        given = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "target"}
+        if self.target is not None:
+            given |= {"relative_error": self.target.relative_error, "above": self.target.above}
+        exact = {name: str(value) for name, value in given.items() if isinstance(value, Amount | Fraction)}
+        return {name: exact.get(name, value) for name, value in given.items() if value is not None}
 
     @classmethod
     def from_dict(cls, raw: Any) -> Rule:
@@ -228,7 +214,80 @@ class Rule:
         return cls.of(**raw)
 
 
+_READERS: Final[Mapping[str, Callable[[object, str], object]]] = {
+    **dict.fromkeys(("sanity_bound", "lambda_max", "lambda_step"), Amount.parse),
+    **dict.fromkeys(("start_share", "lambda_factor", "first_share"), share),
+    "caution": partial(share, or_zero=True),
+    "people_epsilon": positive,
+}
+
+
 def step_too_large() -> BadInput:
     """The error for an arithmetic progression that would end with its first step."""
     fix = "give a step well below `lambda_max`, such as a hundredth of it, or none"
     return BadInput("lambda_step", "is not below `lambda_max`: not a single step could be taken", fix)
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """Rates of the noise that one table may pass through, increasing; `scales` are its mean sizes, decreasing."""
+
+    rates: Floats
+
+    @classmethod
+    def arithmetic(cls, largest: Fraction, step: Fraction, limit: float) -> Grid:
+        """Scales down from the largest in equal steps; rates up to the limit.
+
+        >>> (1 / Grid.arithmetic(Fraction(15), Fraction(10), 1.0).rates).round(9).tolist()
+        [15.0, 5.0]
+        """
+        unit = math.lcm(largest.denominator, step.denominator)
+        first, down = int(largest * unit), int(step * unit)
+        finest = max(Fraction(unit) / Fraction(limit), Fraction(1))
+        levels = max(0, math.floor((first - finest) / down)) + 1
+        _check(levels)
+        if first >= 2**62 or unit >= 2**53:
+            raise BadInput("lambda_step", "has too many digits", "round it, and `lambda_max`, to fewer decimals")
+        remaining = (first - down * np.arange(levels, dtype=np.int64)).astype(np.float64)
+        return cls(_within(unit / remaining * BELOW, limit))
+
+    @classmethod
+    def geometric(cls, largest: Fraction, factor: Fraction, limit: float) -> Grid:
+        """Scales down from the largest by one factor; rates up to the limit.
+
+        >>> (1 / Grid.geometric(Fraction(8), Fraction(1, 2), 1.0).rates).round(9).tolist()
+        [8.0, 4.0, 2.0, 1.0]
+        """
+        first = float(1 / largest) * BELOW
+        levels = max(0, math.floor(math.log(limit / first) / -math.log(float(factor)) + 1e-9)) + 1
+        _check(levels)
+        return cls(_within(first * float(1 / factor) ** np.arange(levels), limit))
+
+    def __len__(self) -> int:
+        return len(self.rates)
+
+    @property
+    def scales(self) -> Floats:
+        """E|X|, nearly lambda."""
+        return mean_size(self.rates)
+
+
+def mean_size(rate: Floats) -> Floats:
+    """E|X| = 2p/(1 - p²) = 1/sinh(rate) of the discrete Laplace law."""
+    return np.asarray(1 / np.sinh(np.minimum(rate, 700.0)))
+
+
+def _within(rates: NDArray[np.floating[Any]], limit: float) -> Floats:
+    """The first rate always; of the others those within the limit."""
+    return np.concatenate([rates[:1], rates[1:][rates[1:] <= limit]]).astype(np.float64)
+
+
+def _check(levels: int) -> None:
+    if levels > MOST_LEVELS:
+        raise too_many(f"{levels:,} steps of a table are more than {MOST_LEVELS:,}")
+
+
+def too_many(problem: str) -> BadInput:
+    """The error for progressions that would take too long."""
+    fix = "give a larger step, a smaller `lambda_max`, or a smaller `lambda_factor`"
+    return BadInput("lambda_step", problem, fix)

@@ -54,8 +54,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hushcube.designs.lattice.answers import InverseFourier
-from hushcube.designs.lattice.design import LatticeDesign
+from hushcube.designs.lattice.design import InverseFourier, LatticeDesign
 from hushcube.errors import BadInput
 from hushcube.faces.barak_rows import numbers, rank
 from hushcube.faces.value import Weights

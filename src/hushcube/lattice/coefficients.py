@@ -1,6 +1,6 @@
 """Helmert coefficients of residual spaces, and least squares between them and tables.
 
-    coefficient_C = sum_{A >= C}  w_A / cells(A)  coefficient_C(table_A)  /  K_C(w)  [designs/lattice/answers.py]
+    coefficient_C = sum_{A >= C}  w_A / cells(A)  coefficient_C(table_A)  /  K_C(w)   [designs/lattice/design.py]
 
 For iterative methods the places of a family's coefficients are looked up once: all coefficients stand in one vector,
 all cells in another. Each cell of a table's Helmert transform has the number of its coefficient: tables are a gather

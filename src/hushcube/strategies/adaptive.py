@@ -20,8 +20,7 @@ from typing import ClassVar, Final, Self
 
 import numpy as np
 
-from hushcube.designs.adaptive.design import AdaptiveDesign, Measured, full_rates, start_rates
-from hushcube.designs.adaptive.grid import make_grids
+from hushcube.designs.adaptive import AdaptiveDesign, Measured, full_rates, make_grids, start_rates
 from hushcube.designs.derived import RepeatedDesign
 from hushcube.designs.design import Budgets, Design, Recovery
 from hushcube.designs.lattice.design import LatticeDesign

@@ -33,8 +33,7 @@ from typing import Final, Literal
 
 import numpy as np
 
-from hushcube.designs.matrix.errors import agreement, agreement_masks
-from hushcube.designs.matrix.row_space import positions
+from hushcube.designs.matrix.row_space import agreement, agreement_masks, positions
 from hushcube.designs.request import Request
 from hushcube.model.arrays import Floats, Ints, Marginal
 from hushcube.model.form import Form, RangeTable

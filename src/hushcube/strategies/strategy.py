@@ -17,7 +17,7 @@ import numpy as np
 from hushcube.costs import calibrate
 from hushcube.designs.budgets import divide, fitted
 from hushcube.designs.design import Budgets, Design, Recovery
-from hushcube.designs.lattice.design import LatticeDesign, counted_tables
+from hushcube.designs.lattice.design import LatticeDesign
 from hushcube.designs.request import Request
 from hushcube.lattice.basis import Basis
 from hushcube.lattice.family import Family
@@ -151,7 +151,7 @@ class Strategy(Configured, ABC):
             told = {**details(shares), **aim}
             return LatticeDesign(request, self.name, budgets, recovery, proof, shares, basis, measured, details=told)
 
-        proofs = calibrate.proofs(request.privacy, tables=counted_tables(basis, measured))
+        proofs = calibrate.proofs(request.privacy, tables=len(measured) if basis.holds_cells else None)
         return best_of(plan(proof, shape) for proof, shape in product(proofs, shapes))
 
 

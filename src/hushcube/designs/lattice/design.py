@@ -74,7 +74,7 @@ class FamilyDesign(Design):
     @property
     def counted_tables(self) -> int | None:
         """The measured sets, where they are plain tables."""
-        return counted_tables(self.basis, self.measured)
+        return len(self.measured) if self.basis.holds_cells else None
 
     def blocks(self) -> Iterator[Block]:
         """Sets of one shape together, as many as stay within bounded memory."""
@@ -176,13 +176,11 @@ class LatticeDesign(FamilyDesign, kind="lattice"):
 
     def is_answerable(self) -> bool:
         """Whether every marginal lies inside a measured table (no recovery), or every residual space is seen."""
+        ones, spaces = np.ones(len(self.measured)), self.request.spaces
         if self.takes_sources:
-            answered = self.measured.sum_over_supersets(self.request.marginals, np.ones(len(self.measured))) > 0
-        else:
-            spaces = self.request.spaces
-            seen = kernel(self.basis, self.measured, np.ones(len(self.measured)), spaces) > 0
-            answered = seen | (dimensions(spaces) == 0)
-        return bool(answered.all())
+            return bool((self.measured.sum_over_supersets(self.request.marginals, ones) > 0).all())
+        seen = kernel(self.basis, self.measured, ones, spaces) > 0
+        return bool((seen | (dimensions(spaces) == 0)).all())
 
     def specification(self) -> dict[str, Any]:
         """The JSON form of what is measured."""
@@ -192,11 +190,6 @@ class LatticeDesign(FamilyDesign, kind="lattice"):
     def from_specification(cls, raw: dict[str, Any], schema: Schema) -> dict[str, Any]:
         """The basis and the measured sets from the JSON form."""
         return {"basis": BASES[raw["basis"]], **super().from_specification(raw, schema)}
-
-
-def counted_tables(basis: Basis, measured: Family) -> int | None:
-    """How many tables of plain counts are measured; None where something else is."""
-    return len(measured) if basis.holds_cells else None
 
 
 def smoothing(basis: Basis, measured: Family, privacy: Privacy) -> Floats:

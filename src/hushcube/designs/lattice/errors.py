@@ -34,6 +34,7 @@ class LatticeErrors(Errors):
     """Variances over the residual spaces, or of single sources where nothing is recovered."""
 
     design: LatticeDesign
+    slabs_are_alike = True
 
     def set_variances(self, *, exact: bool) -> Floats:
         """The noise variance of each set, in units of its real rows; of Helmert rows, per unit of squared norm."""
@@ -182,9 +183,8 @@ class LatticeErrors(Errors):
         # q·y = sum_k (Tq)_k c_k / ||row_k||², the coefficients c_k independent
         transformed = helmert.forward(weights, axes)
         for axis in axes:
-            transformed = transformed / helmert.norms(weights.shape[axis]).reshape(
-                [-1 if a == axis else 1 for a in axes]
-            )
+            along = [-1 if a == axis else 1 for a in axes]
+            transformed = transformed / helmert.norms(weights.shape[axis]).reshape(along)
         return float((transformed**2 * self.coefficient_variances(marginal)).sum())
 
     def cell_variance_table(self, marginal: Marginal) -> Floats:
@@ -222,11 +222,6 @@ class LatticeErrors(Errors):
     def cells_are_alike(self) -> bool:
         """All cells are, but for Helmert coefficients with very small discrete noise."""
         return not self._uneven.any()
-
-    @property
-    def slabs_are_alike(self) -> bool:
-        """Cells of one table are exchangeable."""
-        return True
 
     @cached_property
     def _uneven(self) -> Bools:

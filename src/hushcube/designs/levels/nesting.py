@@ -41,13 +41,10 @@ class Nesting:
     schema: Schema
 
     @cached_property
-    def _places(self) -> tuple[tuple[int, int], ...]:
+    def _places(self) -> dict[int, tuple[int, int]]:
         """The chain and the level of each position."""
-        places = [(0, 0)] * len(self.schema)
-        for number, positions in enumerate(self.schema.chains):
-            for level, position in enumerate(positions, 1):
-                places[position] = (number, level)
-        return tuple(places)
+        chains = enumerate(self.schema.chains)
+        return {at: (number, level) for number, positions in chains for level, at in enumerate(positions, 1)}
 
     def levels(self, marginal: Marginal) -> Levels:
         """A marginal as (chain, level) of each of its axes, in their order; levels from 1, coarse to fine."""
@@ -78,11 +75,9 @@ class Nesting:
 
     def groups(self, big: Marginal, small: Marginal) -> list[Ints | None]:
         """For each axis of a table that holds another, the group of each position there; None where summed out."""
-        wanted = dict(self.levels(small))
-        return [
-            self.schema.coarsening(position, self.schema.chains[chain][wanted[chain] - 1]) if chain in wanted else None
-            for position, (chain, _) in zip(big, self.levels(big), strict=True)
-        ]
+        wanted = {chain: position for position, (chain, _) in zip(small, self.levels(small), strict=True)}
+        fine = [(position, wanted.get(chain)) for position, (chain, _) in zip(big, self.levels(big), strict=True)]
+        return [None if own is None else self.schema.coarsening(position, own) for position, own in fine]
 
     def maximal(self, marginals: Iterable[Marginal]) -> list[Marginal]:
         """Those that no other one holds."""

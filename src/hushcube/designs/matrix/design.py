@@ -2,14 +2,23 @@
 
 Rows share a budget within a group; every number gets noise of its own. What the rows cost is in costs/row_cost.py, what
 they can answer in row_space.py. Without recovery a query is answered by the first row that is a multiple of it.
+
+Predicted errors come from the covariance of the least-squares table, or row by row without recovery.
+
+    Cov(x) = H diag(variance) H^T            [designs/matrix/row_space.py]
+
+A table's covariance sums those of its carrier's cells; a marginal's total variance adds up the entries for pairs of
+cells that agree on its attributes.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, reduce
+from itertools import product
 from typing import Any, Final
 
 import numpy as np
@@ -20,14 +29,14 @@ from hushcube.costs.row_cost import cost_of_rows
 from hushcube.designs.answers import Answers, OneByOne, summed
 from hushcube.designs.block import Block
 from hushcube.designs.design import Design, read_marginal
-from hushcube.designs.matrix.errors import MatrixErrors
-from hushcube.designs.matrix.row_space import Matches, RowSpace, outside, row_space
+from hushcube.designs.errors import Errors, kept
+from hushcube.designs.matrix.row_space import Matches, RowSpace, indicator, outside, pair_sums, positions, row_space
 from hushcube.errors import PlanError
 from hushcube.model.arrays import Bools, Floats, Ints, Marginal, position_rows
-from hushcube.model.form import Form
+from hushcube.model.form import Form, GroupTable, RangeTable
 from hushcube.model.noise import Measurement
 from hushcube.model.privacy import Privacy
-from hushcube.model.queries import SparseRows, integer_problem
+from hushcube.model.queries import QueryTable, SparseRows, integer_problem
 from hushcube.model.schema import Schema
 
 MAX_CELLS: Final = 4_096
@@ -111,14 +120,14 @@ class MatrixDesign(Design, kind="matrix"):
         return smoothing(self.rows, self.privacy)
 
     @cached_property
-    def errors(self) -> MatrixErrors:
+    def errors(self) -> _MatrixErrors:
         """Predicted errors."""
-        return MatrixErrors(self)
+        return _MatrixErrors(self)
 
     def make_answers(self, measurement: Measurement) -> Answers:
         """One table by least squares, or each answer by its own row."""
         numbers = measurement.values[0].astype(np.float64)
-        return MatchedRows(self, numbers) if self.recovery == "none" else least_squares(self, numbers)
+        return _MatchedRows(self, numbers) if self.recovery == "none" else least_squares(self, numbers)
 
     def is_answerable(self) -> bool:
         """Whether every published table is in the row space or, without recovery, among the rows."""
@@ -138,6 +147,111 @@ class MatrixDesign(Design, kind="matrix"):
         return {"marginal": marginal, "rows": rows, "group_of": tuple(map(int, raw["group_of"]))}
 
 
+class _MatrixErrors(Errors):
+    """Variances from the covariance of the least-squares table, or row by row."""
+
+    design: MatrixDesign
+
+    def row_variances(self, *, exact: bool) -> Floats:
+        """The noise variance of each row; zero where it is public."""
+        return np.asarray(self.drawn_variances(exact=exact)[np.array(self.design.group_of)])
+
+    @kept
+    def recovery_matrix(self, *, exact: bool) -> Floats:
+        """H of least squares: generalised with the true variances of the noise, or ordinary."""
+        variances = self.row_variances(exact=exact)[~self.design.public]
+        if self.design.recovery == "ols":
+            weights = np.ones(len(variances))
+        else:  # noise so small that its variance rounds to nothing is as good as any
+            weights = 1 / np.maximum(variances, max(float(variances.max(initial=0.0)) * 1e-12, 1e-300))
+        return self.design.space.inverse(weights)
+
+    @kept
+    def covariance(self, *, exact: bool) -> Floats:
+        """The covariance of the carrier's cells under least squares."""
+        half = self.recovery_matrix(exact=exact) * np.sqrt(self.row_variances(exact=exact))
+        return np.asarray(half @ half.T)
+
+    def table_covariance(self, A: Marginal, *, exact: bool) -> Floats:
+        """The covariance of a marginal's cells."""
+        design = self.design
+        shape, d = design.schema.shape(design.marginal), len(design.marginal)
+        dropped = [axis for axis, i in enumerate(design.marginal) if i not in A]
+        pairs = self.covariance(exact=exact).reshape(*shape, *shape)
+        cells = design.schema.cells(A)
+        return np.asarray(pairs.sum(axis=(*dropped, *(d + axis for axis in dropped))).reshape(cells, cells))
+
+    def cell_variances(self, *, exact: bool) -> Floats:
+        """NaN for a marginal that only carries queries and cannot be answered by itself."""
+        design, marginals = self.design, self.design.request.marginals
+        published = set(design.workload.published)
+        if design.recovery == "none":
+            return np.array([self._direct(A, exact=exact).mean() if A in published else math.nan for A in marginals])
+        sums = pair_sums(design.schema, design.marginal, self.covariance(exact=exact), marginals)
+        variances = sums / marginals.cells
+        for at, A in enumerate(marginals):
+            if A not in published and design.space.outside(indicator(design.schema, design.marginal, A)).any():
+                variances[at] = math.nan
+        return variances
+
+    def _direct(self, A: Marginal, *, exact: bool) -> Floats:
+        """Without recovery: the variance of each cell of a published marginal."""
+        design = self.design
+        at, factor = design.matches.table(design.schema, design.marginal, A)
+        return np.asarray(self.row_variances(exact=exact)[at] * factor**2)
+
+    def _rolled_up(self, marginal: Marginal) -> Floats:
+        """Without recovery: cells of a published marginal, or sums of cells of the smallest one that contains it."""
+        design = self.design
+        published, schema = design.workload.published, design.schema
+        if marginal in published:
+            return self._direct(marginal, exact=True)
+        source = min((m for m in published if set(marginal) <= set(m)), key=lambda m: (schema.cells(m), m))
+        at, factor = design.matches.table(schema, design.marginal, source)
+        used = np.zeros((schema.cells(marginal), len(design.rows)))
+        np.add.at(used, (positions(schema, source, marginal), at), factor)
+        return np.asarray(used**2 @ self.row_variances(exact=True))
+
+    def form_variances(self, form: Form, *, exact: bool) -> Floats:
+        design = self.design
+        if isinstance(form, GroupTable):
+            cells = (reduce(np.multiply.outer, rows, np.ones(())) for rows in product(*form.members))
+            return np.array([self.sum_variance(form.marginal, each) for each in cells]).reshape(form.shape)
+        if design.recovery == "none":
+            at, factor = design.matches.form(design.schema, design.marginal, form)
+            return (self.row_variances(exact=exact)[at] * factor**2).reshape(form.shape)
+        table = self.table_covariance(form.marginal, exact=exact)
+        if isinstance(form, QueryTable):
+            return np.array([max(float(row @ table @ row), 0.0) for row in form.rows.iterate()])
+        if not isinstance(form, RangeTable):
+            raise TypeError(type(form).__name__)
+        d, shape = len(form.marginal), form.carrier_shape
+        pairs = table.reshape(*shape, *shape)
+        for axis, (starts, ends) in enumerate(form.intervals):  # both copies of the axis become one axis of sums
+            pairs = np.moveaxis(pairs, (axis, d), (0, 1))
+            running = np.zeros((shape[axis] + 1, shape[axis] + 1, *pairs.shape[2:]))
+            running[1:, 1:] = pairs.cumsum(axis=0).cumsum(axis=1)
+            sums = running[ends, ends] - running[ends, starts] - running[starts, ends] + running[starts, starts]
+            pairs = np.moveaxis(sums, 0, axis)
+        return np.maximum(pairs, 0.0)
+
+    def sum_variance(self, marginal: Marginal, weights: Floats) -> float:
+        design = self.design
+        flat = weights.reshape(-1)
+        if design.recovery == "none":
+            at, factor = design.matches.table(design.schema, design.marginal, marginal)
+            used = np.bincount(at, weights=flat * factor, minlength=len(design.rows))
+            return float((used**2 * self.row_variances(exact=True)).sum())
+        return max(float(flat @ self.table_covariance(marginal, exact=True) @ flat), 0.0)
+
+    def cell_variance_table(self, marginal: Marginal) -> Floats:
+        design = self.design
+        shape = design.schema.shape(marginal)
+        if design.recovery == "none":
+            return self._rolled_up(marginal).reshape(shape)
+        return np.maximum(np.diag(self.table_covariance(marginal, exact=True)), 0.0).reshape(shape)
+
+
 def smoothing(rows: SparseRows, privacy: Privacy) -> float:
     """t²: a row of data moves as many numbers as its column has entries."""
     touched = np.bincount(rows.arrays[0], minlength=rows.width).max(initial=0)
@@ -151,19 +265,17 @@ def least_squares(design: MatrixDesign, numbers: Floats) -> Answers:
 
 
 @dataclass(frozen=True, eq=False)
-class MatchedRows:
+class _MatchedRows:
     """Each answer from the row that is a multiple of it."""
 
     design: MatrixDesign
     numbers: Floats
 
     def tables(self, rows: NDArray[np.int32], shape: tuple[int, ...]) -> Floats:
-        """The tables of marginals of one shape."""
         design = self.design
         found = [design.matches.table(design.schema, design.marginal, tuple(row)) for row in rows.tolist()]
         return np.stack([self.numbers[at] * factor for at, factor in found]).reshape(len(rows), *shape)
 
     def form(self, form: Form) -> Floats:
-        """The answers of a form."""
         at, factor = self.design.matches.form(self.design.schema, self.design.marginal, form)
         return (self.numbers[at] * factor).reshape(form.shape)

@@ -14,11 +14,12 @@ that vector, from the rows less their means.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property, lru_cache
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hushcube.model.arrays import Bools, Floats, Ints, Marginal
 from hushcube.model.form import Form, RangeTable
@@ -196,6 +197,33 @@ def positions(schema: Schema, carrier: Marginal, A: Marginal) -> Ints:
 def indicator(schema: Schema, carrier: Marginal, A: Marginal) -> Floats:
     """The cells of a marginal as rows over those of the carrier."""
     return np.asarray(positions(schema, carrier, A) == np.arange(schema.cells(A))[:, None], dtype=np.float64)
+
+
+def agreement(schema: Schema, carrier: Marginal, A: Marginal) -> int:
+    """The attributes of A with more than one value as a bit mask over those of the carrier."""
+    varying = [i for i in carrier if schema.sizes[i] > 1]
+    return sum(1 << bit for bit, i in enumerate(varying) if i in A)
+
+
+def pair_sums(schema: Schema, carrier: Marginal, values: Floats, marginals: Iterable[Marginal]) -> Floats:
+    """For each marginal, the sum of values[c, c'] over pairs of the carrier's cells that agree on its attributes."""
+    varying = [i for i in carrier if schema.sizes[i] > 1]
+    alike = agreement_masks(schema, carrier)
+    sums = np.bincount(alike.reshape(-1), weights=values.reshape(-1), minlength=1 << len(varying))
+    for bit in range(len(varying)):  # pairs that agree on more agree on less
+        pairs = sums.reshape(-1, 2, 1 << bit)
+        pairs[:, 0] += pairs[:, 1]
+    return np.array([sums[agreement(schema, carrier, A)] for A in marginals])
+
+
+def agreement_masks(schema: Schema, carrier: Marginal) -> NDArray[np.int32]:
+    """The set of attributes on which each pair of cells agrees."""
+    cells = schema.cells(carrier)
+    result = np.zeros((cells, cells), np.int32)
+    for bit, i in enumerate([i for i in carrier if schema.sizes[i] > 1]):
+        place = positions(schema, carrier, (i,))
+        result |= (place[:, None] == place).astype(np.int32) << bit
+    return result
 
 
 def form_rows(form: Form) -> Iterator[Floats]:

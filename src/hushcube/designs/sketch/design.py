@@ -176,7 +176,7 @@ class SketchDesign(Design, kind="sketch"):
     def make_answers(self, measurement: Measurement) -> Answers:
         """The average or the median of the repetitions."""
         if self.estimate == "median":
-            return Median(self, measurement)
+            return _Median(self, measurement)
         table = sum(self.repetitions(measurement), np.zeros(self.schema.shape(self.marginal))) / self.groups
         return OneByOne(lambda marginal: summed(table, self.marginal, marginal))
 
@@ -202,14 +202,13 @@ class SketchDesign(Design, kind="sketch"):
 
 
 @dataclass(frozen=True, eq=False)
-class Median:
+class _Median:
     """Medians of the repetitions' sums: tables do not add up to each other."""
 
     design: SketchDesign
     measurement: Measurement
 
     def tables(self, rows: NDArray[np.int32], shape: tuple[int, ...]) -> Floats:
-        """The tables of marginals of one shape."""
         estimates = np.empty((self.design.groups, len(rows), *shape))
         for r, table in enumerate(self.design.repetitions(self.measurement)):
             for at, row in enumerate(rows.tolist()):

@@ -51,16 +51,6 @@ class SketchErrors(Errors):
         """The noise variance of one measured number."""
         return float(self.drawn_variances(exact=exact)[0])
 
-    def spread(self, A: Marginal) -> Floats:
-        """The factor of `unit_variance` for each cell of a marginal; its shape, or a number where all are alike."""
-        design = self.design
-        t, cells = design.groups, design.schema.cells(A)
-        if cells == design.cells:
-            return np.asarray(1.0 if design.estimate == "median" else 1 / t)
-        place = positions(design.schema, design.marginal, A)
-        squares = (_squares(place, cells, bucket, sign, design.buckets) for bucket, sign in design.throws)
-        return combined(squares, design.estimate).reshape(design.schema.shape(A))
-
     def cell_variances(self, *, exact: bool) -> Floats:
         """Mean cell variances."""
         design, marginals = self.design, tuple(self.design.request.marginals)
@@ -69,7 +59,13 @@ class SketchErrors(Errors):
 
     def cell_variance_table(self, marginal: Marginal) -> Floats:
         """Variances of the cells of a table."""
-        return np.asarray(self.unit_variance(exact=True) * self.spread(marginal))
+        design, unit = self.design, self.unit_variance(exact=True)
+        cells = design.schema.cells(marginal)
+        if cells == design.cells:
+            return np.asarray(unit * (1.0 if design.estimate == "median" else 1 / design.groups))
+        place = positions(design.schema, design.marginal, marginal)
+        squares = (_squares(place, cells, bucket, sign, design.buckets) for bucket, sign in design.throws)
+        return np.asarray(unit * combined(squares, design.estimate).reshape(design.schema.shape(marginal)))
 
     def sum_variance(self, marginal: Marginal, weights: Floats) -> float:
         """The variance of a weighted sum of cells."""
@@ -134,7 +130,7 @@ def _squares(place: Ints, cells: int, bucket: Ints, sign: Ints, buckets: int) ->
 def _mean_spreads(
     throws: Throws, estimate: Estimate, schema: Schema, carrier: Marginal, marginals: tuple[Marginal, ...]
 ) -> Floats:
-    """The mean of `spread` over the cells of each marginal; kept, for variants of a design throw alike.
+    """The mean factor of `unit_variance` over the cells of each marginal; kept, for variants of a design throw alike.
 
     For very many cells and marginals the mean over signs, ||q||², takes its place: the two differ by little there.
     """

@@ -80,18 +80,13 @@ class TreeDesign(Design, kind="tree"):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "levels", frozen(self.levels, np.int64))
-        if self.wavelet_trees_are_binary and self.levels_fit and leaves_fit(self.request, self.trees):
-            return super().__post_init__()
-        raise ValueError("the measured levels do not fit the trees or the workload")
-
-    @property
-    def wavelet_trees_are_binary(self) -> bool:
-        """Differences of halves need nodes with two children."""
         pairs = zip(self.trees, self.wavelet, strict=True)
-        return all(set(tree.fan_outs) <= {2} or not wavelet for tree, wavelet in pairs)
+        halves = all(set(tree.fan_outs) <= {2} for tree, wavelet in pairs if wavelet)  # whose difference is measured
+        if not (halves and self._levels_fit() and leaves_fit(self.request, self.trees)):
+            raise ValueError("the measured levels do not fit the trees or the workload")
+        super().__post_init__()
 
-    @property
-    def levels_fit(self) -> bool:
+    def _levels_fit(self) -> bool:
         """Each set once, on levels that the trees have, on attributes that a table of the workload has together."""
         depths = np.array([tree.depth for tree in self.trees])
         inside = (self.levels >= 0).all() and (self.levels <= depths).all()
@@ -177,11 +172,9 @@ class TreeDesign(Design, kind="tree"):
 
     def is_answerable(self) -> bool:
         """Whether some set sees each space of each table."""
-        for A in self.carriers:
-            dimension = outer([np.diff(self.trees[i].nodes, prepend=0.0) for i in A])
-            if not ((self.kernel(A, np.ones(self.groups)) > 0) | (dimension == 0)).all():
-                return False
-        return True
+        levels = [np.asarray(np.diff(tree.nodes, prepend=0), np.float64) for tree in self.trees]
+        spaces = ((self.kernel(A, np.ones(self.groups)), outer([levels[i] for i in A])) for A in self.carriers)
+        return all(((K > 0) | (dimension == 0)).all() for K, dimension in spaces)
 
     def kernel(self, A: Marginal, weights: Floats) -> Floats:
         """K_l = sum over the sets m that see l of weights_m / nodes(m), for the spaces of a marginal; by levels."""

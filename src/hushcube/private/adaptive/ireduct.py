@@ -2,7 +2,7 @@
 
 [Xiao et al. 2011, Figure 4]  Every table passes through the scales of its grid; what has been revealed costs what the
 last scale costs. Departs from the paper: noise is discrete and NoiseDown exact [paths.py], scales never reach zero
-[designs/adaptive/grid.py], PickQueries has its missing 1/|M_j|, a start that does not fit the budget is an
+[designs/refinement.py], PickQueries has its missing 1/|M_j|, a start that does not fit the budget is an
 error and no empty result, scales may go down in geometric progression, and a target may end the run before the budget
 is used up.
 
@@ -32,8 +32,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from hushcube.designs.adaptive.grid import Grid
-from hushcube.designs.refinement import Pick, RelativeTarget
+from hushcube.designs.refinement import Grid, Pick, RelativeTarget
 from hushcube.model.arrays import Floats, Ints
 from hushcube.private.adaptive.paths import NoisePaths, Path
 from hushcube.private.adaptive.subject import Refined, Subject, is_met

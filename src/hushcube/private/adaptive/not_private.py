@@ -25,8 +25,8 @@ from typing import Final
 import numpy as np
 
 from hushcube.designs import LatticeDesign, MatrixDesign
-from hushcube.designs.adaptive.grid import BELOW
 from hushcube.designs.design import Design
+from hushcube.designs.refinement import BELOW
 from hushcube.model.arrays import Floats, Ints
 from hushcube.model.noise import SMALLEST_RATE
 from hushcube.private.adaptive.resampling import rescale

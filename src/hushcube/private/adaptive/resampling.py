@@ -22,9 +22,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from hushcube.designs.adaptive.grid import BELOW, mean_size
 from hushcube.designs.derived import rounded_up
-from hushcube.designs.refinement import Pick
+from hushcube.designs.refinement import BELOW, Pick, mean_size
 from hushcube.model.arrays import Floats, Ints
 from hushcube.model.noise import laplace_variance
 from hushcube.private.adaptive.subject import Refined, Subject, is_met

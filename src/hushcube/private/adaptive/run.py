@@ -14,8 +14,7 @@ from typing import Final
 import numpy as np
 
 from hushcube.designs import AdaptiveDesign, RepeatedDesign
-from hushcube.designs.adaptive.design import Measured
-from hushcube.designs.adaptive.grid import make_grids
+from hushcube.designs.adaptive import Measured, make_grids
 from hushcube.designs.design import Design
 from hushcube.designs.refinement import MOST_PEOPLE, Rule
 from hushcube.errors import BadInput

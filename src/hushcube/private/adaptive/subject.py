@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.costs import calibrate
-from hushcube.designs.adaptive.grid import Grid, make_grids, rate_limits, worth
+from hushcube.designs.adaptive import make_grids, rate_limits, worth
 from hushcube.designs.design import Design
-from hushcube.designs.refinement import RelativeTarget, Rule
+from hushcube.designs.refinement import Grid, RelativeTarget, Rule
 from hushcube.model.arrays import Bools, Floats, Ints
 from hushcube.private.blocks import transformed
 from hushcube.private.engines import ExactCounts

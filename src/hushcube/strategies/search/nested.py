@@ -25,7 +25,7 @@ from typing import Final
 
 import numpy as np
 
-from hushcube.designs.levels.errors import asked_sums, form_rows
+from hushcube.designs.levels.design import asked_sums, form_rows
 from hushcube.designs.levels.nesting import Frame, Nesting
 from hushcube.designs.request import MAX_TABLE_CELLS, Request
 from hushcube.lattice.nested_blocks import Blocks, Pairs, Stacks

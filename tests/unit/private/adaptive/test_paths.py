@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from hushcube.designs.adaptive.grid import Grid
+from hushcube.designs.refinement import Grid
 from hushcube.private.adaptive.paths import NoisePaths, stay_bounds
 from hushcube.private.noise import SeededEntropy
 from hushcube.private.noise.exact import LazyUniform

@@ -8,8 +8,7 @@ from adaptive_runs import path_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushcube.designs.adaptive.grid import Grid, mean_size
-from hushcube.designs.refinement import Amount, RelativeTarget
+from hushcube.designs.refinement import Amount, Grid, RelativeTarget, mean_size
 from hushcube.private.adaptive.ireduct import mean_inverse, met_at, priorities, smallest, stretches
 from hushcube.private.adaptive.paths import NoisePaths
 from hushcube.private.adaptive.subject import is_met

@@ -10,7 +10,7 @@ from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 from helpers import NEIGHBOURS
-from hushcube.designs.adaptive.grid import mean_size
+from hushcube.designs.refinement import mean_size
 from hushcube.errors import BadInput
 from hushcube.private.adaptive.ireduct import choose_levels, draw_paths, priorities, rates_at, walk
 from hushcube.private.adaptive.subject import is_met

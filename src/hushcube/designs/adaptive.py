@@ -6,6 +6,8 @@ in the proportions of the base allocation, uniform or optimal for squared errors
 The budgets are those of the first answers, so predicted errors are the largest that a release can have: noise only
 becomes smaller. What a run ends with depends on its noisy answers; it is a design of its own, checked to cost no more
 than the same guarantee.
+
+A group is a table, or a single query: its answers share one rate.
 """
 
 from __future__ import annotations
@@ -14,20 +16,20 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
+from functools import cache, partial
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hushcube.costs import calibrate
 from hushcube.costs import row_cost as cost
-from hushcube.designs.adaptive.grid import BELOW
 from hushcube.designs.budgets import fitted
 from hushcube.designs.derived import DerivedDesign
 from hushcube.designs.design import ADAPTING, Budgets, Design
 from hushcube.designs.lattice.design import LatticeDesign
 from hushcube.designs.matrix.design import MatrixDesign
-from hushcube.designs.refinement import MOST_PEOPLE, Rule, step_too_large
+from hushcube.designs.refinement import BELOW, MOST_PEOPLE, Grid, Rule, step_too_large, too_many
 from hushcube.designs.request import Request
 from hushcube.errors import BadInput, PlanError
 from hushcube.lattice.basis import MARGINAL
@@ -37,6 +39,8 @@ from hushcube.model.noise import LAPLACE
 from hushcube.model.queries import QueryTable
 from hushcube.model.schema import Schema
 
+MOST_STEPS: Final = 2**24
+"""Of all tables together: their priorities are held."""
 _NOTE: Final = (
     "errors shown are those of the first answers, the largest that the release can have; the method makes them smaller "
     "where that helps relative errors most, and `release` reports what it ended with; `dwork` shows uniform noise"
@@ -94,11 +98,6 @@ class Measured:
         """What the method may refine."""
         return np.isnan(self.fixed)
 
-    def plan(self, like: Design, budgets: Floats) -> Design:
-        """What is measured as a design, like another one in all that designs share."""
-        shared = (like.request, like.strategy, like.budget_rule, like.recovery, like.proof)
-        return self.kind(*shared, budgets, **self.fields)
-
     def rates(self, free: Floats | float) -> Floats:
         """Rates for all of it, given those of what is free."""
         return np.where(self.free, free, self.fixed)
@@ -120,11 +119,8 @@ class AdaptiveDesign(DerivedDesign, kind="adaptive"):
         # what is measured follows from the request and the rule: what is not free to be refined is public or paid
         measured = Measured.of(self.request, self.budget_rule, self.rule.people_epsilon)
         fixed = ~measured.free
-        if (
-            self.base is not measured.kind
-            or self.underlying.specification() != measured.plan(self, self.budgets).specification()
-            or not np.array_equal(self.budgets[fixed], measured.fixed[fixed])
-        ):
+        asked = self.base is measured.kind and self.based(self.budgets, measured.fields).specification()
+        if asked != self.underlying.specification() or (self.budgets[fixed] != measured.fixed[fixed]).any():
             raise PlanError("plan, under", "is not what the workload and the rule ask for", "plan again")
 
     @property
@@ -133,23 +129,9 @@ class AdaptiveDesign(DerivedDesign, kind="adaptive"):
         return _NOTE
 
     @property
-    def underlying_budgets(self) -> Floats:
-        """Those of the first answers."""
-        return self.budgets
-
-    @property
-    def shapes(self) -> list[tuple[int, ...]]:
-        """Those of the start."""
-        return self.underlying.shapes
-
-    @property
     def in_words(self) -> str:
         """What is measured, in words."""
         return f"{self.underlying.in_words}, first roughly and then more precisely where relative errors are large"
-
-    def row_cost(self, budgets: Floats) -> Fraction:
-        """What the start costs."""
-        return self.underlying.row_cost(budgets)
 
     def specification(self) -> dict[str, Any]:
         """The JSON form of the start and the rule."""
@@ -217,3 +199,51 @@ def _rounded_up(value: float) -> str:
     """
     unit = 10.0 ** (math.floor(math.log10(value)) - 3)
     return f"{math.ceil(value / unit) * unit:.10g}"
+
+
+def unit_costs(start: Design) -> Floats:
+    """What a unit of each group's rate costs, if all other rates are zero; 1 where it costs nothing."""
+    if isinstance(start, LatticeDesign):
+        is_replaced = start.privacy.neighbours == "replace-one"
+        return np.asarray(np.where(is_replaced & ~cost.unchanged_by_replacing(start.measured), 2.0, 1.0))
+    if not isinstance(start, MatrixDesign):
+        raise NotImplementedError(type(start).__name__)
+    rows = start.rows.dense()
+    costs = {"add-remove": np.abs(rows).max(axis=1), "replace-one": rows.max(axis=1) - rows.min(axis=1)}
+    return np.asarray(np.maximum(np.max([costs[change] for change in start.privacy.row_changes], axis=0), 1.0))
+
+
+def worth(start: Design) -> Floats:
+    """The weight of each group's error over what a unit of its rate costs, up to a factor."""
+    if not isinstance(start, LatticeDesign):
+        return np.asarray(1 / unit_costs(start))
+    weights = np.zeros(len(start.measured))
+    weights[start.measured.ids(start.request.marginals)] = start.request.weights
+    return weights
+
+
+def rate_limits(start: Design) -> Floats:
+    """Rates that no group of a start can exceed, whatever the others have."""
+    allowed = float(calibrate.row_budget(start.privacy, start.proof))
+    return allowed * (1 + 1e-9) / unit_costs(start)
+
+
+def make_grids(start: Design, rule: Rule, chosen: NDArray[np.intp]) -> list[Grid]:
+    """The rates that each chosen group of a start may pass through; groups that start alike share a grid."""
+    shared = cache(partial(_from, rule))
+    grids = list(map(shared, start.budgets[chosen].tolist(), rate_limits(start)[chosen].tolist()))
+    if sum(map(len, grids)) > MOST_STEPS:
+        raise too_many(f"{sum(map(len, grids)):,} steps of all tables are more than {MOST_STEPS:,}")
+    return grids
+
+
+def _from(rule: Rule, rate: float, limit: float) -> Grid:
+    """The grid that begins with a given rate."""
+    if rule.lambda_step is None:
+        grid = Grid.geometric(1 / Fraction(rate), rule.lambda_factor, limit)
+    else:
+        step = rule.lambda_step.value
+        # a whole number of fractions of a step: the start is the nominal scale where that is a round number
+        largest = round(1 / (Fraction(rate) * step) * 2**10) * step / 2**10
+        grid = Grid.arithmetic(max(largest, step / 2**10), step, limit)
+    return Grid(np.concatenate([[rate], grid.rates[1:][grid.rates[1:] > rate]]))

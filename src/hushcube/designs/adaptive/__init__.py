@@ -1,1 +1,0 @@
-"""Methods that choose their noise while answers come in, for small relative errors: their public parameters."""
