@@ -24,7 +24,7 @@ from hushcube.model.schema import Schema
 from hushcube.model.workload import Workload
 from hushcube.strategies import REGISTRY
 from hushcube.strategies.search.local import affine_plane, known_designs
-from hushcube.strategies.search.supports import UNSEEN, SupportProblem, optimise_own_tables
+from hushcube.strategies.search.supports import UNSEEN, SupportProblem, evenly, optimise_own_tables
 
 TOLERANCE = 1e-3
 BINARY16 = Schema(tuple(Attribute(name=f"a{i}", codes=2) for i in range(16)), "16 binary attributes")
@@ -107,7 +107,7 @@ def own_tables(request):
 def bmax_tables(request):
     """The tables that bmax measures, budgets by descent."""
     plan = make_plan(request, "bmax", "uniform", "gls")
-    return of_support(SupportProblem(request).optimise([list(plan.measured)], steps=400)[0])
+    return of_support(SupportProblem(request).optimise(evenly([tuple(plan.measured)]), steps=400)[0])
 
 
 def one_start(request):
@@ -127,7 +127,7 @@ def one_start(request):
 
     options = {"maxiter": 20_000, "maxfun": 100_000, "ftol": 1e-14, "gtol": 1e-9}
     found = minimize(objective, np.zeros(len(sets)), jac=True, method="L-BFGS-B", options=options)
-    return of_support(problem.optimise([sets], [found.x], steps=0)[0])
+    return of_support(problem.optimise([(tuple(sets), found.x)], steps=0)[0])
 
 
 def designed(request):
@@ -137,7 +137,7 @@ def designed(request):
     else:
         planes = next(design for design in known_designs(3, 8) if design.name == "planes(3)")
         blocks = [tuple(sorted(i for p in block for i in (2 * p, 2 * p + 1))) for block in planes.blocks]
-    return of_support(SupportProblem(request).optimise([blocks], steps=0)[0])
+    return of_support(SupportProblem(request).optimise(evenly([tuple(blocks)]), steps=0)[0])
 
 
 ROWS = (

@@ -61,18 +61,12 @@ class Covering(Strategy):
         self, request: Request, budgets: Budgets, recovery: Recovery, sets: Sequence[Marginal], found: Floats
     ) -> LatticeDesign:
         """Budgets are those that the search found, or, for the maximum, begin with them."""
-        measured, proportions = _measured(request, sets, found)
+        single = {i for i, n in enumerate(request.schema.sizes) if n == 1}  # attributes of one value ride along
+        joined = [tuple(sorted({*s, *single})) for s in sets]
+        measured = Family.of(joined, request.schema.sizes)
+        proportions = np.zeros(len(measured))
+        np.add.at(proportions, measured.ids(joined), found)
         return self.decide(request, budgets, recovery, MARGINAL, measured, np.ones(len(measured)), proportions)
-
-
-def _measured(request: Request, sets: Sequence[Marginal], budgets: Floats) -> tuple[Family, Floats]:
-    """The tables of a support and their budgets; attributes of one value ride along."""
-    single = {i for i, n in enumerate(request.schema.sizes) if n == 1}
-    joined = [tuple(sorted({*s, *single})) for s in sets]
-    measured = Family.of(joined, request.schema.sizes)
-    proportions = np.zeros(len(measured))
-    np.add.at(proportions, measured.ids(joined), budgets)
-    return measured, proportions
 
 
 @lru_cache(maxsize=8)

@@ -14,7 +14,7 @@ from hushcube.model.workload import Workload
 from hushcube.planning.planner import compare
 from hushcube.strategies.search.descent import minimise
 from hushcube.strategies.search.local import known_designs
-from hushcube.strategies.search.supports import GreedyCovers, SupportProblem, optimise_own_tables
+from hushcube.strategies.search.supports import GreedyCovers, SupportProblem, evenly, optimise_own_tables
 
 BINARY16 = (2,) * 16
 
@@ -62,7 +62,7 @@ def test_the_searched_error_is_the_planned_one():
     for words in ("2-way", "1..3-way", "<=2-way,a0*a1=5"):
         request = make_request((2, 3, 4, 5), words, epsilon=1)
         problem = SupportProblem(request)
-        for support in problem.optimise([request.workload.marginals, ((0, 1, 2, 3),)], steps=3):
+        for support in problem.optimise(evenly([request.workload.marginals, ((0, 1, 2, 3),)]), steps=3):
             plan = make_plan(request, "workload")
             family, budgets = _family(request, support, plan)
             by_hand = LatticeDesign(request, "by hand", "optimal", "gls", "direct", budgets, plan.basis, family)

@@ -14,8 +14,8 @@ import numpy as np
 from hushcube.designs.errors import Errors, kept
 from hushcube.designs.lattice import margins
 from hushcube.designs.request import projected
-from hushcube.lattice import basis as lattice_variances
 from hushcube.lattice import hadamard, helmert
+from hushcube.lattice.basis import cell_variances, residual_variances
 from hushcube.lattice.family import Family, Inclusion
 from hushcube.lattice.hadamard import padded
 from hushcube.model.arrays import Bools, Floats, Ints, Marginal, subsets
@@ -66,7 +66,7 @@ class LatticeErrors(Errors):
         variances = self.set_variances(exact=exact)
         weights = self.recovery_weights() if design.recovery == "ols" else None
         spaces = design.request.spaces
-        return lattice_variances.residual_variances(design.basis, design.measured, variances, weights, spaces)
+        return residual_variances(design.basis, design.measured, variances, weights, spaces)
 
     def cell_variances(self, *, exact: bool) -> Floats:
         """Mean cell variances."""
@@ -79,7 +79,7 @@ class LatticeErrors(Errors):
             rows = design.measured.product(design.basis.per_axis(design.basis.rows, design.measured.sizes))
             variances = marginals.sum_over_subsets(design.measured, self.set_variances(exact=exact) * rows)
             return variances / codes(marginals) ** 2
-        return lattice_variances.cell_variances(marginals, design.request.spaces, self.space_variances(exact=exact))
+        return cell_variances(marginals, design.request.spaces, self.space_variances(exact=exact))
 
     @kept
     def sources(self) -> tuple[Ints, Floats]:
@@ -195,7 +195,7 @@ class LatticeErrors(Errors):
         if design.request.marginals.ids([marginal])[0] >= 0:
             return np.asarray(self._variance_of(marginal))
         v, only = self.space_variances(exact=True), Family.of([marginal], design.schema.sizes)
-        return np.asarray(lattice_variances.cell_variances(only, design.request.spaces, v)[0])
+        return np.asarray(cell_variances(only, design.request.spaces, v)[0])
 
     def _variance_of(self, marginal: Marginal) -> float:
         return float(self.exact_cell_variances[self.design.request.marginals.ids([marginal])[0]])

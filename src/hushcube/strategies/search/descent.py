@@ -16,11 +16,12 @@ Objective = Callable[[Floats], tuple[Floats, Floats]]
 """Points (starts, variables) to values (starts,) and gradients (starts, variables)."""
 Narrowed = Callable[[Ints], Objective]
 """The objective of some of the starts, given by their numbers."""
+Pair = tuple[Floats, Floats, Floats]
+"""A step of each start, the change of its gradient, and the inverse of their product; zero where it was not taken."""
 _PATIENCE: Final = 5
 """Steps without progress after which a start has arrived."""
-_SHORTEST: Final = 19
-_SHORTEST_OF_MANY: Final = 8
-"""How often a step is cut to 0.3 of its length; of many starts, one that still finds no progress has arrived."""
+_SHORTEST: Final = 10
+"""How often a step is cut to 0.3 of its length before the start forgets its curvature."""
 
 
 def minimise(
@@ -32,73 +33,68 @@ def minimise(
     tolerance: float = 1e-9,
     narrowed: Narrowed | None = None,
 ) -> tuple[Floats, Floats]:
-    """The points reached from each start, and their values.
+    """The points reached from each start with so many evaluations, and their values; each stops when it has arrived.
 
-    Without `narrowed`, all starts go on until none improves any more. With it, which gives the objective of some of
-    the starts, each stops when it has arrived: the way for hundreds of starts, of which most arrive early.
+    A step that is too long is tried shorter in the next evaluation, while other starts go on: there is one evaluation
+    of all starts at a time. Give `narrowed` where the objective is not the same for all starts.
 
     >>> values = minimise(lambda x: ((x**2).sum(axis=1), 2 * x), np.array([[3.0, -1.0], [1.0, 1.0]]), steps=20)[1]
     >>> bool((values < 1e-12).all())
     True
     """
-    points, values = start.copy(), np.empty(len(start))
-    rows = np.arange(len(start))
-    some = narrowed or (lambda _: objective)
-    x = start
-    f, g = objective(x)
-    pairs: list[tuple[Floats, Floats, Floats]] = []
-    idle = np.zeros(len(x), np.int64)
+    points, values, rows = start.copy(), np.empty(len(start)), np.arange(len(start))
+    x, (f, g) = start, objective(start)
+    pairs: list[Pair] = []
+    length = 1 / np.maximum(1.0, np.abs(g).sum(axis=1))
+    scale = np.ones(len(x))
+    idle, cuts = np.zeros((2, len(x)), np.int64)
     for _ in range(steps):
-        direction = _two_loops(g, pairs)
+        direction = _two_loops(g, pairs, scale)
         slope = np.einsum("sv,sv->s", direction, g)
         uphill = slope >= 0
         direction[uphill], slope[uphill] = -g[uphill], -np.einsum("sv,sv->s", g[uphill], g[uphill])
-        step = np.ones(len(x)) if pairs else 1 / np.maximum(1.0, np.abs(g).sum(axis=1))
-        moved = x + step[:, None] * direction
+        moved = x + length[:, None] * direction
         value, gradient = objective(moved)
-        worse = np.flatnonzero(~(value <= f + 1e-4 * step * slope))
-        for _shorter in range(_SHORTEST_OF_MANY if narrowed else _SHORTEST):
-            if not len(worse):
-                break
-            step[worse] *= 0.3
-            moved[worse] = x[worse] + step[worse, None] * direction[worse]
-            value[worse], gradient[worse] = some(rows[worse])(moved[worse])
-            worse = worse[~(value[worse] <= f[worse] + 1e-4 * step[worse] * slope[worse])]
-        moved[worse], value[worse], gradient[worse] = x[worse], f[worse], g[worse]
-        difference, change = moved - x, gradient - g
+        taken = value <= f + 1e-4 * length * slope
+        idle = np.where(taken, (idle + 1) * (f - value < tolerance), idle)
+        cuts = np.where(taken, 0, cuts + 1)
+        difference, change = taken[:, None] * (moved - x), taken[:, None] * (gradient - g)
         curvature = np.einsum("sv,sv->s", difference, change)
-        inverse = np.where(curvature > 1e-14, 1 / np.where(curvature > 1e-14, curvature, 1.0), 0.0)
-        pairs = [*pairs[-(memory - 1) :], (difference, change, inverse)]
-        still = f - value < tolerance
-        idle = np.where(still, idle + 1, 0) if narrowed else (idle + 1) * still.all()
-        if narrowed:
-            idle[worse] = _PATIENCE
-        x, f, g = moved, value, gradient
+        curved = curvature > 1e-14
+        inverse = np.divide(1.0, curvature, out=np.zeros(len(x)), where=curved)
+        np.divide(np.einsum("sv,sv->s", change, change), curvature, out=scale, where=curved)
+        if taken.any():
+            pairs = [*pairs[-(memory - 1) :], (difference, change, inverse)]
+            x, g = np.where(taken[:, None], moved, x), np.where(taken[:, None], gradient, g)
+            f = np.where(taken, value, f)
+        length = np.where(taken, 1.0, 0.3 * length)
+        if (lost := cuts > _SHORTEST).any():
+            for _, _, inverse in pairs:
+                inverse[lost] = 0.0
+            scale[lost], cuts[lost] = 1.0, 0
+            length[lost], idle[lost] = 1 / np.maximum(1.0, np.abs(g[lost]).sum(axis=1)), idle[lost] + 2
         arrived = idle >= _PATIENCE
         if arrived.all():
             break
         if arrived.sum() > len(x) / 4:  # a copy of the rest of the problem is worth it
             points[rows], values[rows] = x, f
             left = np.flatnonzero(~arrived)
-            rows, idle, x, f, g = rows[left], idle[left], x[left], f[left], g[left]
+            rows, idle, cuts, x, f, g, length, scale = (a[left] for a in (rows, idle, cuts, x, f, g, length, scale))
             pairs = [(difference[left], change[left], inverse[left]) for difference, change, inverse in pairs]
-            objective = some(rows)
+            objective = narrowed(rows) if narrowed else objective
     points[rows], values[rows] = x, f
     return points, values
 
 
-def _two_loops(g: Floats, pairs: list[tuple[Floats, Floats, Floats]]) -> Floats:
+def _two_loops(g: Floats, pairs: list[Pair], scale: Floats) -> Floats:
     """The quasi-Newton direction of each row."""
     q = -g
     shares = []
     for s, y, inverse in reversed(pairs):
         share = inverse * np.einsum("sv,sv->s", s, q)
-        q = q - share[:, None] * y
+        q -= share[:, None] * y
         shares.append(share)
-    if pairs:
-        s, y, inverse = pairs[-1]
-        scale = np.einsum("sv,sv->s", y, y) * inverse
-        q = q / np.where(scale > 0, scale, 1.0)[:, None]
+    q /= scale[:, None]
     for (s, y, inverse), share in zip(pairs, reversed(shares), strict=True):
-        q = q + (share - inverse * np.einsum("sv,sv->s", y, q))[:, None] * s
+        q += (share - inverse * np.einsum("sv,sv->s", y, q))[:, None] * s
     return q

@@ -10,21 +10,19 @@ with f = F / (2 (sum e)²) and w_A ∝ F_A^p of sum 1. This only finds promising
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
-from itertools import combinations
 from typing import Final
 
 import numpy as np
 
-from hushcube.designs.request import MAX_TABLE_CELLS, Request
+from hushcube.designs.request import Request
 from hushcube.lattice.basis import dimensions
-from hushcube.model.arrays import Floats, Marginal
-from hushcube.strategies.search.descent import minimise
-from hushcube.strategies.search.supports import GreedyCovers, SupportProblem
+from hushcube.model.arrays import Floats
+from hushcube.strategies.search.descent import Objective
+from hushcube.strategies.search.supports import NEGLIGIBLE, SupportProblem, Tables, covers_of, evenly
 
 _P: Final = 30
-_THRESHOLDS: Final = 24
 _REPEATS: Final = 4
 _STEPS: Final = 80
 _KEPT: Final = 4
@@ -32,66 +30,48 @@ _MOST_CANDIDATES: Final = 1024
 _MOST_NUMBERS: Final = 2**20
 """Marginals times spaces: beyond, no covers are tried."""
 _BATCH: Final = 32
-_ABSENT: Final = -80.0
-"""The log-budget of a padding table."""
-_NEGLIGIBLE: Final = 2e-3
-"""Tables with a smaller budget, in units of the largest, are left out."""
 
 
-def promising(request: Request, weights: Floats, *, seed: int) -> list[tuple[tuple[Marginal, ...], Floats]]:
+def promising(request: Request, weights: Floats, *, seed: int) -> list[tuple[Tables, Floats]]:
     """A few supports with small largest errors, and budgets for them; none where too many tables are to choose from."""
     d, marginals = len(request.schema), [m for m in request.marginals if m]
     if not marginals or 2**d > _MOST_CANDIDATES or len(marginals) * len(request.spaces) > _MOST_NUMBERS:
         return []
     problem = _Largest(request, weights)
-    candidates = [
-        c for k in range(1, d + 1) for c in combinations(range(d), k) if request.schema.cells(c) <= MAX_TABLE_CELLS
-    ]
-    covers = GreedyCovers(marginals, candidates, np.asarray(request.schema.sizes, dtype=np.float64))
-    random = np.random.default_rng(seed)
-    alone = [
-        tuple(sorted(cover))
-        for threshold in covers.thresholds(_THRESHOLDS).tolist()
-        for cover in covers.covers(threshold, _REPEATS, random)
-    ]
+    covers = covers_of(marginals, problem.sizes, _REPEATS, np.random.default_rng(seed))
+    alone = [tuple(sorted(cover)) for group in covers for cover in group]
     joined = [tuple(sorted({*cover, *marginals})) for cover in alone]
     supports = sorted(dict.fromkeys((*alone, *joined)), key=len)
-    found = [
-        answer
-        for start in range(0, len(supports), _BATCH)
-        for answer in problem.descend(supports[start : start + _BATCH])
-    ]
+    batches = [supports[start : start + _BATCH] for start in range(0, len(supports), _BATCH)]
+    found = [answer for batch in batches for answer in problem.answers(batch)]
     return [(sets, budgets) for _, sets, budgets in sorted(found, key=lambda answer: answer[0])[:_KEPT]]
 
 
-class _Largest:
+class _Largest(SupportProblem):
     """The largest error of a request, given the weights of its marginals."""
 
     def __init__(self, request: Request, weights: Floats) -> None:
-        self._matrix = SupportProblem(request).matrix
-        inside = self._matrix(list(request.marginals)) > 0
+        super().__init__(request)
+        inside = self.matrix(list(request.marginals)) > 0
         P = inside * dimensions(request.spaces) * (weights / request.marginals.cells**2)[:, None]
         self._P = P[P.any(axis=1)]
 
-    def descend(self, supports: Sequence[tuple[Marginal, ...]]) -> list[tuple[float, tuple[Marginal, ...], Floats]]:
+    def answers(self, supports: Sequence[Tables]) -> Iterator[tuple[float, Tables, Floats]]:
         """Minimise log F from equal budgets on each support: the value, the tables that matter, and their budgets."""
-        M = np.zeros((len(supports), max(map(len, supports)), self._P.shape[1]))
-        t = np.full(M.shape[:2], _ABSENT)
-        for i, support in enumerate(supports):
-            M[i, : len(support)] = self._matrix(support)
-            t[i, : len(support)] = 0.0
-        objective = partial(self._objective, M)
-        t, values = minimise(objective, t, steps=_STEPS, narrowed=lambda rows: partial(self._objective, M[rows]))
-        answers = []
+        M, t = self.padded(evenly(supports))
+        t, values = self.descend(M, t, _STEPS)
         for i, support in enumerate(supports):
             e = np.exp(t[i, : len(support)] - t[i].max())
-            keep = np.flatnonzero(e > _NEGLIGIBLE)
+            keep = np.flatnonzero(e > NEGLIGIBLE)
             if not M[i, keep].any(axis=0)[self._P.any(axis=0)].all():  # a small table alone sees some space
-                keep, e = np.arange(len(support)), np.maximum(e, _NEGLIGIBLE)
-            answers.append((float(values[i]), tuple(support[j] for j in keep.tolist()), e[keep]))
-        return answers
+                keep, e = np.arange(len(support)), np.maximum(e, NEGLIGIBLE)
+            yield float(values[i]), tuple(support[j] for j in keep.tolist()), e[keep]
 
-    def _objective(self, M: Floats, t: Floats) -> tuple[Floats, Floats]:
+    def objective(self, M: Floats) -> Objective:
+        """The log F above."""
+        return partial(self._soft_maximum, M)
+
+    def _soft_maximum(self, M: Floats, t: Floats) -> tuple[Floats, Floats]:
         P = self._P
         e = np.exp(t - t.max(axis=1, keepdims=True))
         total = e.sum(axis=1, keepdims=True)

@@ -18,7 +18,7 @@ points without attributes vanish. Good supports for pure epsilon look like these
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import accumulate, combinations, islice, product
@@ -27,8 +27,19 @@ from typing import Final
 import numpy as np
 
 from hushcube.designs.request import MAX_TABLE_CELLS, Effort, Request
-from hushcube.model.arrays import Marginal
-from hushcube.strategies.search.supports import GreedyCovers, Support, SupportProblem, optimise_own_tables
+from hushcube.model.arrays import Floats, Marginal
+from hushcube.strategies.search.supports import (
+    THRESHOLDS,
+    Stage,
+    Start,
+    Support,
+    SupportProblem,
+    Tables,
+    all_tables,
+    covers_of,
+    evenly,
+    optimise_own_tables,
+)
 
 
 @dataclass(frozen=True)
@@ -113,14 +124,6 @@ def _field(q: int) -> tuple[Callable[[int, int], int], Callable[[int, int], int]
 
 
 @dataclass(frozen=True)
-class _Stage:
-    """Steps of descent, and the share of supports that go on after them."""
-
-    steps: int
-    kept: float = 1.0
-
-
-@dataclass(frozen=True)
 class _Effort:
     starts: int
     islands: int
@@ -137,21 +140,23 @@ _EFFORTS: Final[dict[Effort, _Effort]] = {
 _FEW_ATTRIBUTES: Final = 5
 """Up to here the starts nearly exhaust the supports."""
 _MOST_CANDIDATES: Final = 1024
-_MOST_COVERING: Final = 4096
-"""Tables from which covers are chosen; beyond `_MOST_CANDIDATES` only a few covers."""
-_THRESHOLDS: Final = 24
-"""Magnifications for which covers are tried."""
+"""Tables up to which covers and random budgets on all of them are among the starts; beyond, some covers are apart."""
+_MOST_SHARED: Final = 2**15
+"""Random budgets, of all tables together, at the beginning."""
+_MOST_COVERED: Final = 1024
+"""Marginals beyond which no covers are tried, where not all tables are candidates."""
 _PATIENCE: Final = 12
 """Rounds without progress after which a pool has settled."""
 _ISLAND_NUMBERS: Final = 20_000
-"""Islands times tables times spaces at the default effort: what half a minute allows."""
+"""Islands times tables times spaces at the default effort: what some seconds allow."""
 _MOST_CHANGED: Final = 2**16
 """Tables times spaces of a support beyond which it is only descended on: small changes no longer pay."""
 _ROUND_NUMBERS: Final = 2**20
-"""Numbers descended on in one round: large problems try fewer variants of each support."""
-_STAGES: Final = (_Stage(15, kept=1 / 4), _Stage(60))
-_FIRST_STAGES: Final = (_Stage(6, kept=1 / 8), _Stage(80))
-_BATCH: Final = 256
+"""Numbers descended on in one round of a pool: large problems try fewer variants of each support."""
+_SWAPPED: Final = 0.3
+"""How often two attributes change places in all tables, which changes of single tables hardly come to."""
+_STAGES: Final = (Stage(15, kept=1 / 4), Stage(60))
+_FIRST_STAGES: Final = (Stage(6, kept=1 / 8), Stage(80))
 _BATCH_NUMBERS: Final = 2**20
 """Numbers in one batch of matrices M: 8 MB, which stay in a cache."""
 _MOST_NUMBERS: Final = 2**24
@@ -171,115 +176,100 @@ def search(request: Request, *, effort: Effort, seed: int) -> Support:
     level = _EFFORTS[effort]
     if len(problem.sizes) <= _FEW_ATTRIBUTES:
         level = replace(level, islands=1, rounds=min(level.rounds, 6), variants=8, starts=60)
-    first = _best(_first(problem, request, level, random), level.islands * level.kept)
-    islands = _islands(level, len(first[0].sets) * len(problem.k))
-    settled = [_settle(problem, first[i::islands][: level.kept], level, random) for i in range(islands)]
-    settled.append(_settle(problem, _apart(problem, request, level, random), level, random))
-    pool = _best([s for island in settled for s in island], 2 * level.kept)
-    pool = _settle(problem, pool, replace(level, rounds=3 * level.rounds), random)
-    return _best([*_in_batches(problem, [(s.sets, np.log(s.budgets)) for s in pool], steps=400), *pool, own], 1)[0]
+    first = _best([own, *_first(problem, request, level, random)], level.islands * level.kept)
+    affordable = _ISLAND_NUMBERS * level.islands // (16 * len(first[0].sets) * len(problem.k))
+    islands = min(level.islands, max(affordable, 3))  # large supports take longer and get fewer
+    pools = [first[i::islands][: level.kept] for i in range(islands)]
+    pools = _evolve(problem, [*pools, _apart(problem, request, level, random)], level, random)
+    pool = _best([s for pool in pools for s in pool], 2 * level.kept)
+    [pool] = _evolve(problem, [pool], replace(level, rounds=3 * level.rounds), random)
+    [polished] = _race(problem, [[s.start for s in pool]], (Stage(400),))
+    return _best([*polished, *pool, own], 1)[0]
 
 
-def _islands(level: _Effort, numbers: int) -> int:
-    """How many pools evolve apart; supports with many tables or spaces take longer and get fewer."""
-    affordable = _ISLAND_NUMBERS * level.islands // (16 * numbers)
-    return min(level.islands, max(affordable, 3))
-
-
-def _settle(problem: SupportProblem, pool: list[Support], level: _Effort, random: np.random.Generator) -> list[Support]:
-    """Rounds of change until nothing has improved for a while."""
-    if not pool or len(pool[0].sets) * len(problem.k) > _MOST_CHANGED:
-        return pool
-    idle = 0
+def _evolve(
+    problem: SupportProblem, pools: Sequence[list[Support]], level: _Effort, random: np.random.Generator
+) -> list[list[Support]]:
+    """Rounds of change, descent and choice of the best, side by side in each pool until it has settled."""
+    pools = list(pools)
+    idle = [0 if p and len(p[0].sets) * len(problem.k) <= _MOST_CHANGED else _PATIENCE for p in pools]
     for _ in range(level.rounds):
-        before = pool[0].error
-        pool = _next(problem, pool, level, random)
-        idle = 0 if pool[0].error < before * (1 - 1e-4) else idle + 1
-        if idle == _PATIENCE:
-            break
-    return pool
-
-
-def _next(problem: SupportProblem, pool: list[Support], level: _Effort, random: np.random.Generator) -> list[Support]:
-    """One round: change, descend a little, descend the promising ones further, keep the best."""
-    numbers = sum(len(s.sets) for s in pool) * len(problem.k)  # of one variant of each
-    count = min(level.variants, max(1, _ROUND_NUMBERS // numbers))
-    variants = [v for s in pool for v in _variants(s, problem, count, random)]
-    return _best([*pool, *_in_stages(problem, variants, _STAGES)], level.kept)
+        live = [i for i, rounds in enumerate(idle) if rounds < _PATIENCE]
+        changed = [list(_changed(problem, pools[i], level, random)) for i in live]
+        for i, found in zip(live, _race(problem, changed, _STAGES), strict=True):
+            before, pools[i] = pools[i][0].error, _best([*pools[i], *found], level.kept)
+            idle[i] = 0 if pools[i][0].error < before * (1 - 1e-4) else idle[i] + 1
+    return pools
 
 
 def _first(problem: SupportProblem, request: Request, level: _Effort, random: np.random.Generator) -> list[Support]:
-    """Supports to begin with: the workload's own tables, the full one, covers, random budgets on all, and designs."""
-    sizes = problem.sizes
-    d = len(sizes)
-    marginals = [m for m in request.workload.marginals if m]
-    supports: list[tuple[Marginal, ...]] = [request.workload.marginals]
-    full = tuple(range(d))
-    if np.prod(sizes) <= MAX_TABLE_CELLS:
-        supports.append((full,))
+    """Supports to begin with: the full table, covers, random budgets on all, and designs."""
+    sizes, marginals = problem.sizes, [m for m in request.workload.marginals if m]
+    groups: list[list[Tables]] = [[(tuple(range(len(sizes))),)]] if sizes.prod() <= MAX_TABLE_CELLS else []
     found: list[Support] = []
-    if 2**d <= _MOST_CANDIDATES:
-        candidates, chosen = _covers(problem, marginals, max(level.starts // _THRESHOLDS, 1), random)
-        supports += chosen
-        starts = np.log(random.random((level.starts, len(candidates))) + 1e-3)
-        found += problem.optimise_shared(candidates, starts, steps=300)
-    supports += _from_block_designs(max(map(len, marginals), default=0), d, sizes, level.starts, random)
+    if 2 ** len(sizes) <= _MOST_CANDIDATES:
+        groups += covers_of(marginals, sizes, max(level.starts // THRESHOLDS, 1), random)
+        candidates = all_tables(sizes)
+        count = min(level.starts, max(_MOST_SHARED // len(candidates), 1))
+        starts = np.log(random.random((count, len(candidates))) + 1e-3)
+        found += problem.optimise_shared(candidates, starts, steps=150)
+    groups += _from_block_designs(max(map(len, marginals), default=0), sizes, level.starts, random)
     affordable = 8 * _ROUND_NUMBERS // len(problem.k)
-    within = [s for s, tables in zip(supports, accumulate(map(len, supports)), strict=True) if tables <= affordable]
-    return found + _in_stages(problem, _evenly(within or supports[:1]), _FIRST_STAGES)
-
-
-def _evenly(supports: Sequence[tuple[Marginal, ...]]) -> list[tuple[tuple[Marginal, ...], np.ndarray]]:
-    """Distinct supports with equal budgets."""
-    return [(s, np.zeros(len(s))) for s in dict.fromkeys(supports)]
+    tables = accumulate(sum(map(len, group)) for group in groups)
+    within = [group for group, upto in zip(groups, tables, strict=True) if upto <= affordable]
+    return found + [s for group in _race(problem, map(evenly, within), _FIRST_STAGES) for s in group]
 
 
 def _apart(problem: SupportProblem, request: Request, level: _Effort, random: np.random.Generator) -> list[Support]:
     """A few covers where there are too many tables for more: among designs they would crowd out what ends up better."""
-    if not _MOST_CANDIDATES < 2 ** len(problem.sizes) <= _MOST_COVERING:
+    marginals = [m for m in request.workload.marginals if m]
+    if 2 ** len(problem.sizes) <= _MOST_CANDIDATES or len(marginals) > _MOST_COVERED:
         return []
-    _, chosen = _covers(problem, [m for m in request.workload.marginals if m], 2, random)
-    return _best(_in_stages(problem, _evenly(chosen), _FIRST_STAGES), level.kept)
-
-
-def _covers(
-    problem: SupportProblem, marginals: Sequence[Marginal], repeats: int, random: np.random.Generator
-) -> tuple[list[Marginal], list[tuple[Marginal, ...]]]:
-    """All tables, and covers by them for every threshold."""
-    d = len(problem.sizes)
-    candidates = [c for k in range(1, d + 1) for c in combinations(range(d), k)]
-    covers = GreedyCovers(marginals, candidates, problem.sizes)
-    thresholds = covers.thresholds(_THRESHOLDS).tolist()
-    return candidates, [c for threshold in thresholds for c in covers.covers(threshold, repeats, random)]
+    covers = covers_of(marginals, problem.sizes, 2, random)
+    return _best([s for group in _race(problem, map(evenly, covers), _FIRST_STAGES) for s in group], level.kept)
 
 
 def _from_block_designs(
-    strength: int, d: int, sizes: np.ndarray, repeats: int, random: np.random.Generator
-) -> Iterator[tuple[Marginal, ...]]:
+    strength: int, sizes: Floats, repeats: int, random: np.random.Generator
+) -> Iterator[list[Tables]]:
     """Designs with attributes given to points at random, as evenly as their number allows."""
+    d = len(sizes)
     designs = known_designs(strength, 2 * d)
     for design in designs:
+        found = []
         for _ in range(max(repeats // max(len(designs), 1), 4)):
             order = random.permutation(d)
-            point = np.empty(d, dtype=np.int64)
-            point[order] = np.resize(random.permutation(design.points), d)
-            blocks = {tuple(i for i in range(d) if point[i] in block) for block in design.blocks}
-            chosen = tuple(sorted(b for b in blocks if b and not any(set(b) < set(c) for c in blocks)))
+            at: list[list[int]] = [[] for _ in range(design.points)]
+            for i, point in zip(order.tolist(), np.resize(random.permutation(design.points), d).tolist(), strict=True):
+                at[point].append(i)
+            masks = {sum(1 << i for point in block for i in at[point]) for block in design.blocks}
+            largest = [a for a in masks if a and not any(a & b == a != b for b in masks)]
+            chosen = tuple(sorted(tuple(i for i in range(d) if mask >> i & 1) for mask in largest))
             if max(np.prod(sizes[list(b)]) for b in chosen) <= MAX_TABLE_CELLS:
-                yield chosen
+                found.append(chosen)
+        yield found
 
 
-def _variants(
-    support: Support, problem: SupportProblem, count: int, random: np.random.Generator
-) -> Iterator[tuple[tuple[Marginal, ...], np.ndarray]]:
-    """Small changes of a support: a table more, an attribute added or dropped, two tables merged."""
+def _changed(
+    problem: SupportProblem, pool: Sequence[Support], level: _Effort, random: np.random.Generator
+) -> Iterator[Start]:
+    """Variants of all supports of a pool."""
+    numbers = sum(len(s.sets) for s in pool) * len(problem.k)  # of one variant of each
+    count = min(level.variants, max(1, _ROUND_NUMBERS // numbers))
+    for support in pool:
+        yield from _variants(support, problem, count, random)
+
+
+def _variants(support: Support, problem: SupportProblem, count: int, random: np.random.Generator) -> Iterator[Start]:
+    """Small changes: a table more, an attribute added or dropped, two tables merged, two attributes swapped in all."""
     d, n = len(problem.sizes), len(support.sets)
     sizes = problem.sizes.tolist()
     logs = np.log(support.budgets)
     start, level = dict(zip(support.sets, logs.tolist(), strict=True)), float(np.median(logs))
-    changes = random.integers(1, 4, count).tolist()
+    swaps = random.random(count) < _SWAPPED
+    changes = (random.integers(1, 4, count) - swaps).tolist()
     dice = iter(random.integers(0, (4, n, n, d), (sum(changes), 4)).tolist())
-    for many in changes:
+    for many, swap in zip(changes, swaps.tolist(), strict=True):
         tables = start.copy()
         for kind, first, second, attribute in islice(dice, many):
             victim, other = support.sets[first], support.sets[second]
@@ -294,32 +284,30 @@ def _variants(
                 tables.pop(victim, None)
             if new and math.prod(sizes[i] for i in new) <= MAX_TABLE_CELLS:
                 tables.setdefault(new, level)
-        yield tuple(tables), np.fromiter(tables.values(), float, len(tables))
+        if swap:
+            tables = dict(zip(_swapped(tables, random.permutation(d)[:2].tolist()), tables.values(), strict=True))
+        if tables and max(math.prod(sizes[i] for i in table) for table in tables) <= MAX_TABLE_CELLS:
+            yield tuple(tables), np.fromiter(tables.values(), float, len(tables))
 
 
-def _in_stages(
-    problem: SupportProblem, supports: Sequence[tuple[tuple[Marginal, ...], np.ndarray]], stages: Sequence[_Stage]
-) -> list[Support]:
-    """Descend from all supports a little, and from the promising ones further."""
-    for stage in stages:
-        descended = _in_batches(problem, supports, steps=stage.steps)
-        supports = [(s.sets, np.log(s.budgets)) for s in _best(descended, max(int(len(descended) * stage.kept), 1))]
-    return descended
+def _swapped(tables: Iterable[Marginal], pair: Sequence[int]) -> Iterator[Marginal]:
+    """The tables with two attributes exchanged."""
+    for table in tables:
+        inside = [i in table for i in pair]
+        yield tuple(sorted({*table} ^ {*pair})) if any(inside) and not all(inside) else table
 
 
-def _in_batches(
-    problem: SupportProblem, supports: Sequence[tuple[tuple[Marginal, ...], np.ndarray]], *, steps: int
-) -> list[Support]:
-    """Descend from all supports, as many at once as a cache holds."""
-    supports = sorted((s for s in supports if s[0]), key=lambda s: len(s[0]))
-    result: list[Support] = []
-    at = 0
-    while at < len(supports):
-        width = len(supports[min(at + _BATCH - 1, len(supports) - 1)][0])
-        batch = supports[at : at + max(1, min(_BATCH, _BATCH_NUMBERS // (width * len(problem.k))))]
-        at += len(batch)
-        result += problem.optimise([s for s, _ in batch], [t for _, t in batch], steps=steps)
-    return result
+def _race(problem: SupportProblem, groups: Iterable[Sequence[Start]], stages: Sequence[Stage]) -> list[list[Support]]:
+    """The races of groups, as many at once as a cache holds."""
+    result: list[list[Support]] = []
+    batch: list[Sequence[Start]] = []
+    for group in groups:
+        rows, width = sum(map(len, batch)) + len(group), max((len(s) for g in (*batch, group) for s, _ in g), default=0)
+        if batch and rows * width * len(problem.k) > _BATCH_NUMBERS:
+            result += problem.race(batch, stages)
+            batch = []
+        batch.append(group)
+    return [*result, *problem.race(batch, stages)]
 
 
 def _best(supports: Sequence[Support], count: int) -> list[Support]:

@@ -15,26 +15,33 @@ Each threshold gives other covers, from the workload itself (1) to the full tabl
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
+from typing import Final
 
 import numpy as np
 
-from hushcube.designs.request import Request
+from hushcube.designs.request import MAX_TABLE_CELLS, Request
 from hushcube.model.arrays import Floats, Ints, Marginal
 from hushcube.model.noise import LAPLACE
 from hushcube.strategies.search.descent import Objective, minimise
 
-_ABSENT = -80.0
+Tables = tuple[Marginal, ...]
+Start = tuple[Tables, Floats]
+"""Tables and the logarithms of their budgets."""
+_ABSENT: Final = -80.0
 """The log-budget of a padding table."""
-UNSEEN = 1e-120
+UNSEEN: Final = 1e-120
 """K of a space that no table sees: far below any other, and so that k / K² fits a float for all weights and queries."""
-
-
-_NEGLIGIBLE = 2e-3
+NEGLIGIBLE: Final = 2e-3
 """Tables with a smaller budget, in units of the largest, are left out."""
-_MOST_REMEMBERED = 2**23
+_MOST_REMEMBERED: Final = 2**23
 """Numbers in the remembered rows of tables: 64 MB."""
+THRESHOLDS: Final = 24
+"""Magnifications for which covers are tried."""
+_MOST_CANDIDATES: Final = 4096
+"""Tables from which covers are chosen: all, or so many at random."""
 
 
 class GreedyCovers:
@@ -42,9 +49,8 @@ class GreedyCovers:
 
     def __init__(self, marginals: Sequence[Marginal], candidates: Sequence[Marginal], sizes: Floats) -> None:
         self._candidates = candidates
-        cells = np.array([np.prod(sizes[list(c)]) for c in candidates])
-        asked = np.array([np.prod(sizes[list(m)]) for m in marginals])
         held, having = (_membership(sets, len(sizes)) for sets in (marginals, candidates))
+        asked, cells = (np.where(rows > 0, sizes, 1.0).prod(axis=1) for rows in (held, having))
         inside = having @ held.T == held.sum(axis=1)
         self._magnification = np.where(inside, cells[:, None] / asked, np.inf)
         self._weight = np.log2(1 + asked)
@@ -55,7 +61,7 @@ class GreedyCovers:
         thinned: Floats = found[np.unique(np.linspace(0, len(found) - 1, min(most, len(found))).astype(int))]
         return thinned
 
-    def covers(self, threshold: float, repeats: int, random: np.random.Generator) -> Iterator[tuple[Marginal, ...]]:
+    def covers(self, threshold: float, repeats: int, random: np.random.Generator) -> Iterator[Tables]:
         """Greedy covers with randomly perturbed gains; each is minimal in that no later table was needed."""
         serves = self._magnification <= threshold
         counted = serves.astype(np.float64)
@@ -76,72 +82,137 @@ class GreedyCovers:
             yield tuple(self._candidates[i] for i in chosen)
 
 
+def all_tables(sizes: Floats) -> list[Marginal]:
+    """Every set of attributes that may be measured."""
+    every = (c for k in range(1, len(sizes) + 1) for c in combinations(range(len(sizes)), k))
+    return _measurable(every, sizes)
+
+
+def covers_of(
+    marginals: Sequence[Marginal], sizes: Floats, repeats: int, random: np.random.Generator
+) -> list[list[Tables]]:
+    """Some covers for each of some thresholds: by all tables, or by those asked for and random ones."""
+    if 2 ** len(sizes) <= _MOST_CANDIDATES:
+        candidates = all_tables(sizes)
+    else:
+        members = random.random((_MOST_CANDIDATES, len(sizes))) < random.random((_MOST_CANDIDATES, 1))
+        drawn = (tuple(np.flatnonzero(row).tolist()) for row in members if row.any())
+        candidates = _measurable(dict.fromkeys((*marginals, *drawn)), sizes)
+    covers = GreedyCovers(marginals, candidates, sizes)
+    return [list(covers.covers(threshold, repeats, random)) for threshold in covers.thresholds(THRESHOLDS).tolist()]
+
+
+def _measurable(tables: Iterable[Marginal], sizes: Floats) -> list[Marginal]:
+    return [table for table in tables if sizes[list(table)].prod() <= MAX_TABLE_CELLS]
+
+
 @dataclass(frozen=True)
 class Support:
     """Tables with budgets (their sum is 1) and the total error at epsilon 1, add-remove, weights counted."""
 
-    sets: tuple[Marginal, ...]
+    sets: Tables
     budgets: Floats
     error: float
+
+    @property
+    def start(self) -> Start:
+        """Where to descend from."""
+        return self.sets, np.log(self.budgets)
+
+
+def evenly(supports: Sequence[Tables]) -> list[Start]:
+    """Starts with equal budgets."""
+    return [(sets, np.zeros(len(sets))) for sets in supports]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Steps of descent, and the share of supports that go on after them."""
+
+    steps: int
+    kept: float = 1.0
 
 
 class SupportProblem:
     """The search's objective for one request."""
 
     def __init__(self, request: Request) -> None:
-        spaces = request.spaces
         self.sizes = np.asarray(request.schema.sizes, dtype=np.float64)
         self.k = request.space_weights
-        self._members = _membership(list(spaces), len(self.sizes))
-        self._orders = self._members.sum(axis=1)
+        self._members = _membership(list(request.spaces), len(self.sizes))
         self._row_of: dict[Marginal, int] = {}
         self._rows = np.zeros((1, len(self.k)))
 
     def matrix(self, sets: Sequence[Marginal]) -> Floats:
         """M_AB for some tables."""
         rows = _membership(sets, len(self.sizes))
-        inside = rows @ self._members.T == self._orders
-        cells = np.where(rows > 0, self.sizes, 1.0).prod(axis=1)
-        return np.asarray(inside / cells[:, None])
+        inside = rows @ self._members.T == self._members.sum(axis=1)
+        return np.asarray(inside / np.where(rows > 0, self.sizes, 1.0).prod(axis=1)[:, None])
 
-    def optimise(
-        self, supports: Sequence[Sequence[Marginal]], starts: Sequence[Floats] | None = None, *, steps: int
-    ) -> list[Support]:
-        """Descend from equal budgets (or given log-budgets) on each support."""
-        width = max(map(len, supports))
-        t = np.full((len(supports), width), _ABSENT)
-        for i, support in enumerate(supports):
-            t[i, : len(support)] = 0.0 if starts is None else starts[i]
-        M = self._matrices(supports, width)
-        return self._supports(supports, M, self.descend(M, t, steps)[0])
+    def optimise(self, starts: Sequence[Start], *, steps: int) -> list[Support]:
+        """Descend on each support."""
+        M, t = self.padded(starts)
+        return self._supports(starts, M, self.descend(M, t, steps)[0])
 
     def optimise_shared(self, sets: Sequence[Marginal], starts: Floats, *, steps: int) -> list[Support]:
         """Descend from several starts on one support."""
         M = self.matrix(sets)
-        return self._supports([sets] * len(starts), M, self.descend(M, starts, steps)[0])
+        t = self.descend(M, starts, steps)[0]
+        return self._supports([(tuple(sets), each) for each in starts], M, t)
 
-    def _matrices(self, supports: Sequence[Sequence[Marginal]], width: int) -> Floats:
-        """M of each support, padded with zeros; the rows of tables are remembered, for they come again and again."""
+    def race(self, groups: Sequence[Sequence[Start]], stages: Sequence[Stage]) -> list[list[Support]]:
+        """Descend a little from all starts of each group, and from its promising ones further; from equal ones once.
+
+        Starts of the same value are the same but for the names of attributes; those that miss a space are left out.
+        """
+        result: list[list[Support]] = [[] for _ in groups]
+        starts = [start for group in groups for start in group]
+        if not starts:
+            return result
+        counts = np.array([len(group) for group in groups])
+        group = np.repeat(np.arange(len(groups)), counts)
+        M, t = self.padded(starts)
+        complete = (M.max(axis=1) > 0)[:, self.k > 0].all(axis=1)
+        values = np.where(complete, self.objective(M)(t)[0], np.inf)
+        rows = np.unique(values.round(10), return_index=True)[1]
+        rows = rows[complete[rows]]
+        M, t = M[rows], t[rows]
+        for stage in stages if len(rows) else ():
+            t, values = self.descend(M, t, stage.steps)
+            best = np.lexsort((values, group[rows]))
+            of = group[rows[best]]
+            best = best[np.arange(len(best)) - np.searchsorted(of, of) < np.maximum(counts[of] * stage.kept, 1)]
+            rows, M, t = rows[best], M[best], t[best]
+        for i, support in zip(group[rows].tolist(), self._supports([starts[i] for i in rows], M, t), strict=True):
+            result[i].append(support)
+        return result
+
+    def padded(self, starts: Sequence[Start]) -> tuple[Floats, Floats]:
+        """M and log-budgets of each support, padded; the rows of M are remembered, for tables come again and again."""
         if self._rows.size > _MOST_REMEMBERED:
             self._row_of, self._rows = {}, self._rows[:1]
-        new = list(dict.fromkeys(s for support in supports for s in support if s not in self._row_of))
-        if new:
-            self._row_of.update(zip(new, range(len(self._rows), len(self._rows) + len(new)), strict=True))
-            self._rows = np.concatenate([self._rows, self.matrix(new)])
-        at = np.zeros((len(supports), width), np.int64)
-        for i, support in enumerate(supports):
-            at[i, : len(support)] = [self._row_of[s] for s in support]
-        return self._rows[at]
+        new = list(dict.fromkeys(s for sets, _ in starts for s in sets if s not in self._row_of))
+        first, end = len(self._row_of) + 1, len(self._row_of) + 1 + len(new)
+        if end > len(self._rows):
+            self._rows = np.concatenate([self._rows, np.zeros((end, len(self.k)))])
+        self._row_of.update(zip(new, range(first, end), strict=True))
+        self._rows[first:end] = self.matrix(new)
+        width = max(len(sets) for sets, _ in starts)
+        at, t = np.zeros((len(starts), width), np.int64), np.full((len(starts), width), _ABSENT)
+        for i, (sets, logs) in enumerate(starts):
+            at[i, : len(sets)], t[i, : len(sets)] = [self._row_of[s] for s in sets], logs
+        return self._rows[at], t
 
     def descend(self, M: Floats, t: Floats, steps: int) -> tuple[Floats, Floats]:
         """Minimise log F from each row of t; M is (tables, spaces), or one such matrix for each row."""
 
         def narrowed(rows: Ints) -> Objective:
-            return self._objective(M if M.ndim == 2 else M[rows])
+            return self.objective(M if M.ndim == 2 else M[rows])
 
-        return minimise(self._objective(M), t, steps=steps, narrowed=narrowed)
+        return minimise(self.objective(M), t, steps=steps, narrowed=narrowed)
 
-    def _objective(self, M: Floats) -> Objective:
+    def objective(self, M: Floats) -> Objective:
+        """log F and its gradient, for each row with its own M or for all with one."""
         k, Mt = self.k, np.swapaxes(M, -1, -2)
 
         def objective(t: Floats) -> tuple[Floats, Floats]:
@@ -157,10 +228,10 @@ class SupportProblem:
 
         return objective
 
-    def _supports(self, supports: Sequence[Sequence[Marginal]], M: Floats, t: Floats) -> list[Support]:
+    def _supports(self, starts: Sequence[Start], M: Floats, t: Floats) -> list[Support]:
         """The tables that still matter, their budgets, and what they really achieve."""
         e = np.exp(t - t.max(axis=1, keepdims=True))
-        e[e <= _NEGLIGIBLE] = 0.0
+        e[e <= NEGLIGIBLE] = 0.0
         e /= e.sum(axis=1, keepdims=True)
         needed = self.k > 0
         K = _times(e**2, M)[:, needed]
@@ -168,7 +239,7 @@ class SupportProblem:
             errors = 2 * (self.k[needed] / K).sum(axis=1)
         return [
             Support(tuple(s for s, b in zip(sets, row, strict=False) if b > 0), row[row > 0], error)
-            for sets, row, error in zip(supports, e, errors.tolist(), strict=True)
+            for (sets, _), row, error in zip(starts, e, errors.tolist(), strict=True)
         ]
 
 
