@@ -105,26 +105,28 @@ class Problem:
 
     def value(self, e: Floats, p: int, order: int | None) -> tuple[float, Floats]:
         """log of the objective at cost 1, and its gradient in log e."""
-        blocks, w = self.blocks, (e / e.max()) ** p
+        w = (e / e.max()) ** p
         V = self._covariance(w)
-        y = self._weights * blocks.totals(V, self._aims, len(self._weights))
+        y = self._weights * self.blocks.totals(V, self._aims, len(self._weights))
         if order is None:
             f, slope = float(y.sum()), self._weights
         else:
             top = float(y.max())
             f = top * float(((y / top) ** order).sum()) ** (1 / order)
             slope = self._weights * (y / f) ** (order - 1)
-        K = blocks.add(self._aims, slope)
-        pull = blocks.totals({size: each @ K[size] @ each for size, each in V.items()}, self._pairs, len(e))
+        pull = self._pulls(V, slope)
         total = float(e.sum())
         return p * np.log(total / e.max()) + np.log(f), p * (e / total - w * pull / f)
 
     def separable(self) -> Floats:
         """s_i, where ordinary least squares has the total error sum_i s_i variance_i."""
-        V, K = self._covariance(np.ones(len(self.measured))), self.blocks.add(self._aims, self._weights)
-        return self.blocks.totals(
-            {size: each @ K[size] @ each for size, each in V.items()}, self._pairs, len(self.measured)
-        )
+        return self._pulls(self._covariance(np.ones(len(self.measured))), self._weights)
+
+    def _pulls(self, V: Stacks, slope: Floats) -> Floats:
+        """tr(V F_i V K) of the tables measured."""
+        K = self.blocks.add(self._aims, slope)
+        products = {size: each @ K[size] @ each for size, each in V.items()}
+        return self.blocks.totals(products, self._pairs, len(self.measured))
 
     def _covariance(self, w: Floats) -> Stacks:
         return self.blocks.inverse(self.blocks.add(self._pairs, w), public=self.request.privacy.total_is_public)

@@ -33,8 +33,6 @@ import numpy as np
 from hushcube.model.arrays import Floats, Ints
 from hushcube.strategies.search.descent import minimise
 
-Ids = Ints
-
 TOLERANCE: Final = 3e-7
 """The relative gap at which a solution is good enough; sums of many terms do not allow for much less."""
 _SHARPNESS: Final = (10, 30, 100, 300, 1000, 1000, 3000, 3000, 10_000, 10_000)
@@ -61,8 +59,8 @@ class Sparse:
     ([21.0, 30.0], [1.0, 32.0])
     """
 
-    rows: Ids
-    columns: Ids
+    rows: Ints
+    columns: Ints
     values: Floats
     shape: tuple[int, int]
 
@@ -74,7 +72,7 @@ class Sparse:
         """The same, rows and columns exchanged."""
         return Sparse(self.columns, self.rows, self.values, self.shape[::-1])
 
-    def with_row(self, columns: Ids, values: Floats) -> Sparse:
+    def with_row(self, columns: Ints, values: Floats) -> Sparse:
         """The same with one more row."""
         rows = np.concatenate((self.rows, np.full(len(columns), self.shape[0])))
         columns, values = np.concatenate((self.columns, columns)), np.concatenate((self.values, values))
