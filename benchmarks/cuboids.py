@@ -22,8 +22,8 @@ CASES = (
 
 def main(cases=CASES):
     from hushcube import Attribute, Schema, Workload
+    from hushcube.strategies.search.coverage import coverage_of
     from hushcube.strategies.search.cuboids import bound_maximum
-    from hushcube.strategies.search.selection import coverage_of
 
     rows = []
     for case, sizes, words, compare in cases:

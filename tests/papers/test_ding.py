@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from helpers import ADULT8, all_tables, hand_plan, make_plan, make_request
 from hushcube.lattice.basis import MARGINAL, kernel
 from hushcube.model.noise import Measurement
-from hushcube.strategies.search.cuboids import bound_maximum, publish_most
-from hushcube.strategies.search.selection import Greedy, coverage_of
+from hushcube.strategies.search.coverage import coverage_of
+from hushcube.strategies.search.cuboids import Greedy, bound_maximum, publish_most
 
 
 def two_by_three():

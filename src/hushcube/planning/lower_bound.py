@@ -48,8 +48,8 @@ from hushcube.lattice.basis import dimensions
 from hushcube.model.arrays import Floats, Ints
 from hushcube.model.noise import law_of
 from hushcube.model.privacy import Privacy
+from hushcube.strategies.search.coverage import MOST_ATTRIBUTES, cells_of_all, sums_inside
 
-_MOST_ATTRIBUTES: Final = 16
 _MOST_STEPS: Final = 1000
 _MOST_NUMBERS: Final = 2**24
 """Tables times steps: some tenths of a second."""
@@ -107,13 +107,11 @@ def least_total_of_tables(request: Request) -> float | None:
     if not weights:
         return 0.0
     attributes = sorted({i for B in weights for i in B})
-    if len(attributes) > _MOST_ATTRIBUTES:
+    if len(attributes) > MOST_ATTRIBUTES:
         return None
     bit = {i: 1 << place for place, i in enumerate(attributes)}
     masks = np.array([sum(bit[i] for i in B) for B in weights], np.int64)
-    cells = np.ones(1)
-    for i in attributes:
-        cells = np.concatenate([cells, cells * request.schema.sizes[i]])
+    cells = cells_of_all([request.schema.sizes[i] for i in attributes])
     return v * _least_of_tables(masks, np.array(list(weights.values())), 1 / np.sqrt(cells))
 
 
@@ -125,11 +123,11 @@ def _least_of_tables(spaces: Ints, k: Floats, roots: Floats) -> float:
     p = np.full(len(roots), 1 / len(roots))
     best = 0.0
     for _ in range(min(_MOST_STEPS, _MOST_NUMBERS // len(roots))):
-        y = _sums_above(p * roots)[spaces]
+        y = sums_inside((p * roots)[::-1])[::-1][spaces]  # over supersets
         error = float((k / y**2).sum())
         help_of = np.zeros(len(roots))
         help_of[spaces] = k / y**3
-        help_of = _sums_inside(help_of) * roots / error  # sum_A p_A help_A = 1
+        help_of = sums_inside(help_of) * roots / error  # sum_A p_A help_A = 1
         most = float(help_of.max(initial=1.0))
         best = max(best, error / most**2)
         if best >= error * (1 - _CLOSE):
@@ -137,20 +135,6 @@ def _least_of_tables(spaces: Ints, k: Floats, roots: Floats) -> float:
         p *= np.cbrt(help_of**2)
         p /= p.sum()
     return best * (1 - _ROUNDING)
-
-
-def _sums_inside(values: Floats) -> Floats:
-    """Over all subsets of each set of attributes, numbered by masks."""
-    sums = values.copy()
-    for place in range(len(values).bit_length() - 1):
-        without, having = np.moveaxis(sums.reshape(-1, 2, 1 << place), 1, 0)
-        having += without
-    return sums
-
-
-def _sums_above(values: Floats) -> Floats:
-    """Over all supersets."""
-    return _sums_inside(values[::-1])[::-1]
 
 
 def one_number(privacy: Privacy, *, moved: int = 1) -> float:

@@ -14,6 +14,7 @@ from typing import Final
 from hushcube.designs.design import BUDGETS, RECOVERIES, Budgets, Design, Recovery
 from hushcube.designs.request import Request
 from hushcube.errors import BadInput, NotApplicable, TooLarge
+from hushcube.options import check_choice
 from hushcube.planning import memory
 from hushcube.planning.lower_bound import least_total, least_total_of_tables
 from hushcube.progress import Progress
@@ -103,10 +104,8 @@ def compare(
             break
     planned = {candidate.plan.strategy for candidate in candidates}  # a strategy may refuse some of its variants
     skipped |= {name: reason for name, reason in refused.items() if name not in planned}
-    if not candidates and too_large:
-        raise min(too_large, key=lambda excess: excess.cells)
     if not candidates:
-        raise NotApplicable(*next(iter(skipped.items())))
+        raise min(too_large, key=lambda one: one.cells) if too_large else NotApplicable(*next(iter(skipped.items())))
     plans = [candidate.plan for candidate in candidates]
     eligible = [plan for plan in plans if ALL[plan.strategy].automatic] or plans
     return Ranking(tuple(candidates), best_of(eligible), skipped, least)
@@ -120,8 +119,9 @@ def variants(
     First comes what may be proven to be the best, then fast strategies.
     """
     request.schema.check_unit(request.privacy.rows_per_person)
-    _check("budgets", budgets, BUDGETS)
-    _check("recovery", recovery, RECOVERIES)
+    for name, given, known in (("budgets", budgets, BUDGETS), ("recovery", recovery, RECOVERIES)):
+        if given is not None:
+            check_choice(given, name, known)
     named, words = read_strategies(strategy)
     strategies = named
     if words:
@@ -155,8 +155,3 @@ def refuse_unpredictable(strategy: Choice) -> None:
 
 def _is_best(plan: Design, least: float | None, *, within: float = _NEGLIGIBLE) -> bool:
     return least is not None and objective_value(plan) <= least * (1 + within)
-
-
-def _check(field: str, given: str | None, known: Sequence[str]) -> None:
-    if given is not None and given not in known:
-        raise BadInput(field, f"{given!r} is unknown", f"choose one of {', '.join(known)}")

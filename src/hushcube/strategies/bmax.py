@@ -41,11 +41,8 @@ from hushcube.lattice.family import Family
 from hushcube.model.arrays import Floats, Ints, Marginal
 from hushcube.model.noise import law_of
 from hushcube.model.privacy import Privacy
-from hushcube.strategies.search.all_tables import MOST_ATTRIBUTES
-from hushcube.strategies.search.coverage import Coverage
-from hushcube.strategies.search.cuboids import bound_maximum
-from hushcube.strategies.search.listed_tables import MOST_CUBOIDS
-from hushcube.strategies.search.selection import Selection, coverage_of
+from hushcube.strategies.search.coverage import MOST_ATTRIBUTES, MOST_CUBOIDS, Coverage, coverage_of
+from hushcube.strategies.search.cuboids import Selection, bound_maximum
 from hushcube.strategies.strategy import Strategy
 
 _ROUNDS: Final = 100

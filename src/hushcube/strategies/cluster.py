@@ -18,8 +18,7 @@ from hushcube.designs.design import Budgets, Design, Recovery
 from hushcube.designs.request import Request
 from hushcube.model.noise import law_of
 from hushcube.strategies.bmax import Cube, KPart
-from hushcube.strategies.search.cuboids import least_total
-from hushcube.strategies.search.selection import Selection
+from hushcube.strategies.search.cuboids import Selection, least_total
 
 
 class Cluster(KPart):
@@ -31,18 +30,20 @@ class Cluster(KPart):
     def plan(self, request: Request, budgets: Budgets, recovery: Recovery) -> Design:
         """The sources of the clusters."""
         cube = Cube.of(request)
-        selection = clusters(cube, law_of(request.privacy).power, budgets)
+        selection = clusters(cube, law_of(request.privacy).power)[budgets]
         told = {"clusters": len(selection.tables)}
         return self.measure(request, budgets, recovery, cube, selection, details=lambda _: told)
 
 
 @lru_cache(maxsize=8)
-def clusters(cube: Cube, power: int, budgets: Budgets) -> Selection:
-    """The selection, which does not depend on the budget but on how it is divided."""
+def clusters(cube: Cube, power: int) -> dict[Budgets, Selection]:
+    """The selections, which do not depend on the budget but on how it is divided."""
 
-    def total(selection: Selection) -> float:
-        if budgets == "uniform":
-            return float(len(selection.tables)) ** power * float(cube.energies @ selection.magnification)
+    def even(selection: Selection) -> float:
+        return float(len(selection.tables)) ** power * float(cube.energies @ selection.magnification)
+
+    def optimal(selection: Selection) -> float:
         return float((cube.totals(selection) ** (1 / (power + 1))).sum()) ** (power + 1)
 
-    return least_total(cube.coverage, cube.energies, power, total)
+    uniformly, optimally = least_total(cube.coverage, cube.energies, power, [even, optimal])
+    return {"uniform": uniformly, "optimal": optimally}

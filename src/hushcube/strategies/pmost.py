@@ -30,8 +30,7 @@ from hushcube.model.noise import law_of
 from hushcube.model.privacy import Privacy
 from hushcube.options import option
 from hushcube.strategies.bmax import Cube, KPart, least_maximum
-from hushcube.strategies.search.cuboids import easiest, publish_most, whole
-from hushcube.strategies.search.selection import Selection
+from hushcube.strategies.search.cuboids import Selection, easiest, publish_most, whole
 from hushcube.text import short
 
 _SHARE: Final = Fraction(1, 2)

@@ -19,11 +19,8 @@ from hushcube.model.workload import Workload
 from hushcube.planning.planner import compare
 from hushcube.strategies import REGISTRY, PMost, bmax
 from hushcube.strategies.minimax import least_maximum
-from hushcube.strategies.search.all_tables import AllTables
-from hushcube.strategies.search.coverage import FAR
-from hushcube.strategies.search.cuboids import bound_maximum, least_total
-from hushcube.strategies.search.listed_tables import ListedTables, listed
-from hushcube.strategies.search.selection import Limit, coverage_of, covers, own_tables
+from hushcube.strategies.search.coverage import FAR, AllTables, ListedTables, coverage_of, listed
+from hushcube.strategies.search.cuboids import Limit, bound_maximum, covers, least_total, own_tables
 from ranged import ordered_schema
 
 SELECTING = ["bmax", "pmost", "cluster"]
@@ -133,8 +130,8 @@ def test_bound_maximum_is_the_plain_enumeration(case, power):
 def test_least_total_is_the_plain_enumeration(case, power):
     coverage = coverage_of(*case)
     energies = coverage.cells.astype(float)
-    found = least_total(
-        coverage, energies, power, lambda s: float(len(s.tables)) ** power * float(energies @ s.magnification)
+    [found] = least_total(
+        coverage, energies, power, [lambda s: float(len(s.tables)) ** power * float(energies @ s.magnification)]
     )
     best = min(len(c) ** power * (m @ energies) for c, m in plain_covers(coverage))
     assert len(found.tables) ** power * (energies @ found.magnification) == pytest.approx(best, rel=1e-12)

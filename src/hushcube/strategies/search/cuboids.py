@@ -19,25 +19,128 @@ tables. Values are compared as integers, without epsilon.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import groupby, takewhile
 from typing import Final
 
 import numpy as np
 
-from hushcube.model.arrays import Floats, Ints
+from hushcube.model.arrays import Bools, Floats, Ints
 from hushcube.strategies.search.coverage import FAR, Coverage
-from hushcube.strategies.search.selection import Greedy, Limit, Selection, covers, own_tables, select
 
+MOST_THRESHOLDS: Final = 512
+"""Beyond that many distinct magnifications as many are tried, evenly spread."""
+_MOST_GAINS: Final = 2**23
+"""Thresholds times tables: a few seconds. So 128 thresholds are tried at 16 attributes."""
 _BITS: Final = 30
 """Of weights, which are compared as integers so that ties are exact."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Tables to measure, and for each cuboid the number of its source among them, with the magnification."""
+
+    tables: tuple[int, ...]
+    """Masks, rising."""
+    source: Ints
+    magnification: Ints
+
+    @property
+    def largest(self) -> int:
+        """The largest magnification in use."""
+        return int(self.magnification.max(initial=1))
+
+    def worst(self, power: int) -> int:
+        """s^p times the largest magnification: the largest variance in units of one table's."""
+        return int(len(self.tables) ** power) * self.largest
+
+
+def select(coverage: Coverage, tables: Sequence[int]) -> Selection:
+    """Each cuboid from the table, given by its number, that magnifies least; from the lowest mask of equals."""
+    ordered = sorted(set(tables))
+    source = np.full(len(coverage), -1, np.int64)
+    least = np.full(len(coverage), FAR, np.int64)
+    for number, table in enumerate(ordered):
+        found = coverage.magnifications(table)
+        better = found < least
+        source[better], least[better] = number, found[better]
+    return Selection(tuple(coverage.tables[table] for table in ordered), source, least)
+
+
+class Greedy:
+    """Tables one by one, each the one that serves the most weight that is still open; the lowest mask of equals."""
+
+    def __init__(self, coverage: Coverage, threshold: int, gains: Ints, weights: Ints, cuboids: Ints) -> None:
+        """`gains`: what each table serves of the weights of these cuboids."""
+        self._coverage, self._threshold, self._weights = coverage, threshold, weights
+        self._gains = gains.copy()
+        self.open = cuboids
+
+    def best(self, among: Bools | None = None) -> int:
+        """The next table, of all or of some."""
+        return int((self._gains if among is None else np.where(among, self._gains, -1)).argmax())
+
+    def gain(self, table: int) -> int:
+        """What a table would serve now."""
+        return int(self._gains[table])
+
+    def take(self, table: int) -> None:
+        """Serve what the table serves."""
+        served = self._coverage.serves(table, self.open, self._threshold)
+        self._gains -= self._coverage.gains(self.open[served], self._weights, self._threshold)
+        self.open = self.open[~served]
+
+
+@dataclass
+class Limit:
+    """The most tables that are worth having; it falls as better covers are found."""
+
+    tables: int
+
+
+def covers(coverage: Coverage, limit: Limit) -> Iterator[Selection]:
+    """Greedy covers for falling thresholds; runs that need more tables than the limit are given up."""
+    every = np.arange(len(coverage))
+    ones = np.ones(len(every), np.int64)
+    for threshold, gains in coverage.falling_gains(ones, _tried(coverage)):
+        if -(-len(every) // int(gains.max())) > limit.tables:  # so are all smaller thresholds: tables serve less
+            return
+        if threshold == 1:
+            yield own_tables(coverage)
+            continue
+        run = Greedy(coverage, threshold, gains, ones, every)
+        chosen: list[int] = []
+        while len(run.open):
+            table = run.best()
+            if len(chosen) - (-len(run.open) // run.gain(table)) > limit.tables:
+                break
+            run.take(table)
+            chosen.append(table)
+        else:
+            yield select(coverage, chosen)
+
+
+def own_tables(coverage: Coverage) -> Selection:
+    """The cuboids themselves: what threshold 1 comes to."""
+    order = sorted(range(len(coverage)), key=coverage.masks.__getitem__)
+    source = np.empty(len(coverage), np.int64)
+    source[order] = np.arange(len(coverage))
+    return Selection(tuple(coverage.masks[i] for i in order), source, np.ones(len(coverage), np.int64))
+
+
+def _tried(coverage: Coverage) -> list[int]:
+    every = coverage.thresholds
+    most = min(MOST_THRESHOLDS, _MOST_GAINS // len(coverage.tables), len(every))
+    chosen: list[int] = every[np.linspace(0, len(every) - 1, most).astype(int)].tolist()
+    return chosen
 
 
 def bound_maximum(coverage: Coverage, power: int) -> Selection:
     """The cover with the least maximum variance.
 
-    >>> from hushcube.strategies.search.selection import coverage_of
+    >>> from hushcube.strategies.search.coverage import coverage_of
     >>> cube = coverage_of(range(8), sizes=(5, 7, 2), most_cells=1000)  # Example 4.1: bits are Salary, Age, Sex
     >>> found = bound_maximum(cube, power=2)
     >>> [f"{mask:03b}" for mask in found.tables], 2 * found.worst(2)
@@ -56,22 +159,24 @@ def bound_maximum(coverage: Coverage, power: int) -> Selection:
     return found
 
 
-def least_total(coverage: Coverage, energies: Floats, power: int, total: Callable[[Selection], float]) -> Selection:
-    """The cover with the least total variance, as told by `total`.
+def least_total(
+    coverage: Coverage, energies: Floats, power: int, totals: Sequence[Callable[[Selection], float]]
+) -> list[Selection]:
+    """For each of some totals the cover for which it is least.
 
     Covers are given up where s^p sum_A energy_A, the least that even budgets can come to, is above what they have
-    come to already; `total` may know better budgets.
+    come to already; a total may know better budgets.
     """
-    found = own_tables(coverage)
-    least = total(found)
+    found = [own_tables(coverage)] * len(totals)
+    least = [total(own) for total, own in zip(totals, found, strict=True)]
     floor = float(energies.sum())
     limit = Limit(len(coverage))
     for candidate in covers(coverage, limit):
         even = float(len(candidate.tables)) ** power * float(candidate.magnification @ energies)
         limit.tables = min(limit.tables, int((even / floor * (1 + 1e-9)) ** (1 / power)))
-        value = total(candidate)
-        if value <= least:
-            found, least = candidate, value
+        for i, total in enumerate(totals):
+            if (value := total(candidate)) <= least[i]:
+                found[i], least[i] = candidate, value
     return found
 
 
