@@ -66,13 +66,14 @@ class Coverage(ABC):
 
     def holds(self, table: int, cuboids: Ints) -> Bools:
         """Which of some cuboids lie inside a table."""
-        inside = [(asked[cuboids] & ~having[table]) == 0 for asked, having in self._words]
-        return np.logical_and.reduce(inside)
+        inside: Bools = np.logical_and.reduce([(asked[cuboids] & ~having[table]) == 0 for asked, having in self._words])
+        return inside
 
     def above(self, cuboids: Ints) -> Bools:
         """The tables that may be measured and hold all of some cuboids."""
         unions = [(np.bitwise_or.reduce(asked[cuboids], initial=0), having) for asked, having in self._words]
-        return np.logical_and.reduce([self.fits, *((union & ~having) == 0 for union, having in unions)])
+        all_inside: Bools = np.logical_and.reduce([self.fits, *((union & ~having) == 0 for union, having in unions)])
+        return all_inside
 
     @property
     @abstractmethod
@@ -136,9 +137,10 @@ class AllTables(Coverage):
         if self._kept[0] != threshold:
             self._kept = threshold, np.flatnonzero(self._every <= threshold)
         arrays = 1 if threshold >= self.thresholds[0] else min(len(self.thresholds), 2 * math.sqrt(threshold))
-        whole = 1.2 * len(self._every) * len(self._sizes) * arrays, lambda: self._build(masks, weights, threshold)
-        way = min(whole, *self._ways(masks, weights, self._kept[1]), key=itemgetter(0))[1]
-        return np.where(self.fits, way(), 0)
+        ways = [*self._ways(masks, weights, self._kept[1])]
+        whole = 1.2 * len(self._every) * len(self._sizes) * arrays
+        ways.append((whole, lambda: self._build(masks, weights, threshold)))
+        return np.where(self.fits, min(ways, key=itemgetter(0))[1](), 0)
 
     def falling_gains(self, weights: Ints, thresholds: Iterable[int]) -> Iterator[tuple[int, Ints]]:
         """All gains, from which the sets D between two thresholds are taken."""

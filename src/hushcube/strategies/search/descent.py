@@ -79,7 +79,8 @@ def minimise(
         if arrived.sum() > len(x) / 4:  # a copy of the rest of the problem is worth it
             points[rows], values[rows] = x, f
             left = np.flatnonzero(~arrived)
-            rows, idle, cuts, x, f, g, length, scale = (a[left] for a in (rows, idle, cuts, x, f, g, length, scale))
+            rows, idle, cuts = rows[left], idle[left], cuts[left]
+            x, f, g, length, scale = (a[left] for a in (x, f, g, length, scale))
             pairs = [(difference[left], change[left], inverse[left]) for difference, change, inverse in pairs]
             objective = narrowed(rows) if narrowed else objective
     points[rows], values[rows] = x, f
