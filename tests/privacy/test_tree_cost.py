@@ -172,7 +172,7 @@ def test_rows_per_person_divide_the_budget_of_a_row(neighbours):
 
 
 def test_the_judge_catches_noise_that_is_too_small(drawn, monkeypatch):
-    plan = make_plans((5, 2), {"epsilon": 1}, "add-remove")[0]
+    plan = copy.copy(make_plans((5, 2), {"epsilon": 1}, "add-remove")[0])  # others share it
     object.__setattr__(plan, "budgets", plan.budgets * 1.01)
     monkeypatch.setattr(type(plan), "check_cost", lambda _plan: None)  # which would refuse to draw
     assert worst_loss(plan, drawn) > calibrate.row_budget(plan.privacy, "direct")
