@@ -198,8 +198,7 @@ def release(path):
     from hushcube.bundle.release import Release
     from hushcube.planning.plan import Plan
     from hushcube.private.engines import open_source
-    from hushcube.private.measure import count as counted
-    from hushcube.private.measure import draw
+    from hushcube.private.measure import count as counted, draw
 
     decided = plan(made_up.schema_of(), "<=2-way", rho="0.5", neighbours="add-remove").count
     laps = [time.perf_counter()]

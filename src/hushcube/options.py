@@ -130,13 +130,9 @@ def read_word(text: str, known: Mapping[str, Kind], field: str, *, others: tuple
         word, equals, value = part.partition("=")
         word = word.strip().replace("_", "-")
         if not equals or word not in spelled:
-            raise BadInput(field, f"{start.head} has no option {short(part.partition('=')[0])}", _listed(start))
+            its_own = "; ".join(f"{own.word}={own.takes}: {own.says}" for own in start.options())
+            raise BadInput(field, f"{start.head} has no option {short(part.partition('=')[0])}", its_own)
         if spelled[word].name in given:
             raise BadInput(field, f"{word} is given twice", "give it once")
         given[spelled[word].name] = value.strip()
     return start.with_options(given)
-
-
-def _listed(configured: Configured) -> str:
-    """The options of something, for a message."""
-    return "; ".join(f"{own.word}={own.takes}: {own.says}" for own in configured.options())

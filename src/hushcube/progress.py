@@ -1,7 +1,5 @@
 """How a long job says where it is, and how long it may take."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable

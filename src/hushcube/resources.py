@@ -3,8 +3,6 @@
 A full disk or too little memory says nothing about the data, but many libraries report it as if a file were damaged.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 from typing import Final

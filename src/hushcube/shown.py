@@ -19,10 +19,8 @@ from typing import Any, Final
 
 from hushcube.text import visible
 
-_FILE_WIDTH: Final = 120
-"""Of texts that do not go to a terminal: wide enough not to fold."""
-_BAR: Final = 30
-"""Characters of a bar."""
+_FILE_WIDTH: Final = 120  # of texts that do not go to a terminal: wide enough not to fold
+_BAR: Final = 30  # characters of a bar
 
 
 @dataclass(frozen=True)
@@ -151,7 +149,8 @@ class Page:
 
     def __str__(self) -> str:
         text = io.StringIO()
-        terminal = console(file=text, color_system=None, width=_width())
+        width = shutil.get_terminal_size((_FILE_WIDTH, 24)).columns if is_terminal(sys.stdout) else _FILE_WIDTH
+        terminal = console(file=text, color_system=None, width=width)
         for part in self.parts:
             if isinstance(part, Grid):
                 terminal.print(part.rich())
@@ -202,10 +201,6 @@ def console(**options: Any) -> Any:
 def is_terminal(stream: Any) -> bool:
     """Whether somebody watches; a stream that was closed before the program began is None."""
     return stream is not None and bool(stream.isatty())
-
-
-def _width() -> int:
-    return shutil.get_terminal_size((_FILE_WIDTH, 24)).columns if is_terminal(sys.stdout) else _FILE_WIDTH
 
 
 def number(value: float) -> str:

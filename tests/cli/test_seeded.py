@@ -7,8 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import hushcube as hc
-from cli.test_cubes_cli import ASKED as CUBE
-from cli.test_cubes_cli import SCHEMA as STAYS
+from cli.test_cubes_cli import ASKED as CUBE, SCHEMA as STAYS
 from datasets import EARLIER
 from hushcube import synthesize
 from hushcube.bundle.manifest import seal

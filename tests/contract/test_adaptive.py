@@ -6,12 +6,19 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import hushcube as hc
-from helpers import NEIGHBOURS, Counts, adaptive, all_tables, exact_table, make_schema, random_codes
-from helpers import released as release_of
+from helpers import (
+    NEIGHBOURS,
+    Counts,
+    adaptive,
+    all_tables,
+    exact_table,
+    make_schema,
+    random_codes,
+    released as release_of,
+)
 from hushcube import find_budget, plan
 from hushcube.bundle.verify import verify
 from hushcube.bundle.writing import write

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from helpers import LAWS, NEIGHBOURS, MemoryEngine, all_tables, exact_table, label, make_request
-from hushcube.costs import calibrate
-from hushcube.costs import row_cost as cost
+from hushcube.costs import calibrate, row_cost as cost
 from hushcube.designs import LatticeDesign, LevelDesign
 from hushcube.designs.design import BUDGETS, RECOVERIES
 from hushcube.errors import NotApplicable

@@ -16,8 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 from test_engines import (  # noqa: F401  (collected here too, with the fixture `make` below)
     HOSTILE,
     TABLE,

@@ -15,8 +15,7 @@ from helpers import (
     make_request,
     random_codes,
 )
-from hushcube.costs import calibrate
-from hushcube.costs import row_cost as cost
+from hushcube.costs import calibrate, row_cost as cost
 from hushcube.designs.design import BUDGETS, RECOVERIES
 from hushcube.errors import BadInput, NotApplicable
 from hushcube.planning.plan import read_design

@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from face_promises import check_promise
 from helpers import NEIGHBOURS, MemoryEngine, adaptive, carried_out, random_codes

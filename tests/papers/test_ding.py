@@ -5,8 +5,7 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from helpers import ADULT8, all_tables, hand_plan, make_plan, make_request
 from hushcube.lattice.basis import MARGINAL, kernel

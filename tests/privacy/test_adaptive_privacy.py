@@ -12,8 +12,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from audit.tape import record
 from helpers import NEIGHBOURS, Counts, adaptive, make_schema, random_codes

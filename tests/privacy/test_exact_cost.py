@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from helpers import NEIGHBOURS, MemoryEngine, Silence, all_subsets, every_plan, label, make_request
-from hushcube.costs import calibrate
-from hushcube.costs import row_cost as cost
+from hushcube.costs import calibrate, row_cost as cost
 from hushcube.designs import LatticeDesign
 from hushcube.errors import HushcubeError
 from hushcube.lattice.basis import BASES

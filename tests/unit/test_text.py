@@ -5,8 +5,7 @@ import unicodedata
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import helpers  # noqa: F401 - its hypothesis profile
 from hushcube.model.privacy import Privacy

@@ -48,8 +48,7 @@ from hushcube.model.schema import COUNT, Schema
 from hushcube.model.workload import COUNTED, Quantity
 from hushcube.planning.plan import Plan
 
-_MOST: Final = 10**8
-"""Tables of one pack that an index is read for."""
+_MOST: Final = 10**8  # tables of one pack that an index is read for
 
 
 def open_bundle(folder: Path, *, verify: bool = True) -> Release:

@@ -32,16 +32,13 @@ _READABLE: Final = (1, 2, 3, 4)
 Both had neither sizes nor a digest of the manifest itself. Format 3 had its measurements in measurements/values.parquet
 and one design as plan.json; a cube of format 3 was a folder of releases, one for each part.   [bundle/earlier_cubes.py]
 """
-SEALED: Final = 3
-"""From this format on manifests have sizes and a digest, and every face has a statement of its own."""
+SEALED: Final = 3  # from this format on manifests have sizes and a digest, and every face has a statement of its own
 MANIFEST: Final = "manifest.json"
 _FACE_FOLDER: Final = re.compile(r"faces/[a-z-]+(-[0-9]+)?")
 PLAN: Final = "plan.json"
 SCHEMA: Final = "schema.yaml"
-PEOPLE: Final = "people.parquet"
-"""The synthetic people of a face, in its folder."""
-NEEDED: Final = (PLAN, SCHEMA, STATEMENT)
-"""What a release cannot be read without, beside the measurements."""
+PEOPLE: Final = "people.parquet"  # the synthetic people of a face, in its folder
+NEEDED: Final = (PLAN, SCHEMA, STATEMENT)  # what a release cannot be read without, beside the measurements
 
 
 def make_manifest(release: Release, tables: list[Entry], places: dict[str, str], sums: dict[str, str]) -> Entry:
@@ -147,14 +144,10 @@ def read_manifest(folder: Path) -> Entry:
     manifest = read_json(text, MANIFEST, BundleError, damaged("", "").fix)
     if not isinstance(manifest, dict) or manifest.get("format") not in _READABLE or manifest["format"] is True:
         raise damaged(MANIFEST, "is not of this version of hushcube")
-    if manifest["format"] >= SEALED and not _is_sealed(manifest, text):
+    has_tables = isinstance(manifest.get("tables"), list)
+    if manifest["format"] >= SEALED and not (has_tables and manifest_text(manifest) == text):  # to the byte
         raise damaged(MANIFEST, "was changed after the release (another digest)")
     return manifest
-
-
-def _is_sealed(manifest: Entry, text: str) -> bool:
-    """Whether a text is, to the byte, what was written of its fields."""
-    return isinstance(manifest.get("tables"), list) and manifest_text(manifest) == text
 
 
 def steadily(folder: Path, read: Callable[[], Result]) -> Result:

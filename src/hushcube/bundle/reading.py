@@ -23,12 +23,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-LONGEST_TEXT: Final = 2**30
-"""Bytes of a text that is read whole; plans of a million tables have a tenth of it."""
-LONGEST_FILE: Final = 2**36
-"""Bytes of a file whose size the manifest does not say, as in earlier formats."""
-LONGEST_RUN: Final = 2**20
-"""Rows that are decoded at once: row groups are never written longer."""
+LONGEST_TEXT: Final = 2**30  # bytes of a text that is read whole; plans of a million tables have a tenth of it
+LONGEST_FILE: Final = 2**36  # bytes of a file whose size the manifest does not say, as in earlier formats
+LONGEST_RUN: Final = 2**20  # rows that are decoded at once: row groups are never written longer
 _CAREFUL: Final = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 

@@ -39,16 +39,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from hushcube.bundle import tables
-from hushcube.bundle.manifest import (
-    MANIFEST,
-    PEOPLE,
-    PLAN,
-    SCHEMA,
-    checksums,
-    make_manifest,
-    measurement_files,
-    seal,
-)
+from hushcube.bundle.manifest import MANIFEST, PEOPLE, PLAN, SCHEMA, checksums, make_manifest, measurement_files, seal
 from hushcube.bundle.part import PublishedFace
 from hushcube.bundle.statement import STATEMENT, face_statement, file_stamp, statements
 from hushcube.bundle.tables import Columns, Entry, Numbers, Rows, Values, number_columns, positions
@@ -69,10 +60,8 @@ Chunk = tuple[Rows, tuple[int, ...], Columns]
 """Marginals of one shape with their numbers."""
 
 MOST_FILES: Final = 1_000
-SUFFIXES: Final = (".parquet", ".csv")
-"""Of files of synthetic people."""
-_CHUNK: Final = 2**19
-"""Cells held at once while streaming to disk."""
+SUFFIXES: Final = (".parquet", ".csv")  # of files of synthetic people
+_CHUNK: Final = 2**19  # cells held at once while streaming to disk
 
 
 def write(release: Release, folder: Path, *, progress: Progress | None = None) -> None:

@@ -21,10 +21,8 @@ if TYPE_CHECKING:
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 OTHER = "Options"
-HELP = "help"
-"""Stands where a strategy or a face is not named but asked about."""
-_COLUMN = 24
-"""Where what words mean begins, on a page about strategies or faces."""
+HELP = "help"  # stands where a strategy or a face is not named but asked about
+_COLUMN = 24  # where what words mean begins, on a page about strategies or faces
 _VERBS = {
     "demo": "Plan, release and show the built-in Titanic data.",
     "evaluate": "Compare methods with the exact counts of real data, for its owner: NOT private.",

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from hushcube.planning.planner import Candidate
     from hushcube.planning.question import Comparison, Scenario
 
-FIND = "find"
-"""Stands where a budget is not given but found."""
+FIND = "find"  # stands where a budget is not given but found
 _MORE = "--json lists all of them"
 _EVERY = "--strategy all shows every variant"
 _TARGET = "'age*sex: stderr<=20', with --epsilon find or --rho find."
@@ -54,8 +53,7 @@ def command(
     hushcube plan --schema people.yaml --workload 2-way --epsilon find --target "age*sex: stderr<=20" \\
         --neighbours add-remove
     """
-    from hushcube.planning.question import checked
-    from hushcube.planning.question import what_if as other_budgets
+    from hushcube.planning.question import checked, what_if as other_budgets
 
     target, pictures = _new_outputs(out, charts)
     find = _check_find(options, targets)

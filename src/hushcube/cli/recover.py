@@ -1,7 +1,5 @@
 """`hushcube recover`: another face of a release, from its stored measurements, without new budget."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

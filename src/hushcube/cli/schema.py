@@ -1,7 +1,5 @@
 """`hushcube schema`: check a schema file, or draft one from data."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

@@ -1,7 +1,5 @@
 """`hushcube synth`: synthetic people whose tables match a release."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

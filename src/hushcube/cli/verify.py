@@ -1,7 +1,5 @@
 """`hushcube verify`: whether a release is whole and keeps its promises."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

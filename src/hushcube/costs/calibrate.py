@@ -32,12 +32,10 @@ from hushcube.model.privacy import Privacy
 Proof = Literal["direct", "smoothing", "exact", "zcdp"]
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
-_STEP: Final = 1e-4
-"""The grid on which the exact proof looks for its variance."""
+_STEP: Final = 1e-4  # the grid on which the exact proof looks for its variance
 _WIDEST: Final = 200.0
 """Beyond this sigma the exact proof saves nothing: smoothing adds less to the variance than a step of its grid."""
-_SLACK: Final = 1e-11
-"""Relative safety on top of bounds that are themselves rounded up."""
+_SLACK: Final = 1e-11  # relative safety on top of bounds that are themselves rounded up
 
 
 @lru_cache(maxsize=256)

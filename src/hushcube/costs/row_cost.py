@@ -53,8 +53,7 @@ _MOST_DIFFERENCES: Final = 2**20
 ROUND_UP: Final = Fraction(1) + Fraction(1, 2**40)
 """Float error of the maximisation is below 2^-44 of the sum of all terms."""
 _PAIRED_CELLS: Final = 1024
-_PAIR_WORK: Final = 2**28
-"""Entries of differences of columns that are looked at; beyond, the bound is taken."""
+_PAIR_WORK: Final = 2**28  # entries of differences of columns that are looked at; beyond, the bound is taken
 _MOST_TIES: Final = 2**12
 _UNIT: Final = 2.0**-53
 

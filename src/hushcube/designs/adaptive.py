@@ -22,8 +22,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hushcube.costs import calibrate
-from hushcube.costs import row_cost as cost
+from hushcube.costs import calibrate, row_cost as cost
 from hushcube.designs.budgets import fitted
 from hushcube.designs.derived import DerivedDesign
 from hushcube.designs.design import ADAPTING, Budgets, Design
@@ -39,8 +38,7 @@ from hushcube.model.noise import LAPLACE
 from hushcube.model.queries import QueryTable
 from hushcube.model.schema import Schema
 
-MOST_STEPS: Final = 2**24
-"""Of all tables together: their priorities are held."""
+MOST_STEPS: Final = 2**24  # of all tables together: their priorities are held
 _NOTE: Final = (
     "errors shown are those of the first answers, the largest that the release can have; the method makes them smaller "
     "where that helps relative errors most, and `release` reports what it ended with; `dwork` shows uniform noise"

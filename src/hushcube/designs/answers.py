@@ -1,7 +1,5 @@
 """What a measurement answers: tables, and forms that are not sums of published cells."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable

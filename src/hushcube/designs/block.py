@@ -7,8 +7,6 @@ rate budget / stretch, where the integers are multiples of the rows that were pa
 multiplier / (2 budget), one multiplier for each column. `private/blocks.py` carries all of them out.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Protocol
 

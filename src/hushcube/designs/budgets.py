@@ -16,8 +16,7 @@ from functools import partial
 
 import numpy as np
 
-from hushcube.costs import calibrate
-from hushcube.costs import row_cost as cost
+from hushcube.costs import calibrate, row_cost as cost
 from hushcube.designs.design import Budgets
 from hushcube.designs.lattice.design import smoothing
 from hushcube.lattice.basis import Basis

@@ -36,16 +36,13 @@ from hushcube.model.arrays import Floats
 from hushcube.model.privacy import exact_number
 
 SMALLEST: Final = Fraction(1, 10**9)
-LARGEST: Final = Fraction(10**15)
-"""Noise of a larger scale would not fit 64-bit integers."""
+LARGEST: Final = Fraction(10**15)  # noise of a larger scale would not fit 64-bit integers
 Pick = Literal["average", "worst"]
 PICKS: Final[tuple[Pick, ...]] = get_args(Pick)
 MOST_FACTOR: Final = Fraction(999_999, 1_000_000)
-MOST_PEOPLE: Final = 2**34
-"""As many rows as can be measured."""
+MOST_PEOPLE: Final = 2**34  # as many rows as can be measured
 MOST_LEVELS: Final = 2**21
-BELOW: Final = 1 - 2.0**-50
-"""Three roundings of relative size 2^-53 lie between 1 / lambda and its float."""
+BELOW: Final = 1 - 2.0**-50  # three roundings of relative size 2^-53 lie between 1 / lambda and its float
 
 
 @dataclass(frozen=True)

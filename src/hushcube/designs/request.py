@@ -23,12 +23,9 @@ Effort = Literal["low", "default", "high"]
 Objective = Literal["total", "max"]
 EFFORTS: Final[tuple[Effort, ...]] = get_args(Effort)
 OBJECTIVES: Final[tuple[Objective, ...]] = get_args(Objective)
-MAX_TABLE_CELLS: Final = 100_000_000
-"""The largest single table that is measured or answered: 800 MB of 64-bit numbers."""
-MAX_WORKLOAD_CELLS: Final = 2_000_000_000
-"""The most cells of one release; they stream to disk."""
-_LITTLE: Final = 1e-9
-"""Of the weight of a form: what the cells that it is summed from weigh at least, all of them."""
+MAX_TABLE_CELLS: Final = 100_000_000  # the largest single table that is measured or answered: 800 MB of 64-bit numbers
+MAX_WORKLOAD_CELLS: Final = 2_000_000_000  # the most cells of one release; they stream to disk
+_LITTLE: Final = 1e-9  # of the weight of a form: what the cells that it is summed from weigh at least, all of them
 
 
 @dataclass(frozen=True, repr=False)

@@ -47,10 +47,8 @@ from hushcube.private.engines.duckdb import coded, recognise
 from hushcube.progress import Progress
 
 Codes = NDArray[Any]
-EXACT: Final = "exact"
-"""The classifier without noise, for reference."""
-_BLOCK: Final = 1 << 14
-"""Rows that are scored at a time: their scores stay in the processor's cache."""
+EXACT: Final = "exact"  # the classifier without noise, for reference
+_BLOCK: Final = 1 << 14  # rows that are scored at a time: their scores stay in the processor's cache
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,8 +20,7 @@ from hushcube.designs.answers import Answers
 from hushcube.designs.design import Design
 from hushcube.designs.matrix.design import least_squares
 from hushcube.errors import BadInput, FactsError, HushcubeError, NotApplicable, TooLarge
-from hushcube.faces import barak, norms
-from hushcube.faces import facts as public
+from hushcube.faces import barak, facts as public, norms
 from hushcube.faces.atoms import atoms, fixed_cells
 from hushcube.faces.barak_bounds import shift, shifted, theorem_7, theorem_8
 from hushcube.faces.crowd import Codes

@@ -5,8 +5,6 @@ A plan is checked once, and must stay what was checked.
 A marginal is a set of attributes: their positions in the schema, increasing. The empty one is the total.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

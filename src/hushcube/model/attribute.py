@@ -39,16 +39,14 @@ from hushcube.model.label import (
 from hushcube.model.level import STEPS, Level, ReadFile, Step, calendar_levels, day_groups, mapped, read_levels
 from hushcube.text import number_text, short
 
-ERROR: Final = "error"
-"""The policy word: refuse the data instead of folding the value into a category."""
+ERROR: Final = "error"  # the policy word: refuse the data instead of folding the value into a category
 
 _few: Final = reprlib.Repr()
 _few.maxstring = 40
 
 _KEYS: Final = ("name", *READERS, "column", "ordered", "missing", "other", "by", "before", "levels", "mapping")
 _ORIGINS: Final = ("values_from", "levels_from")
-MARK: Final = "@"
-"""Stands between the names of an attribute and of its level."""
+MARK: Final = "@"  # stands between the names of an attribute and of its level
 
 
 @dataclass(frozen=True, repr=False)

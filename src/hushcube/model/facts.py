@@ -39,10 +39,8 @@ _Item = tuple[str, dict[int, tuple[int, ...]], int]
 """One item of a file: where it stands, the values that are meant of each attribute, the count."""
 
 MAX_CELLS: Final = 100_000
-MAX_COUNT: Final = 10**12
-"""Far beyond any number of people, and small enough for exact sums in floats."""
-_LISTED: Final = 20
-"""How many facts of a kind are written out in words."""
+MAX_COUNT: Final = 10**12  # far beyond any number of people, and small enough for exact sums in floats
+_LISTED: Final = 20  # how many facts of a kind are written out in words
 
 
 @dataclass(frozen=True)

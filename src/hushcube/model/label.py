@@ -21,8 +21,7 @@ MAX_NAME: Final = 200
 MAX_VALUES: Final = 1_000_000
 _WORKLOAD_WORD: Final = re.compile(r"cube|queries|(prefix|ranges)\(.*\)|(<=|\d+\.\.)?\d+-way|(star|anchored):.*")
 Declaration = Literal["values", "range", "bins", "size", "dates"]
-_MOST_DAYS: Final = 200_000
-"""Between two dates: five centuries."""
+_MOST_DAYS: Final = 200_000  # between two dates: five centuries
 _RESERVED: Final = frozenset("*,:=@\"'\\\x7f") | {chr(code) for code in range(32)}
 
 

@@ -22,8 +22,7 @@ from hushcube.model.files import read_json
 from hushcube.model.queries import QueryTable, SparseRows, query_table
 from hushcube.model.schema import Schema
 
-_MOST_NUMBERS: Final = 2**27
-"""Of a dense file: a gigabyte."""
+_MOST_NUMBERS: Final = 2**27  # of a dense file: a gigabyte
 
 
 def read_matrix(text: str, schema: Schema, field: str) -> QueryTable:

@@ -29,8 +29,7 @@ Number = int | float | str | Fraction | Decimal
 LARGEST_BUDGET: Final = 500
 SMALLEST_BUDGET: Final = Fraction(1, 10**9)
 SMALLEST_DELTA: Final = Fraction(1, 10**200)
-MAX_ROWS_PER_PERSON: Final = 2**52
-"""Sums count a row as often as its value says, so that this may be large."""
+MAX_ROWS_PER_PERSON: Final = 2**52  # sums count a row as often as its value says, so that this may be large
 _DECIMAL: Final = re.compile(r"[+-]?(\d{1,40}(\.\d{0,400})?|\.\d{1,400})([eE][+-]?\d{1,4})?")
 _RATIO: Final = re.compile(r"\d{1,2000}/0*[1-9]\d{0,1999}")
 """As long as the exact form of any decimal in range, and of a part of it; plan files hold budgets in that form."""

@@ -22,8 +22,7 @@ from hushcube.model.schema import Schema
 
 LARGEST_ENTRY: Final = 2**16
 """Of a matrix that is measured: sums of squares stay exact in floats, sums of entries times counts in 64 bits."""
-MAX_ROWS: Final = 8_192
-"""Of a matrix that is measured: dense matrices of this size are held."""
+MAX_ROWS: Final = 8_192  # of a matrix that is measured: dense matrices of this size are held
 _MOST_ENTRY: Final = 1e15
 """Of a matrix of queries; squares of entries, and ratios of their sums, stay far from the ends of floats."""
 

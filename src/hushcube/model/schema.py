@@ -22,12 +22,10 @@ from hushcube.model.measure import Measure
 from hushcube.model.privacy import KEYS, MAX_ROWS, Unit
 from hushcube.text import visible
 
-COUNT: Final = "count"
-"""What the number of people is called beside the measures."""
+COUNT: Final = "count"  # what the number of people is called beside the measures
 MAX_ATTRIBUTES = 2_000
 MAX_LABELS = 5_000_000
-_SHOWN: Final = 12
-"""Attributes in a line."""
+_SHOWN: Final = 12  # attributes in a line
 
 
 @dataclass(frozen=True, repr=False)

@@ -35,8 +35,7 @@ from hushcube.model.schema import COUNT, Schema
 from hushcube.text import visible
 
 MAX_MARGINALS: Final = 1_000_000
-MOST_WEIGHT: Final = 1e9
-"""Of a table; the least weight is its reciprocal."""
+MOST_WEIGHT: Final = 1e9  # of a table; the least weight is its reciprocal
 _EXAMPLE: Final = (
     "write for example `2-way`, `<=3-way`, `1..3-way`, `cube`, `star:2`, `anchored:2:sex`, `age*sex` or `prefix(age)`"
 )

@@ -28,13 +28,10 @@ from hushcube.planning.planner import Variant, refuse_unpredictable, variants
 from hushcube.planning.question import Comparison, Question, amount, compare, objective_of
 from hushcube.planning.targets import Goal, Target, resolve
 from hushcube.progress import Progress, silent
-from hushcube.shown import Grid, Page, Remark, Shown, columns
-from hushcube.shown import number as written
+from hushcube.shown import Grid, Page, Remark, Shown, columns, number as written
 
-_MANTISSAS: Final = 9000
-"""Numbers 1.000 to 9.999."""
-_GUESSES: Final = 8
-"""Steps by scaling laws and secants before plain halving."""
+_MANTISSAS: Final = 9000  # numbers 1.000 to 9.999
+_GUESSES: Final = 8  # steps by scaling laws and secants before plain halving
 
 
 @dataclass(frozen=True, repr=False)

@@ -51,12 +51,9 @@ from hushcube.model.privacy import Privacy
 from hushcube.strategies.search.coverage import MOST_ATTRIBUTES, cells_of_all, sums_inside
 
 _MOST_STEPS: Final = 1000
-_MOST_NUMBERS: Final = 2**24
-"""Tables times steps: some tenths of a second."""
-_CLOSE: Final = 1e-3
-"""A bound this near to the best of its kind will do."""
-_ROUNDING: Final = 1e-9
-"""What floats may lose in the sums."""
+_MOST_NUMBERS: Final = 2**24  # tables times steps: some tenths of a second
+_CLOSE: Final = 1e-3  # a bound this near to the best of its kind will do
+_ROUNDING: Final = 1e-9  # what floats may lose in the sums
 
 
 def least_total(request: Request) -> float | None:

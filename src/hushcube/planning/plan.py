@@ -31,8 +31,7 @@ from typing import Any, Final
 import numpy as np
 
 import hushcube.designs  # noqa: F401 - the kinds of plans make themselves known
-from hushcube.designs.design import BUDGETS, RECOVERIES, Design, digest_of
-from hushcube.designs.design import FORMAT as DESIGN_FORMAT
+from hushcube.designs.design import BUDGETS, FORMAT as DESIGN_FORMAT, RECOVERIES, Design, digest_of
 from hushcube.designs.request import Request
 from hushcube.durable import new_file
 from hushcube.errors import BadInput, BudgetExceeded, NotApplicable, PlanError
@@ -50,8 +49,7 @@ from hushcube.text import visible
 AGAIN: Final = "plan again with `hushcube plan --out`"
 FORMAT: Final = 2
 """Of plan files. In format 1 a plan of counts was its design alone, and one with measures had its designs as parts."""
-_SHARED: Final = ("format", "schema", "workload", "queries")
-"""What a plan file says once for all its parts."""
+_SHARED: Final = ("format", "schema", "workload", "queries")  # what a plan file says once for all its parts
 
 
 @dataclass(frozen=True, eq=False, repr=False)

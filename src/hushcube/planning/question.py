@@ -27,8 +27,7 @@ from hushcube.model.queries import QueryTable, query_table
 from hushcube.model.schema import COUNT, Schema
 from hushcube.model.workload import Quantity, Workload, public_part
 from hushcube.planning.plan import Plan, part_privacy, plain, seen_by
-from hushcube.planning.planner import Ranking, Variant, refuse_unpredictable
-from hushcube.planning.planner import compare as rank
+from hushcube.planning.planner import Ranking, Variant, compare as rank, refuse_unpredictable
 from hushcube.planning.summary import EVERY, MORE, TABLES, parts_page, ranking_page, table_variances, tables_page
 from hushcube.progress import Progress, silent
 from hushcube.shown import Column, Grid, Page, Shown, columns, number

@@ -26,10 +26,8 @@ if TYPE_CHECKING:
     from hushcube.planning.plan import Plan
     from hushcube.planning.planner import Ranking
 
-TABLES: Final = 40
-"""Lines of a plan's tables."""
-_COMPARED: Final = 8
-"""Lines of a comparison."""
+TABLES: Final = 40  # lines of a plan's tables
+_COMPARED: Final = 8  # lines of a comparison
 MORE: Final = "`page(rows=...)` shows more"
 EVERY: Final = '`strategy="all"` shows every variant'
 

@@ -33,8 +33,7 @@ class Noise:
     """A row for each parameter, times one multiplier for each column."""
 
 
-EXACT: Final = Noise()
-"""Exactly the laws that the cost assumes."""
+EXACT: Final = Noise()  # exactly the laws that the cost assumes
 
 
 def noisy_values(

@@ -35,11 +35,9 @@ REVIEW: Final = (
     "add values that could occur and remove what only one person would have"
 )
 _TEXTS: Final = frozenset(("varchar", "enum", "boolean", "uuid", "date"))
-_FEW_NUMBERS: Final = 20
-"""So many distinct numbers are taken for codes; more of them are binned."""
+_FEW_NUMBERS: Final = 20  # so many distinct numbers are taken for codes; more of them are binned
 _BINS: Final = 10
-_WHOLE: Final = "-?(0|[1-9][0-9]{0,17})"
-"""A text that is an integer; the code 01 is not one."""
+_WHOLE: Final = "-?(0|[1-9][0-9]{0,17})"  # a text that is an integer; the code 01 is not one
 EXAMPLES: Final = 5
 Kind = Literal["absent", "missing", "outside"]
 

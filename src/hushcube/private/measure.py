@@ -32,8 +32,7 @@ from hushcube.private.engines.contract import Measures
 from hushcube.private.noise import Entropy, SystemEntropy
 from hushcube.progress import Progress, silent
 
-MAX_ROWS: Final = 2**34
-"""Tables have at most 10^8 cells, so no transform of this many rows can overflow 64 bits."""
+MAX_ROWS: Final = 2**34  # tables have at most 10^8 cells, so no transform of this many rows can overflow 64 bits
 
 
 @guarded

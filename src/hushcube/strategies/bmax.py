@@ -46,8 +46,7 @@ from hushcube.strategies.search.cuboids import Selection, bound_maximum
 from hushcube.strategies.strategy import Strategy
 
 _ROUNDS: Final = 100
-_MOST_READINGS: Final = 2**24
-"""Tables times cuboids up to which sources are chosen anew for unequal budgets."""
+_MOST_READINGS: Final = 2**24  # tables times cuboids up to which sources are chosen anew for unequal budgets
 _LEAST: Final = 1e-9
 """Of the largest s_C, for tables that only cuboids of weight zero are read from: every table needs a budget."""
 

@@ -10,8 +10,6 @@ Then tables move to the source that has become best, and budgets follow, until n
 Departs from the paper, which takes the clusters of `bmax`: those are among the covers compared.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 from hushcube.designs.design import Budgets, Design, Recovery

@@ -30,8 +30,7 @@ from hushcube.strategies.search.local import search
 from hushcube.strategies.search.supports import Support
 from hushcube.strategies.strategy import Strategy, best_of
 
-SEED: Final = 0
-"""Public: the search needs variety, not secrecy."""
+SEED: Final = 0  # Public: the search needs variety, not secrecy
 _ANY: Final = Privacy.of(epsilon=1, neighbours="add-remove")
 """The best support does not depend on epsilon, so one search serves every budget."""
 

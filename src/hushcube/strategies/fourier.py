@@ -11,8 +11,6 @@ Departs from the papers: real cells are weighted, not codes; least squares knows
 makes the tables agree (the truncated inverse transform does not, where a size is not a power of two).
 """
 
-from __future__ import annotations
-
 from hushcube.designs.design import Budgets, Design, Recovery
 from hushcube.designs.request import MAX_TABLE_CELLS, Request
 from hushcube.lattice.basis import FOURIER

@@ -47,13 +47,10 @@ from hushcube.strategies.strategy import Strategy, best_fit
 
 Space = tuple[int, ...]
 """A level of each attribute's tree."""
-MOST_TABLES: Final = 1_000
-"""The most marginals that may be asked for beside ranges."""
-_MOST_PAIRS: Final = 2**24
-"""Sets times spaces that are weighed."""
+MOST_TABLES: Final = 1_000  # the most marginals that may be asked for beside ranges
+_MOST_PAIRS: Final = 2**24  # sets times spaces that are weighed
 _STEPS: Final = 400
-_LEAST: Final = 1e-6
-"""The smallest budget of a measured set, relative to the largest."""
+_LEAST: Final = 1e-6  # the smallest budget of a measured set, relative to the largest
 
 
 class Trees(Strategy):

@@ -7,8 +7,6 @@ Best for small domains, and where nearly the whole cube is asked for.
 Var(A) = 2/eps² prod_{i not in A} n_i.                                                     [Ding et al. 2011, Theorem 3]
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from hushcube.designs.design import Budgets, Design, Recovery

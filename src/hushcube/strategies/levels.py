@@ -44,14 +44,10 @@ from hushcube.strategies.strategy import Strategy, best_of, objective_value
 Tables = tuple[Marginal, ...]
 _WIDE: Final = ("joined", "all")
 """Sets with more tables than needed: left out where the best budgets would take too long to find."""
-_MOST_CLOSED: Final = 300
-"""Tables that are looked at beyond those asked for."""
-_MOST_JOINED: Final = 24
-"""Tables asked for, those of most attributes, of which pairs are joined."""
-_TIE: Final = 1e-6
-"""Between candidates so near to each other the first is taken."""
-_LEAST: Final = 1e-9
-"""Of the largest weight, for tables that answer next to nothing."""
+_MOST_CLOSED: Final = 300  # tables that are looked at beyond those asked for
+_MOST_JOINED: Final = 24  # tables asked for, those of most attributes, of which pairs are joined
+_TIE: Final = 1e-6  # between candidates so near to each other the first is taken
+_LEAST: Final = 1e-9  # of the largest weight, for tables that answer next to nothing
 
 
 class Levels(Strategy):

@@ -38,10 +38,8 @@ from hushcube.model.form import Form
 from hushcube.model.noise import law_of
 from hushcube.strategies.search.saddle import Problem, Solution, Sparse, solve
 
-_ROUNDS: Final = 20
-"""How often the worst answers of forms are added to the problem."""
-_LEAST_SHARE: Final = 1e-6
-"""Of the cost, for the sets that the optimum would leave out: every set must have a budget."""
+_ROUNDS: Final = 20  # how often the worst answers of forms are added to the problem
+_LEAST_SHARE: Final = 1e-6  # of the cost, for the sets that the optimum would leave out: every set must have a budget
 
 
 def least_maximum(

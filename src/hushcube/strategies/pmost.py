@@ -34,8 +34,7 @@ from hushcube.strategies.search.cuboids import Selection, easiest, publish_most,
 from hushcube.text import short
 
 _SHARE: Final = Fraction(1, 2)
-_ROUNDING: Final = 1e-9
-"""Budgets are floats: a variance that far above the threshold is at the threshold."""
+_ROUNDING: Final = 1e-9  # budgets are floats: a variance that far above the threshold is at the threshold
 
 
 @dataclass(frozen=True)

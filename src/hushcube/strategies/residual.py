@@ -9,8 +9,6 @@ For pure epsilon the centred tables themselves get Laplace noise, C_B = prod_B 2
 Each space is measured once, so the three recoveries coincide.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from hushcube.designs.design import Budgets, Design, Recovery

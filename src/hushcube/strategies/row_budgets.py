@@ -46,11 +46,9 @@ from hushcube.strategies.search.convex import dual_value, feasible
 _MOST_WORK: Final = 2**30
 """Places looked at by the greedy search; matrices that would need more get a group for each row."""
 _SWEEPS: Final = 200
-_CLOSED: Final = 1e-10
-"""The relative duality gap up to which the closed form counts as optimal."""
+_CLOSED: Final = 1e-10  # the relative duality gap up to which the closed form counts as optimal
 How = Literal["uniform", "closed form", "convex program", "safe groups"]
-_MOST_ENTRIES: Final = 2**24
-"""Of the convex program's matrix."""
+_MOST_ENTRIES: Final = 2**24  # of the convex program's matrix
 _PAIRED_CELLS: Final = 64
 """Under replace-one all pairs of so many cells are constraints; beyond, the cells themselves, as in Proposition 3.1."""
 

@@ -20,24 +20,14 @@ import numpy as np
 from hushcube.costs.calibrate import Proof, smoothing_variance
 from hushcube.designs.design import Budgets, Design, Recovery
 from hushcube.designs.request import Request
-from hushcube.designs.sketch.design import (
-    ESTIMATES,
-    MAX_CELLS,
-    MAX_NUMBERS,
-    Estimate,
-    SketchDesign,
-    Throws,
-    row_cost,
-)
+from hushcube.designs.sketch.design import ESTIMATES, MAX_CELLS, MAX_NUMBERS, Estimate, SketchDesign, Throws, row_cost
 from hushcube.errors import BadInput, readable
 from hushcube.model.arrays import Floats, Marginal
 from hushcube.options import choice, option, whole
 from hushcube.strategies.strategy import Strategy, best_fit
 
-SEED: Final = 0x68757368
-"""Public: it decides where cells fall, not the noise."""
-BUCKETS: Final = 2**16
-"""The most buckets unless told otherwise: more would cost memory, not privacy."""
+SEED: Final = 0x68757368  # Public: it decides where cells fall, not the noise
+BUCKETS: Final = 2**16  # the most buckets unless told otherwise: more would cost memory, not privacy
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,8 +9,6 @@ The rows are a basis, orthogonal: the three recoveries coincide where one table 
 Other attributes are measured in cells. Sizes are filled up to powers of two with cells that hold nobody.
 """
 
-from __future__ import annotations
-
 from hushcube.designs.design import Budgets, Design, Recovery
 from hushcube.designs.request import Request
 from hushcube.lattice.trees import Tree

@@ -9,8 +9,6 @@ Var(A) = 2 |L|²/eps² with even budgets, however large A is.                   
 The name there is `All`, but the word `all` compares strategies on the command line.
 """
 
-from __future__ import annotations
-
 from hushcube.designs.design import Budgets, Design, Recovery
 from hushcube.designs.request import Request
 from hushcube.lattice.basis import MARGINAL

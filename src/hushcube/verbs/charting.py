@@ -25,8 +25,7 @@ SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross"
 ATTRIBUTES = "attributes in the table"
 CELLS = "cells in the table"
 ERROR = "expected standard error of a cell"
-_ROOM = 1.2
-"""Between the outermost points and the frame, as a factor."""
+_ROOM = 1.2  # between the outermost points and the frame, as a factor
 _SUFFIXES = (".png", ".svg")
 _PACKAGES = ("altair", "vl_convert")
 

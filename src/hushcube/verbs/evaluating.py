@@ -14,8 +14,7 @@ from hushcube.designs.refinement import Amount
 from hushcube.designs.request import Effort, Objective
 from hushcube.errors import BadInput
 from hushcube.experiments.classify import Classified, coded_rows, cross_validate
-from hushcube.experiments.experiment import Result, Trial
-from hushcube.experiments.experiment import evaluate as compare_methods
+from hushcube.experiments.experiment import Result, Trial, evaluate as compare_methods
 from hushcube.model.privacy import Number
 from hushcube.model.queries import QueryTable
 from hushcube.model.schema import Schema

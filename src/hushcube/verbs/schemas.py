@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from hushcube.private.draft import Bound, Finding
 
 _HEADING: Final = "# A draft made from the data. Review every value before use: a schema is public.\n"
-_LARGEST_JSON: Final = 10**300
-"""Readers of JSON hold numbers in floats; a full table beyond that is null."""
+_LARGEST_JSON: Final = 10**300  # readers of JSON hold numbers in floats; a full table beyond that is null
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,7 @@ import hushcube as hc
 from datasets import EARLIER
 from helpers import MemoryEngine, make_plan, make_request, random_codes, released
 from hushcube import durable, plan, release
-from hushcube.bundle import change, writing
-from hushcube.bundle import folder as bundle
+from hushcube.bundle import change, folder as bundle, writing
 from hushcube.bundle.change import LOCK, add_face, changing
 from hushcube.bundle.folder import open_bundle
 from hushcube.bundle.manifest import manifest_text, plan_fields

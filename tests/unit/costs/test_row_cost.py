@@ -5,8 +5,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from hushcube.costs import row_cost as module
 from hushcube.costs.row_cost import constant_rows, cost_of_rows

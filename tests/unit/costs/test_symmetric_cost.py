@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from helpers import make_plan, make_request
-from hushcube.costs import calibrate
-from hushcube.costs import row_cost as cost
+from hushcube.costs import calibrate, row_cost as cost
 
 
 def symmetric_and_joint(monkeypatch, plan):

@@ -9,8 +9,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from helpers import NEIGHBOURS, Counts, exact_table, make_schema, random_codes
 from hushcube import plan

@@ -5,8 +5,7 @@ from itertools import combinations, combinations_with_replacement, product
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from hushcube.errors import BadInput, TimeLimitReached
 from hushcube.faces import crowd

@@ -6,8 +6,7 @@ import re
 import numpy as np
 import pytest
 import yaml
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from hushcube.errors import FactsError
 from hushcube.model.attribute import Attribute

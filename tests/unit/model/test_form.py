@@ -5,8 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 import scipy.sparse
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from helpers import kron
 from hushcube.designs.tree.errors import form_energies

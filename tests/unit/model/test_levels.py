@@ -5,8 +5,7 @@ from datetime import date, timedelta
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from hushcube.errors import SchemaError, WorkloadError
 from hushcube.model.attribute import Attribute, at_level, coarsening

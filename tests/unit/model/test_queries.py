@@ -5,8 +5,7 @@ import json
 import numpy as np
 import pytest
 import scipy.sparse
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from helpers import make_schema, random_codes
 from hushcube import compare, find_budget, plan, release, what_if

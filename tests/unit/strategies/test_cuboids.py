@@ -5,8 +5,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from helpers import ADULT8, LAWS, NEIGHBOURS, hand_plan, make_plan, make_request
 from hushcube.designs.design import BUDGETS

@@ -32,8 +32,7 @@ from hushcube.model.form import Form
 from hushcube.model.schema import COUNT
 from hushcube.model.workload import COUNTED, Quantity
 
-CHUNK: Final = 2**19
-"""Cells held at once; the runs in which packs are written, so that each row group is read once."""
+CHUNK: Final = 2**19  # cells held at once; the runs in which packs are written, so that each row group is read once
 
 
 def noise_scale(plan: Design) -> float:

@@ -8,8 +8,7 @@ from typing import Any, Final
 from hushcube.bundle.statement import Stamped
 from hushcube.shown import Page
 
-MOST: Final = 20
-"""How many problems of one check are written out."""
+MOST: Final = 20  # how many problems of one check are written out
 
 
 class _Lines:

@@ -39,8 +39,7 @@ from hushcube.model.noise import Measurement
 from hushcube.model.privacy import Privacy
 from hushcube.model.schema import Schema
 
-_CHUNK: Final = 2**18
-"""Cells handled at once: large enough to batch, small enough to stay out of the way."""
+_CHUNK: Final = 2**18  # cells handled at once: large enough to batch, small enough to stay out of the way
 
 
 @dataclass(frozen=True)

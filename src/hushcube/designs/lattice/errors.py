@@ -26,8 +26,7 @@ from hushcube.model.queries import QueryTable
 if TYPE_CHECKING:
     from hushcube.designs.lattice.design import LatticeDesign
 
-_ROUNDING: Final = 1e-13
-"""Of a sum of numbers that cancel, relative to the sum of their absolute values."""
+_ROUNDING: Final = 1e-13  # of a sum of numbers that cancel, relative to the sum of their absolute values
 
 
 class LatticeErrors(Errors):

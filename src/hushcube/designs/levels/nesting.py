@@ -24,14 +24,10 @@ from hushcube.model.schema import Schema
 Rows = Floats | tuple[Ints, Ints] | None
 """Sums along an axis: a row of weights for each, or intervals (starts, ends), or None for the cells themselves."""
 
-LARGEST_CORE: Final = 2_048
-"""Groups of the second finest measured level of an attribute: matrices over them are dense."""
-MOST_CHOICES: Final = 300_000
-"""Pairs of a table and a block that it sees."""
-MOST_WORK: Final = 4e9
-"""Multiplications of one inversion of all blocks: about a second."""
-MOST_NUMBERS: Final = 2**24
-"""Numbers that hold what each table says about each block: 128 MB."""
+LARGEST_CORE: Final = 2_048  # groups of the second finest measured level of an attribute: matrices over them are dense
+MOST_CHOICES: Final = 300_000  # pairs of a table and a block that it sees
+MOST_WORK: Final = 4e9  # multiplications of one inversion of all blocks: about a second
+MOST_NUMBERS: Final = 2**24  # numbers that hold what each table says about each block: 128 MB
 
 
 @dataclass(frozen=True, eq=False)

@@ -39,8 +39,7 @@ from hushcube.model.privacy import Privacy
 from hushcube.model.queries import QueryTable, SparseRows, integer_problem
 from hushcube.model.schema import Schema
 
-MAX_CELLS: Final = 4_096
-"""Dense algebra: a few matrices of this size are held."""
+MAX_CELLS: Final = 4_096  # dense algebra: a few matrices of this size are held
 
 
 @dataclass(frozen=True, eq=False)

@@ -46,8 +46,7 @@ from hushcube.model.schema import Schema
 Estimate = Literal["average", "median"]
 ESTIMATES: Final[tuple[Estimate, ...]] = get_args(Estimate)
 MAX_CELLS: Final = 2**24
-MAX_NUMBERS: Final = 2**26
-"""Repetitions times buckets: what is measured."""
+MAX_NUMBERS: Final = 2**26  # repetitions times buckets: what is measured
 _PAIRED_CELLS: Final = 1024
 _STEP: Final = np.uint64(0x9E3779B97F4A7C15)
 _FIRST: Final = np.uint64(0xBF58476D1CE4E5B9)

@@ -38,8 +38,7 @@ from hushcube.model.schema import Schema
 if TYPE_CHECKING:
     from hushcube.designs.sketch.design import Estimate, SketchDesign, Throws
 
-_MOST_THROWN: Final = 2**24
-"""Cells times marginals that are thrown to predict an error exactly."""
+_MOST_THROWN: Final = 2**24  # cells times marginals that are thrown to predict an error exactly
 
 
 class SketchErrors(Errors):

@@ -26,8 +26,7 @@ from hushcube.private.noise import Entropy, Laws, discrete_laplace
 from hushcube.private.noise.exact import Bounds, LazyUniform, exp_bounds, largest_below
 
 _BITS = 64
-_DOUBT = 2.0**-45
-"""Far above the relative error of S and of its product with U: a few times 2^-53 each."""
+_DOUBT = 2.0**-45  # far above the relative error of S and of its product with U: a few times 2^-53 each
 
 
 @dataclass(frozen=True, eq=False)

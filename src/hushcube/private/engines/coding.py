@@ -40,14 +40,11 @@ INTEGERS: Final = _SMALL | {"ubigint", "hugeint"}
 FLOATS: Final = frozenset(("float", "double"))
 NUMBERS: Final = INTEGERS | FLOATS | {"decimal"}
 _TIMES: Final = ("timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns", "timestamp with time zone")
-EXACT: Final = 2**53
-"""Integers below this are exact as doubles."""
-_OUTSIDE: Final = 2**62
-"""No range reaches so far: what lies beyond is moved here, to fit 64 bits."""
+EXACT: Final = 2**53  # integers below this are exact as doubles
+_OUTSIDE: Final = 2**62  # no range reaches so far: what lies beyond is moved here, to fit 64 bits
 _NUMBER: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
 """A label that is a number: ASCII only, since a full-width 1 is a label of its own."""
-MOST: Final = 2**62
-"""Sums of absolute integers that 64 bits hold with room to spare."""
+MOST: Final = 2**62  # sums of absolute integers that 64 bits hold with room to spare
 
 
 @dataclass(frozen=True)

@@ -30,8 +30,7 @@ Weights = Ints | None
 """What each row counts for; None: one."""
 
 BLOCK: Final = 1 << 18
-_EXACT: Final = 1 << 53
-"""Integers up to this are exact as doubles."""
+_EXACT: Final = 1 << 53  # integers up to this are exact as doubles
 _LADDER: Final = tuple((np.iinfo(dtype).max, np.dtype(dtype)) for dtype in (np.uint8, np.uint16, np.uint32, np.int64))
 
 LIMITS: Final = (1, 1 << 10, 1 << 14, 1 << 17, 1 << 20)
@@ -40,10 +39,8 @@ LIMITS: Final = (1, 1 << 10, 1 << 14, 1 << 17, 1 << 20)
 _ROW_NS: Final = ((1 << 10, 1.8), (1 << 14, 2.3), (1 << 17, 3.2), (1 << 20, 9.0), (1 << 23, 15.0))
 _FAR_ROW_NS: Final = 20.0
 _CELL_NS: Final = 1.5
-_SEARCH_ROWS: Final = 2
-"""Rows, for each wanted marginal and attribute, from which the search costs less than it saves."""
-KEPT_BYTES: Final = 1 << 25
-"""Rows beyond this are counted as they pass, where the tables can be held."""
+_SEARCH_ROWS: Final = 2  # Rows, for each wanted marginal and attribute, from which the search costs less than it saves
+KEPT_BYTES: Final = 1 << 25  # rows beyond this are counted as they pass, where the tables can be held
 HELD_CELLS: Final = 1 << 27
 """Cells that covering tables may take together: 1 GiB; more only where the rows would take still more."""
 _CELL_BYTES: Final = 8

@@ -21,11 +21,9 @@ import numpy as np
 
 from hushcube.model.arrays import Floats
 
-TOLERANCE: Final = 1e-11
-"""The relative gap at which the iteration stops."""
+TOLERANCE: Final = 1e-11  # the relative gap at which the iteration stops
 _MOST_STEPS: Final = 200
-_SHRINK: Final = 30.0
-"""By which factor a step tries to reduce the gap."""
+_SHRINK: Final = 30.0  # by which factor a step tries to reduce the gap
 _CENTRAL: Final = 1e-4
 """The least product w_j lam_j, in terms of their mean: steps that run into a boundary are shortened."""
 _NEGLIGIBLE: Final = 1e-8

@@ -29,17 +29,13 @@ from numpy.typing import NDArray
 
 from hushcube.model.arrays import Bools, Floats, Ints
 
-FAR: Final = np.iinfo(np.int64).max
-"""The magnification of a cuboid that is not inside."""
+FAR: Final = np.iinfo(np.int64).max  # the magnification of a cuboid that is not inside
 MOST_ATTRIBUTES: Final = 16
-_MOST_JOINED: Final = 2**20
-"""Cuboids times sets D that are compared at once."""
+_MOST_JOINED: Final = 2**20  # cuboids times sets D that are compared at once
 Index = tuple[int | slice, ...]
 Numbers = TypeVar("Numbers", Ints, Floats)
-MOST_CUBOIDS: Final = 2**14
-"""The most cuboids that tables are selected for."""
-_MOST_PAIRS: Final = 2**28
-"""Cuboids times tables: seconds of comparisons."""
+MOST_CUBOIDS: Final = 2**14  # the most cuboids that tables are selected for
+_MOST_PAIRS: Final = 2**28  # cuboids times tables: seconds of comparisons
 _MOST_GROUPS: Final = 12
 
 

@@ -30,12 +30,9 @@ import numpy as np
 from hushcube.model.arrays import Bools, Floats, Ints
 from hushcube.strategies.search.coverage import FAR, Coverage
 
-MOST_THRESHOLDS: Final = 512
-"""Beyond that many distinct magnifications as many are tried, evenly spread."""
-_MOST_GAINS: Final = 2**23
-"""Thresholds times tables: a few seconds. So 128 thresholds are tried at 16 attributes."""
-_BITS: Final = 30
-"""Of weights, which are compared as integers so that ties are exact."""
+MOST_THRESHOLDS: Final = 512  # beyond that many distinct magnifications as many are tried, evenly spread
+_MOST_GAINS: Final = 2**23  # thresholds times tables: a few seconds. So 128 thresholds are tried at 16 attributes
+_BITS: Final = 30  # of weights, which are compared as integers so that ties are exact
 
 
 @dataclass(frozen=True)
@@ -254,15 +251,12 @@ def easiest(coverage: Coverage, weights: Ints, known: Selection) -> list[tuple[i
     With the tables that answer everything, with the heaviest cuboid before them, or with a `known` selection.
     """
     ways = [(len(known.tables), known.magnification)]
-    for first in ([], [coverage.number(coverage.masks[_heaviest(coverage, weights)])]):
+    heaviest = min(range(len(coverage)), key=lambda i: (-int(weights[i]), coverage.masks[i]))
+    for first in ([], [coverage.number(coverage.masks[heaviest])]):
         start = _smallest(coverage, first, np.full(len(coverage), FAR))
         tables = _completed(coverage, None, first, start)
         ways.append((len(tables), _smallest(coverage, tables[len(first) :], start)))
     return [(count, int(magnification[weights > 0].min())) for count, magnification in ways]
-
-
-def _heaviest(coverage: Coverage, weights: Ints) -> int:
-    return min(range(len(coverage)), key=lambda i: (-int(weights[i]), coverage.masks[i]))
 
 
 def _precise_weight(weights: Ints, magnification: Ints, most: int) -> int:

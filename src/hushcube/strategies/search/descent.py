@@ -18,10 +18,8 @@ Narrowed = Callable[[Ints], Objective]
 """The objective of some of the starts, given by their numbers."""
 Pair = tuple[Floats, Floats, Floats]
 """A step of each start, the change of its gradient, and the inverse of their product; zero where it was not taken."""
-_PATIENCE: Final = 5
-"""Steps without progress after which a start has arrived."""
-_SHORTEST: Final = 10
-"""How often a step is cut to 0.3 of its length before the start forgets its curvature."""
+_PATIENCE: Final = 5  # steps without progress after which a start has arrived
+_SHORTEST: Final = 10  # how often a step is cut to 0.3 of its length before the start forgets its curvature
 
 
 def minimise(

@@ -27,8 +27,7 @@ _REPEATS: Final = 4
 _STEPS: Final = 80
 _KEPT: Final = 4
 _MOST_CANDIDATES: Final = 1024
-_MOST_NUMBERS: Final = 2**20
-"""Marginals times spaces: beyond, no covers are tried."""
+_MOST_NUMBERS: Final = 2**20  # marginals times spaces: beyond, no covers are tried
 _BATCH: Final = 32
 
 

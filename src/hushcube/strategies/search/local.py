@@ -137,18 +137,13 @@ _EFFORTS: Final[dict[Effort, _Effort]] = {
     "default": _Effort(starts=300, islands=16, rounds=20, kept=4, variants=32),
     "high": _Effort(starts=1000, islands=64, rounds=60, kept=6, variants=32),
 }
-_FEW_ATTRIBUTES: Final = 5
-"""Up to here the starts nearly exhaust the supports."""
+_FEW_ATTRIBUTES: Final = 5  # up to here the starts nearly exhaust the supports
 _MOST_CANDIDATES: Final = 1024
 """Tables up to which covers and random budgets on all of them are among the starts; beyond, some covers are apart."""
-_MOST_SHARED: Final = 2**15
-"""Random budgets, of all tables together, at the beginning."""
-_MOST_COVERED: Final = 1024
-"""Marginals beyond which no covers are tried, where not all tables are candidates."""
-_PATIENCE: Final = 12
-"""Rounds without progress after which a pool has settled."""
-_ISLAND_NUMBERS: Final = 20_000
-"""Islands times tables times spaces at the default effort: what some seconds allow."""
+_MOST_SHARED: Final = 2**15  # random budgets, of all tables together, at the beginning
+_MOST_COVERED: Final = 1024  # marginals beyond which no covers are tried, where not all tables are candidates
+_PATIENCE: Final = 12  # rounds without progress after which a pool has settled
+_ISLAND_NUMBERS: Final = 20_000  # islands times tables times spaces at the default effort: what some seconds allow
 _MOST_CHANGED: Final = 2**16
 """Tables times spaces of a support beyond which it is only descended on: small changes no longer pay."""
 _ROUND_NUMBERS: Final = 2**20
@@ -157,10 +152,8 @@ _SWAPPED: Final = 0.3
 """How often two attributes change places in all tables, which changes of single tables hardly come to."""
 _STAGES: Final = (Stage(15, kept=1 / 4), Stage(60))
 _FIRST_STAGES: Final = (Stage(6, kept=1 / 8), Stage(80))
-_BATCH_NUMBERS: Final = 2**20
-"""Numbers in one batch of matrices M: 8 MB, which stay in a cache."""
-_MOST_NUMBERS: Final = 2**24
-"""Spaces times tables of a workload: beyond, its own tables are measured."""
+_BATCH_NUMBERS: Final = 2**20  # numbers in one batch of matrices M: 8 MB, which stay in a cache
+_MOST_NUMBERS: Final = 2**24  # spaces times tables of a workload: beyond, its own tables are measured
 
 
 def search(request: Request, *, effort: Effort, seed: int) -> Support:

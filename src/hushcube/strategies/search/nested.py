@@ -33,21 +33,15 @@ from hushcube.model.arrays import Floats, Marginal
 from hushcube.strategies.search.descent import minimise
 
 _STEPS: Final = 300
-_SHORT: Final = 30
-"""Steps from every start; only the best ones are followed further."""
+_SHORT: Final = 30  # steps from every start; only the best ones are followed further
 _KEPT: Final = 2
 _ENOUGH: Final = 60
-_MOST_WORK: Final = 2e10
-"""Multiplications of all steps of a descent: some seconds."""
-_LEAST: Final = 1e-9
-"""The smallest budget of a table, relative to the largest: every table must have one."""
-_ORDERS: Final = (8, 64)
-"""Of the norms that stand for the largest error."""
+_MOST_WORK: Final = 2e10  # multiplications of all steps of a descent: some seconds
+_LEAST: Final = 1e-9  # the smallest budget of a table, relative to the largest: every table must have one
+_ORDERS: Final = (8, 64)  # of the norms that stand for the largest error
 _FAINT: Final = 0.02
-_TIE: Final = 1e-5
-"""What a table fewer is worth, relative to the objective: descents end about so near to the optimum."""
-_MOST_MERGED: Final = 1_000
-"""Tables that are tried in pairs."""
+_TIE: Final = 1e-5  # what a table fewer is worth, relative to the objective: descents end about so near to the optimum
+_MOST_MERGED: Final = 1_000  # tables that are tried in pairs
 
 
 @dataclass(frozen=True, eq=False)

@@ -35,15 +35,11 @@ from hushcube.strategies.search.descent import minimise
 
 TOLERANCE: Final = 3e-7
 """The relative gap at which a solution is good enough; sums of many terms do not allow for much less."""
-_SHARPNESS: Final = (10, 30, 100, 300, 1000, 1000, 3000, 3000, 10_000, 10_000)
-"""p, stage by stage."""
+_SHARPNESS: Final = (10, 30, 100, 300, 1000, 1000, 3000, 3000, 10_000, 10_000)  # p, stage by stage
 _STEPS: Final = 300
-_PATIENCE: Final = 2
-"""Stages without progress after which a problem without a bound is given up."""
-_LEAST_CURVATURE: Final = 1e-2
-"""In units of the mean: sets that are nearly left out are not scaled further."""
-_REVIVED: Final = 1e-3
-"""In units of the mean: what a set starts a stage from, if it had less and wants to grow."""
+_PATIENCE: Final = 2  # stages without progress after which a problem without a bound is given up
+_LEAST_CURVATURE: Final = 1e-2  # in units of the mean: sets that are nearly left out are not scaled further
+_REVIVED: Final = 1e-3  # in units of the mean: what a set starts a stage from, if it had less and wants to grow
 _LEAST_LOG: Final = -150.0
 """Of a budget, the largest being 1: far enough for a set that is left out, and powers stay finite."""
 _FORGOTTEN: Final = 60.0

@@ -30,18 +30,13 @@ from hushcube.strategies.search.descent import Objective, minimise
 Tables = tuple[Marginal, ...]
 Start = tuple[Tables, Floats]
 """Tables and the logarithms of their budgets."""
-_ABSENT: Final = -80.0
-"""The log-budget of a padding table."""
+_ABSENT: Final = -80.0  # the log-budget of a padding table
 UNSEEN: Final = 1e-120
 """K of a space that no table sees: far below any other, and so that k / K² fits a float for all weights and queries."""
-NEGLIGIBLE: Final = 2e-3
-"""Tables with a smaller budget, in units of the largest, are left out."""
-_MOST_REMEMBERED: Final = 2**23
-"""Numbers in the remembered rows of tables: 64 MB."""
-THRESHOLDS: Final = 24
-"""Magnifications for which covers are tried."""
-_MOST_CANDIDATES: Final = 4096
-"""Tables from which covers are chosen: all, or so many at random."""
+NEGLIGIBLE: Final = 2e-3  # tables with a smaller budget, in units of the largest, are left out
+_MOST_REMEMBERED: Final = 2**23  # numbers in the remembered rows of tables: 64 MB
+THRESHOLDS: Final = 24  # magnifications for which covers are tried
+_MOST_CANDIDATES: Final = 4096  # tables from which covers are chosen: all, or so many at random
 
 
 class GreedyCovers:

@@ -5,8 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from adaptive_runs import path_of
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from hushcube.designs.refinement import Amount, Grid, RelativeTarget, mean_size
 from hushcube.private.adaptive.ireduct import mean_inverse, met_at, priorities, smallest, stretches

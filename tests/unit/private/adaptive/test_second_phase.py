@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 from adaptive_runs import exact_cost, make_subject
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from helpers import NEIGHBOURS
 from hushcube.private.adaptive.resampling import rescale, second_rates

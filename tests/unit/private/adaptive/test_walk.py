@@ -6,8 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from adaptive_runs import exact_cost, garbled, make_subject, path_of
-from hypothesis import given, reject, settings
-from hypothesis import strategies as st
+from hypothesis import given, reject, settings, strategies as st
 
 from helpers import NEIGHBOURS
 from hushcube.designs.refinement import mean_size

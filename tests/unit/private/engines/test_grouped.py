@@ -11,8 +11,7 @@ from fractions import Fraction
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from hushcube.errors import DataError
 from hushcube.model.attribute import Attribute
@@ -20,8 +19,7 @@ from hushcube.model.measure import Measure
 from hushcube.model.privacy import Unit
 from hushcube.model.schema import Schema
 from hushcube.private.engines import grouped, open_source
-from hushcube.private.engines.grouped import GroupedEngine
-from hushcube.private.engines.grouped import choose_groups as choose
+from hushcube.private.engines.grouped import GroupedEngine, choose_groups as choose
 from hushcube.private.engines.grouped.warehouse import MISSING, OUTSIDE, Binned, Known, Opened, People, Warehouse, Whole
 
 

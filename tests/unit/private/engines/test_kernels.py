@@ -7,8 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from hushcube.private.engines import counting
 from hushcube.private.engines.counting import LIMITS, Counter, CoverCounts, RowCounts, choose, greedy, members_of

@@ -6,8 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scripted import DigitsReadError, ScriptedEntropy, SilentEntropy, close, exp_fraction, sharp
 
 from hushcube.private.noise import SeededEntropy, discrete_gaussian, gaussian, ziggurat

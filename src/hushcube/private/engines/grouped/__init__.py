@@ -50,8 +50,7 @@ MOST_SCANS: Final = 16
 """Covering tables beyond which reading the rows again costs more than fetching all groups (measured: from 6 on)."""
 MOST_BOUNDED_SCANS: Final = 4
 """The same where people have many rows: each reading may have to choose the rows that count again."""
-_MOST_SEARCHED: Final = 20_000
-"""Wanted marginals up to which a cover is looked for."""
+_MOST_SEARCHED: Final = 20_000  # wanted marginals up to which a cover is looked for
 
 
 class GroupedEngine:

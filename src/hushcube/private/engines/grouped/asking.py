@@ -26,8 +26,7 @@ from hushcube.private.engines.contract import Measures, position
 from hushcube.private.engines.grouped.warehouse import OUTSIDE, Binned, Column, ColumnType, Known, Opened, Whole
 from hushcube.private.engines.source import Frame
 
-_MOST_LABELS: Final = 2_000
-"""Labels of an attribute that are sent along, so that what no label names is grouped as one."""
+_MOST_LABELS: Final = 2_000  # labels of an attribute that are sent along, so that what no label names is grouped as one
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +62,9 @@ def asked_for(attribute: Attribute, data: Opened) -> Asked:
         return Asked(Column(name))
     if attribute.declared_by == "values":
         if column_type == "text" and attribute.size <= _MOST_LABELS:
-            return Asked(Known(name, attribute.labels, _no_label(attribute)))
+            marks = ("?" * n for n in range(1, attribute.size + 2))
+            no_label = next(mark for mark in marks if attribute.position(mark) is None)
+            return Asked(Known(name, attribute.labels, no_label))
         if column_type in ("integer", "number") and attribute.size <= _MOST_LABELS:
             return _numbers(attribute, column_type)
         return Asked(Column(name))
@@ -124,11 +125,6 @@ def _missing_number(attribute: Attribute) -> Decimal | None:
     if attribute.missing_position is None or attribute.missing in attribute.domain:
         return None
     return coding.number_of(attribute.missing)
-
-
-def _no_label(attribute: Attribute) -> str:
-    """A text that is no label."""
-    return next(text for text in ("?" * n for n in range(1, attribute.size + 2)) if attribute.position(text) is None)
 
 
 def coded_groups(table: pa.Table, asked: Sequence[tuple[Attribute, Asked]]) -> tuple[list[Codes], list[Ints]]:

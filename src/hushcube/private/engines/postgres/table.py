@@ -36,12 +36,9 @@ if TYPE_CHECKING:
     import psycopg
     from psycopg import sql
 
-_FETCHED: Final = 1 << 16
-"""Groups that are Python's objects at a time: they take ten times the room of Arrow's."""
-_CHUNK: Final = 1 << 12
-"""Groups that the driver takes from the connection at once."""
-_MOST_SETS: Final = 31
-"""Keys that Postgres's GROUPING tells apart."""
+_FETCHED: Final = 1 << 16  # groups that are Python's objects at a time: they take ten times the room of Arrow's
+_CHUNK: Final = 1 << 12  # groups that the driver takes from the connection at once
+_MOST_SETS: Final = 31  # keys that Postgres's GROUPING tells apart
 PEOPLE: Final = """
 SELECT coalesce(sum(n), 0)::int8, coalesce(sum(n) FILTER (WHERE p IS NULL), 0)::int8,
        coalesce(sum(CASE WHEN p IS NULL THEN n ELSE least(n, $1::int8) END), 0)::int8

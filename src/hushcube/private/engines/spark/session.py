@@ -32,8 +32,7 @@ from hushcube.resources import exhausted
 LOCAL: Final = "local[*]"
 _PORTS: Final = {"spark": 7077, "sc": 15002}
 _REACH_SECONDS: Final = 10
-_RETRIES: Final = 4
-"""Spark's own 15 mean ten minutes of silence when a server is gone; these mean seconds."""
+_RETRIES: Final = 4  # Spark's own 15 mean ten minutes of silence when a server is gone; these mean seconds
 _SETTINGS: Final = {
     "spark.app.name": "hushcube",
     "spark.ui.enabled": "false",

@@ -42,11 +42,9 @@ _COLUMN_TYPES: Final[dict[str, ColumnType]] = {
     **dict.fromkeys(("FloatType", "DoubleType", "DecimalType"), "number"),
     **dict.fromkeys(("StringType", "CharType", "VarcharType"), "text"),
 }
-_JOINED_LABELS: Final = 100
-"""More labels than this are joined as a table: as literals, each costs a millisecond."""
+_JOINED_LABELS: Final = 100  # more labels than this are joined as a table: as literals, each costs a millisecond
 _BYTEWISE: Final = "UTF8_BINARY"
-_SENT_PEOPLE: Final = 1_000_000
-"""People with too many rows whose ids are sent to every machine: some 100 MB there."""
+_SENT_PEOPLE: Final = 1_000_000  # people with too many rows whose ids are sent to every machine: some 100 MB there
 _NESTED: Final = ("ArrayType", "StructType", "MapType", "VariantType")
 _COMPARED_EDGES: Final = 64
 """More edges than this are searched in an array: as compiled comparisons, each costs five milliseconds."""
