@@ -169,7 +169,7 @@ def test_synthetic_people_are_those_of_the_face(desk, done, document):
 @pytest.mark.parametrize("name", ["made.parquet", "made.csv"])
 def test_synthetic_people_are_there_whole_or_not_at_all(desk, monkeypatch, capsys, name):
     """A full disk, an interruption, and a file that someone else makes meanwhile."""
-    import hushcube.bundle.writing as people
+    import hushcube.verbs.releasing as people
 
     before = listing(desk)
     write = people.write_people
