@@ -26,7 +26,7 @@ def planned(strategy):
         ({"noise": Noise()}, False),  # whatever it draws: nobody checks it
         ({"entropy": SystemEntropy(), "noise": Silence()}, False),
     ],
-    ids=str,
+    ids=["neither", "system", "seeded", "silence", "other noise", "system and silence"],
 )
 def test_a_result_is_private_only_if_neither_entropy_nor_noise_is_given(given, private):
     made = planned("identity")
