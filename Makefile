@@ -13,9 +13,9 @@ export PYTHONPYCACHEPREFIX := $(CURDIR)/.venv/pycache
 demo: .venv/ready
 	$(BIN)/hushcube demo
 
-# Units, doctests, layers, every third case of a law and one of each contract: no services, nothing slow.
+# Units, doctests, layers, every fifth case of a law and one of each contract: no services, nothing slow.
 quick: .venv/dev
-	$(BIN)/python -m pytest -n $(WORKERS) -q -m "not slow and not service" --few \
+	$(BIN)/python -m pytest -n $(WORKERS) -q --dist worksteal -m "not slow and not service" --few \
 	  tests/unit tests/laws tests/contract tests/architecture src
 
 # Everything. Tests marked `slow` start first; idle workers take over work from busy ones.

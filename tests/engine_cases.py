@@ -156,6 +156,7 @@ def measured_table(seed=0):
     )
 
 
+@pytest.mark.slow
 def test_sums_of_hostile_values_are_duckdbs_bit_for_bit(make):
     table = measured_table()
     found = same_as(open_source(table), make(table), MEASURED, (0, 1, 2), MEASURES)
@@ -461,6 +462,7 @@ def hospital_schema(table, unit=None):
     )
 
 
+@pytest.mark.slow
 def test_acs_counts_and_sums_as_in_duckdb(make):
     """No household has more than 20 people, so that the bound leaves all of them; a bound of 1 leaves one of each."""
     rows = 300_000
@@ -472,6 +474,7 @@ def test_acs_counts_and_sums_as_in_duckdb(make):
     assert (counts.rows, counts.dropped) == (households, rows - households)
 
 
+@pytest.mark.slow
 def test_hospital_counts_and_sums_as_in_duckdb(make):
     table = hospital_table()
     engine, judge = make(table), open_source(table)

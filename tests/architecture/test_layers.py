@@ -34,6 +34,7 @@ def test_the_contracts_hold(tmp_path):
     assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-2000:]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "wrong_import"),
     [
