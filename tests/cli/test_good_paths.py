@@ -231,6 +231,8 @@ def test_rows_limits_what_is_printed_but_not_the_json(done, document):
     out, err = done("show", "published", "--rows", "4")
     assert "7 more tables" in err and "income*region" not in out
     assert "more" not in done("show", "published", "sex*age", "--rows", "20")[1]
+    for asked in (["sex*age"], []):
+        assert "more" not in done("show", "published", *asked, "--rows", "9" * 30)[1]
 
 
 def test_rollups_and_the_order_of_attributes(document):

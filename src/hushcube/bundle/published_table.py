@@ -113,6 +113,7 @@ class Table(Stamped):
 
         What is said about a whole release is left out; `more` says where the other cells are.
         """
+        rows = min(rows, self.values.size)  # a number of any size is taken
         grid = self._side_by_side(rows) if self.others else self._with_bars(rows, truth)
         rest = self.values.size - rows
         return Page((grid, Remark(f"... and {rest:,} more cells: {more}")) if rest > 0 else (grid,))
