@@ -5,6 +5,7 @@ visible     terminals, charts, messages: control characters, bidirectional and i
 code        Markdown: a code span, in which nothing is markup
 prose       Markdown: a sentence in which nothing is markup
 json_text   JSON: the same characters as escapes, which every reader turns back
+share       a part of a whole, in percent
 """
 
 from __future__ import annotations
@@ -98,3 +99,17 @@ def at_least(value: Fraction) -> str:
 def _digits(value: Fraction, rounding: str) -> str:
     with localcontext(prec=6, rounding=rounding):
         return f"{float(Decimal(value.numerator) / value.denominator):g}"
+
+
+def share(part: int, whole: int) -> str:
+    """A part in percent, such that neither all nor nothing is claimed without being so.
+
+    >>> share(850, 1000), share(1, 10**6), share(0, 9), share(999_999, 10**6)
+    ('85.0%', 'under 0.1%', '0%', 'over 99.9%')
+    """
+    if part in (0, whole):
+        return "0%" if part == 0 else "100%"
+    percent = 100 * part / whole
+    if percent < 0.1:
+        return "under 0.1%"
+    return f"{percent:.1f}%" if percent < 99.9 else "over 99.9%"

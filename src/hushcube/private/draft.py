@@ -29,6 +29,7 @@ from hushcube.private.engines.coding import FLOATS, INTEGERS, NUMBERS, coder, fe
 from hushcube.private.engines.contract import missing_values, refuse_data, refused, without_unit
 from hushcube.private.engines.duckdb import coded, recognise
 from hushcube.private.engines.source import Opened
+from hushcube.text import share
 
 REVIEW: Final = (
     "This draft was read from the data, but a schema is public: check every domain, "
@@ -333,17 +334,3 @@ def bounds_up_to(largest: int) -> list[int]:
     steps = sorted({3, *(digit * 10**power for power in range(len(str(largest)) + 1) for digit in (1, 2, 5))})
     below = list(takewhile(lambda bound: bound < largest, steps))
     return steps[: len(below) + 1]
-
-
-def share(part: int, whole: int) -> str:
-    """A part in percent, such that neither all nor nothing is claimed without being so.
-
-    >>> share(850, 1000), share(1, 10**6), share(0, 9), share(999_999, 10**6)
-    ('85.0%', 'under 0.1%', '0%', 'over 99.9%')
-    """
-    if part in (0, whole):
-        return "0%" if part == 0 else "100%"
-    percent = 100 * part / whole
-    if percent < 0.1:
-        return "under 0.1%"
-    return f"{percent:.1f}%" if percent < 99.9 else "over 99.9%"

@@ -26,11 +26,11 @@ from hushcube.planning.plan import Plan
 from hushcube.private.adaptive.run import run
 from hushcube.private.blocks import Noise, noisy_values
 from hushcube.private.boundary import guarded
-from hushcube.private.draft import share
 from hushcube.private.engines import Engine, ExactCounts
 from hushcube.private.engines.contract import Measures
 from hushcube.private.noise import Entropy, SystemEntropy
 from hushcube.progress import Progress, silent
+from hushcube.text import share
 
 MAX_ROWS: Final = 2**34  # tables have at most 10^8 cells, so no transform of this many rows can overflow 64 bits
 
