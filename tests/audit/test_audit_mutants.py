@@ -19,7 +19,7 @@ def test_there_are_at_least_thirty_with_names_of_their_own():
     assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS) >= 30
 
 
-@pytest.mark.parametrize("mutant", QUICK[-2:], ids=[mutant.name for mutant in QUICK[-2:]])
+@pytest.mark.parametrize("mutant", QUICK[-1:], ids=[mutant.name for mutant in QUICK[-1:]])
 def test_it_is_caught(mutant):
     assert verdict(mutant) == "caught"
     assert passes(mutant.test)

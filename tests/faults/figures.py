@@ -18,7 +18,7 @@ from faults import calls, interrupts, order, power, together
 from faults.program import Program
 
 SCALES = {
-    "short": {"calls": 67, "cuts": 12, "pairs": 4, "workers": 1, "moments": 0},
+    "short": {"calls": 149, "cuts": 24, "pairs": 2, "workers": 1, "moments": 0},
     "long": {"calls": 1, "cuts": 1, "pairs": 100, "workers": os.cpu_count() or 1, "moments": 252},
 }
 """Every how many faults and cuts, how many pairs, in how many processes; and at how many moments a request to stop,
