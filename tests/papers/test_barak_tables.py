@@ -11,12 +11,15 @@ import pytest
 from scipy import stats
 from scipy.optimize import linprog
 
+from face_promises import check_promise
 from helpers import MemoryEngine, all_tables, exact_table, make_plan, make_request, random_codes
 from hushcube.errors import BadInput
 from hushcube.faces import barak as barak_program
 from hushcube.faces.barak import nonnegative_table
 from hushcube.faces.barak_bounds import gamma_quantile, gamma_tail, shift, shifted, theorem_7, theorem_8
 from hushcube.faces.barak_rows import coefficient_rows
+from hushcube.faces.face import make_face
+from hushcube.faces.value import FaceValue
 from hushcube.lattice.hadamard import padded, transform
 from hushcube.model.noise import GAUSSIAN, LAPLACE
 from hushcube.private.measure import measure
@@ -294,6 +297,8 @@ def test_a_shifted_release_has_a_non_negative_table(sizes, words, budgets, neigh
             assert table.min() >= -1e-6
         good += norm <= amount
     assert good >= stats.binom.ppf(1e-6, draws, probability)
+    if neighbours == "replace-one":  # the phantoms are taken out again
+        table *= len(codes) / (len(codes) + amount)
     answers = all_tables(plan, shifted(plan, found, probability))
     for A, answer in answers.items():
         expected = table.sum(axis=tuple(set(range(len(sizes))) - set(A)))[tuple(slice(0, sizes[i]) for i in A)]
@@ -307,6 +312,19 @@ def test_the_shift_knows_nothing_of_the_draw():
     row = np.zeros((1, 0), np.int32)
     raised = [shifted(plan, found, 0.9).tables(row, ()) - found.values[0] for found in (first, second)]
     assert raised[0] == raised[1] == shift(plan, 0.9)
+
+
+@pytest.mark.parametrize("people", [400, 3, 0])
+def test_a_public_total_is_kept(people):
+    """As many people as everybody knows there are: the phantoms that a shift adds are taken out again."""
+    plan = make_plan(make_request((2,) * 5, "<=2-way", neighbours="replace-one", epsilon=1), "fourier", "uniform")
+    codes = skewed((2,) * 5, people, 2)
+    value = FaceValue("nonnegative", method="shift", probability=0.999)
+    for seed in range(5):
+        face = make_face(plan, measure(plan, MemoryEngine(codes, 5), entropy=SeededEntropy(seed)), value, Clock())
+        check_promise(plan, face, people)
+        assert face.report["phantom_people"] == 0
+        assert face.report["shift"] == shift(plan, 0.999) > 500
 
 
 def test_unequal_rates_are_not_paid_at_the_smallest():

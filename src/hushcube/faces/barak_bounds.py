@@ -41,6 +41,10 @@ t > 1/2. The quantile is used here, of
                                P(sum > x) <= exp(-h x) prod_b r_b/(r_b - h), any h below all rates
     Gaussian noise             sqrt(2 V (|B| ln 2 + ln(1/delta))), V the sum of the variances   (Chernoff, |X|)
 
+Under replace-one the total n is public, and stays: the shifted table times n / (n + shift) is nowhere negative either,
+and has n people. That is to mix the noisy table with the even one, shift / (n + shift) parts of it: every other
+coefficient shrinks by n / (n + shift).
+
 This is a curiosity. It adds that many people who do not exist: by the corollary 4 t |B|²/epsilon, 75,076 for all 2-way
 tables of 16 bits at t = epsilon = 1. Use a non-negative fit instead. Where a size is not a power of two, the table that
 exists is one over the codes: phantom codes get their share of the people.
@@ -50,7 +54,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -59,6 +63,7 @@ from hushcube.errors import BadInput
 from hushcube.faces.barak_rows import numbers, rank
 from hushcube.faces.value import Weights
 from hushcube.lattice.basis import FOURIER, MARGINAL, Basis
+from hushcube.lattice.coefficients import Coefficients
 from hushcube.lattice.hadamard import padded
 from hushcube.model.arrays import Floats
 from hushcube.model.noise import GAUSSIAN, Measurement
@@ -163,9 +168,19 @@ def shift(design: LatticeDesign, probability: float) -> int:
 
 
 def shifted(design: LatticeDesign, measurement: Measurement, probability: float) -> InverseFourier:
-    """The tables of the noisy coefficients with the total raised by `shift`: answers of marginals on demand."""
-    total = np.asarray(measurement.values[0]) + shift(design, probability)  # the empty set comes first
-    return InverseFourier(design, replace(measurement, values=(total, *measurement.values[1:])))
+    """The tables of the noisy coefficients with the total raised by `shift`, and shrunk to it where it is public."""
+    total, *others = measurement.values  # the empty set comes first
+    added = shift(design, probability)
+    if not design.publishes_total:
+        return InverseFourier(Coefficients(design.measured, (total + added, *others)))
+    kept = kept_share(int(total.reshape(-1)[0]), added)
+    shrunk = (np.asarray(kept * values, np.float64) for values in others)
+    return InverseFourier(Coefficients(design.measured, (total, *shrunk)))
+
+
+def kept_share(people: int, added: int) -> float:
+    """By how much a table of so many people and as many phantoms shrinks to the people alone."""
+    return people / (people + added) if people > 0 else 0.0
 
 
 def gamma_tail(shape: int, x: float) -> float:

@@ -19,6 +19,7 @@ from hushcube.designs.lattice.design import InverseFourier, LatticeDesign
 from hushcube.faces.programs import Matrix
 from hushcube.lattice import hadamard
 from hushcube.lattice.basis import dimensions
+from hushcube.lattice.coefficients import Coefficients
 from hushcube.lattice.family import Family
 from hushcube.model.arrays import Bools, Floats, Ints
 from hushcube.model.noise import Measurement
@@ -123,7 +124,7 @@ def workload_rows(design: LatticeDesign, measurement: Measurement) -> TableRows:
     family, measured, sizes = design.request.marginals, design.measured, design.schema.sizes
     if design.publishes_total:
         family = Family.of({*family, ()}, family.sizes)
-    answers = InverseFourier(design, measurement)
+    answers = InverseFourier(Coefficients(measured, measurement.values))
     rows, noisy = numbers(design), np.isfinite(design.budgets)
     variances = family.sum_over_subsets(measured, rows * design.errors.set_variances(exact=True))
     public = family.sum_over_subsets(measured, rows * noisy) == 0  # the total, also over attributes of one value

@@ -22,7 +22,7 @@ from hushcube.designs.matrix.design import least_squares
 from hushcube.errors import BadInput, FactsError, HushcubeError, NotApplicable, TooLarge
 from hushcube.faces import barak, facts as public, norms
 from hushcube.faces.atoms import atoms, fixed_cells
-from hushcube.faces.barak_bounds import shift, shifted, theorem_7, theorem_8
+from hushcube.faces.barak_bounds import kept_share, shift, shifted, theorem_7, theorem_8
 from hushcube.faces.crowd import Codes
 from hushcube.faces.full_table import SummedTable, nonnegative_table
 from hushcube.faces.local import NonNegative, nonnegative_marginals
@@ -250,8 +250,11 @@ class FaceMaker:
                 "method: the shift left a negative cell, as it does with the chance of 1 - probability. "
                 "Fix: raise `probability`, or use the method full-table."
             )
-        added = shift(design, self.value.probability)
-        return Face(self.value, tables, {"found_by": "shift of the total", "phantom_people": added})
+        added, total = shift(design, self.value.probability), self._public_total
+        report: dict[str, Any] = {"found_by": "shift of the total", "phantom_people": added}
+        if total is not None:
+            report |= {"phantom_people": 0, "shift": added, "shrunk_to": kept_share(total, added)}
+        return Face(self.value, tables, report)
 
 
 MAKERS: Final[dict[str, Callable[[FaceMaker], Face]]] = dict.fromkeys(PROMISES, FaceMaker.face)

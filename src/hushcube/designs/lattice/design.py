@@ -171,7 +171,9 @@ class LatticeDesign(FamilyDesign, kind="lattice"):
         """Least squares over the residual spaces, or what each set says alone."""
         if self.takes_sources:
             return _sums_of_sources(self, measurement)
-        return InverseFourier(self, measurement) if self.inverts else _least_squares(self, measurement)
+        if self.inverts:
+            return InverseFourier(Coefficients(self.measured, measurement.values))
+        return _least_squares(self, measurement)
 
     def is_answerable(self) -> bool:
         """Whether every marginal lies inside a measured table (no recovery), or every residual space is seen."""
@@ -252,15 +254,15 @@ def _sums_of_sources(design: LatticeDesign, measurement: Measurement) -> Answers
     return OneByOne(table)
 
 
+@dataclass(frozen=True, eq=False)
 class InverseFourier:
-    """The inverse Hadamard transform, phantom codes dropped."""
+    """The inverse Hadamard transform of Walsh-Fourier coefficients, phantom codes dropped."""
 
-    def __init__(self, design: LatticeDesign, measurement: Measurement) -> None:
-        self._measured = Coefficients(design.measured, measurement.values)
+    coefficients: Coefficients
 
     def tables(self, rows: NDArray[np.int32], shape: tuple[int, ...]) -> Floats:
         """The tables of marginals of one shape."""
         codes = tuple(map(hadamard.padded, shape))
         axes = range(1, len(shape) + 1)
-        tables = hadamard.transform(self._measured.assemble(rows, codes), axes) / np.prod(codes, dtype=np.float64)
+        tables = hadamard.transform(self.coefficients.assemble(rows, codes), axes) / np.prod(codes, dtype=np.float64)
         return tables[(slice(None), *(slice(0, n) for n in shape))]
