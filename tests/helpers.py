@@ -255,11 +255,31 @@ class Dense:
     def recovery(self, A, *, exact=True):
         """R for one marginal, from numpy's pseudo-inverse."""
         plan = self.plan
-        if plan.recovery == "none" and plan.basis.name == "marginal":
-            return self._best_single_table(A)
-        if plan.recovery == "none" and plan.basis.name == "fourier":
-            return self._inverse_fourier(A)
+        alone = {"marginal": self._best_single_table, "fourier": self._inverse_fourier}.get(plan.basis.name)
+        if plan.recovery == "none" and alone:
+            return alone(A)
+        if plan.recovery == "answers" and alone:
+            return marginal_rows(plan.schema.sizes, A) @ self._nearest_to_answers(alone)
         return marginal_rows(plan.schema.sizes, A) @ self._least_squares(exact=exact)
+
+    def _nearest_to_answers(self, alone):
+        """x = argmin ||Q x - y0|| subject to the public answers; y0 has the answers of the tables one by one."""
+        if "_nearest" not in self.__dict__:
+            asked = list(self.plan.request.marginals)
+            Q = np.concatenate([marginal_rows(self.plan.schema.sizes, A) for A in asked])
+            R = np.concatenate([alone(A) for A in asked])
+            known, free = self._public_part()
+            self._nearest = known + free @ np.linalg.pinv(Q @ free, rcond=1e-11) @ (R - Q @ known)
+        return self._nearest
+
+    def _public_part(self):
+        """The least x with the public answers, from all numbers; and what leaves these as they are."""
+        known, free = np.zeros(self.S.T.shape), np.eye(self.S.shape[1])
+        if self.public.any():
+            known[:, self.public] = np.linalg.pinv(self.S[self.public])
+            _, singular, vt = np.linalg.svd(self.S[self.public])
+            free = vt[int((singular > 1e-9).sum()) :].T
+        return known, free
 
     def _least_squares(self, *, exact):
         """x = argmin ||U (S x - z)|| subject to the public answers; a row's scale is 1/deviation or 1."""
@@ -271,14 +291,7 @@ class Dense:
             variances = self.stretch**2 * self.norms
         noisy = ~self.public
         root = 1 / np.sqrt(variances[noisy])
-        N = self.S.shape[1]
-        solution = np.zeros((N, len(self.S)))
-        free = np.eye(N)
-        if self.public.any():
-            E = self.S[self.public]
-            solution[:, self.public] = np.linalg.pinv(E)
-            _, singular, vt = np.linalg.svd(E)
-            free = vt[int((singular > 1e-9).sum()) :].T
+        solution, free = self._public_part()
         M = (
             np.linalg.pinv(root[:, None] * self.S[noisy] @ free, rcond=1e-11)
             if free.size

@@ -68,7 +68,7 @@ def test_plan_json_is_the_contract(document):
 
 
 def test_strategy_all_lists_every_variant(document):
-    from hushcube.designs.design import BUDGETS, RECOVERIES
+    from hushcube.designs.design import BUDGETS, EVERY_RECOVERY
     from hushcube.strategies import REGISTRY
 
     plan = document("plan", *ASKED, *BUDGET, "--strategy", "all")
@@ -76,7 +76,7 @@ def test_strategy_all_lists_every_variant(document):
     assert len(set(listed)) == len(listed)
     elsewhere = {"wavelet", "hierarchy", "matrix", "levels"}  # for ranges, a matrix of one's own, and several levels
     assert not plan["skipped"]
-    assert set(listed) == {(s, b, r) for s in REGISTRY.keys() - elsewhere for b in BUDGETS for r in RECOVERIES}
+    assert set(listed) == {(s, b, r) for s in REGISTRY.keys() - elsewhere for b in BUDGETS for r in EVERY_RECOVERY}
     assert listed[0][0] in REGISTRY
 
 
@@ -106,6 +106,16 @@ def test_every_strategy_plans_under_every_guarantee(document, name, law, neighbo
 def test_budgets_and_recovery_can_be_chosen(document):
     plan = document("plan", *ASKED, *BUDGET, "--strategy", "workload", "--budgets", "uniform", "--recovery", "none")
     assert [(c["strategy"], c["budgets"], c["recovery"]) for c in plan["plans"]] == [("workload", "uniform", "none")]
+
+
+def test_least_squares_on_answers_is_shown_beside_that_on_measured_tables(document, done):
+    asked = ["plan", *ASKED, *BUDGET, "--strategy", "workload", "--recovery", "answers"]
+    plan = document(*asked)
+    both = plan["chosen"]["recoveries"]
+    assert both.keys() == {"gls", "answers"} and both["gls"]["rmse"] < both["answers"]["rmse"]
+    assert both["answers"]["total_variance"] == pytest.approx(plan["plans"][0]["total_variance"])
+    out, _ = done(*asked)
+    assert "(gls)" in out and "with that on the answers" in out
 
 
 def test_workload_is_repeatable(document):

@@ -16,7 +16,7 @@ from helpers import (
     random_codes,
 )
 from hushcube.costs import calibrate, row_cost as cost
-from hushcube.designs.design import BUDGETS, RECOVERIES
+from hushcube.designs.design import BUDGETS, EVERY_RECOVERY, RECOVERIES
 from hushcube.errors import BadInput, NotApplicable
 from hushcube.planning.plan import read_design
 from hushcube.planning.planner import compare
@@ -176,7 +176,7 @@ def test_auto_is_at_least_as_good_as_each(words, law, neighbours):
     everything = compare(request, strategy="all")
     exact = [c.plan for c in everything.candidates if c.plan.strategy != "sketch"]  # whose error is more than noise
     assert chosen <= min(plan.errors.weighted_variance() for plan in exact) * (1 + 1e-9)
-    assert len(exact) == len(applicable(law)) * len(BUDGETS) * len(RECOVERIES)
+    assert len(exact) == len(applicable(law)) * len(BUDGETS) * len(EVERY_RECOVERY)
     assert everything.chosen.strategy != "sketch"
 
 

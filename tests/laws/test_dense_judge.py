@@ -22,10 +22,17 @@ from helpers import (
     random_codes,
     set_rows,
 )
+from hushcube.designs.design import EVERY_RECOVERY
 from hushcube.lattice.basis import BASES, dimensions, kernel
 from hushcube.lattice.family import Family
 from hushcube.private.measure import measure
 from hushcube.private.noise import SeededEntropy
+
+
+def judged_ways(law, *left_out):
+    """The recoveries; least squares on the answers under one law only, for its algebra knows of none."""
+    left_out = left_out if law == {"epsilon": 1} else ("answers", *left_out)
+    return [recovery for recovery in EVERY_RECOVERY if recovery not in left_out]
 
 
 @pytest.fixture(
@@ -46,7 +53,7 @@ def judged(sizes, law, neighbours, strategy):
     if len(sizes) > 1 and law in ({"epsilon": 1}, {"rho": 20}):
         words += [f"{len(sizes) - 1}-way,a0*a1=7", "a0,a0*a1=0.25"]
     for word in words:
-        for plan in every_plan(make_request(sizes, word, neighbours=neighbours, **law), [strategy]):
+        for plan in every_plan(make_request(sizes, word, neighbours=neighbours, **law), [strategy], judged_ways(law)):
             yield plan, Dense(plan), f"{label(plan)} {word}"
 
 
@@ -131,7 +138,7 @@ def test_residual_spaces_have_the_stated_dimensions_and_split_every_marginal(siz
 @pytest.mark.parametrize("sizes", SMALL_DOMAINS, ids=str)
 def test_a_measurement_without_noise_recovers_the_exact_tables(sizes, law, neighbours):
     codes = random_codes(sizes, 100)
-    for plan in every_plan(make_request(sizes, neighbours=neighbours, **law)):
+    for plan in every_plan(make_request(sizes, neighbours=neighbours, **law), recoveries=judged_ways(law)):
         tables = all_tables(plan, plan.answers(measure(plan, MemoryEngine(codes), noise=Silence())))
         for A, table in tables.items():
             np.testing.assert_allclose(
@@ -144,7 +151,7 @@ def test_a_measurement_without_noise_recovers_the_exact_tables(sizes, law, neigh
 @pytest.mark.parametrize("sizes", [(2, 3, 4), (2, 2, 2, 2), (2, 1, 3), (9, 2, 5)], ids=str)
 def test_least_squares_tables_add_up(sizes, law, neighbours):
     engine = MemoryEngine(random_codes(sizes, 200))
-    for plan in every_plan(make_request(sizes, neighbours=neighbours, **law), recoveries=("gls", "ols")):
+    for plan in every_plan(make_request(sizes, neighbours=neighbours, **law), recoveries=judged_ways(law, "none")):
         tables = all_tables(plan, plan.answers(measure(plan, engine, entropy=SeededEntropy(5))))
         for A, big in tables.items():
             for B, small in tables.items():

@@ -166,7 +166,12 @@ def _document(comparison: Comparison) -> dict[str, Any]:
         "lower_bound": counts.least,
         "lower_bound_of_tables": counts.least_of_tables,
         "optimal": comparison.is_optimal,
-        "chosen": {**_key(plan.count), "digest": plan.digest, "details": {**plan.details, **note}},
+        "chosen": {
+            **_key(plan.count),
+            "digest": plan.digest,
+            "details": {**plan.details, **note},
+            **_beside(plan.count),
+        },
         "marginals": [
             {
                 **({"form": t.word} if t.is_form else {}),
@@ -179,6 +184,16 @@ def _document(comparison: Comparison) -> dict[str, Any]:
             for t, sums in with_sums(plan)
         ],
     }
+
+
+def _beside(plan: Design) -> dict[str, Any]:
+    """What generalised least squares would do with the same measurement, beside least squares on the answers."""
+    from hushcube.designs import LatticeDesign
+
+    if not (isinstance(plan, LatticeDesign) and plan.projects):
+        return {}
+    ways = (plan.recovered_by("gls"), plan)
+    return {"recoveries": {each.recovery: _total(each) for each in ways}}
 
 
 def _key(plan: Design) -> dict[str, Any]:

@@ -23,7 +23,7 @@ import numpy as np
 
 from hushcube.designs.answers import Answers
 from hushcube.designs.block import Block
-from hushcube.designs.design import Design
+from hushcube.designs.design import EVERY_RECOVERY, Design
 from hushcube.designs.errors import Errors
 from hushcube.errors import PlanError
 from hushcube.model.arrays import Floats, Ints, Marginal
@@ -39,6 +39,7 @@ class DerivedDesign(Design):
     base: type[Design]
     measured_by: Mapping[str, Any]
     """The fields that the kind `base` has of its own."""
+    recoveries = EVERY_RECOVERY  # the underlying design says which
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "measured_by", MappingProxyType(dict(self.measured_by)))

@@ -44,9 +44,11 @@ from hushcube.model.schema import Schema
 from hushcube.model.workload import Workload
 
 Budgets = Literal["optimal", "uniform"]
-Recovery = Literal["gls", "ols", "none"]
+Recovery = Literal["gls", "ols", "answers", "none"]
 BUDGETS: Final[tuple[Budgets, ...]] = get_args(Budgets)
-RECOVERIES: Final[tuple[Recovery, ...]] = get_args(Recovery)
+EVERY_RECOVERY: Final[tuple[Recovery, ...]] = get_args(Recovery)
+RECOVERIES: Final[tuple[Recovery, ...]] = ("gls", "ols", "none")
+"""What every kind of design can do; `answers` is for marginals."""
 FORMAT: Final = 1
 ADAPTING: Final = ("twophase", "iresamp", "ireduct")
 """Strategies that decide while noisy answers come in. What a run of one ends with is a design under the same name."""
@@ -70,6 +72,8 @@ class Design(ABC):
     kinds: ClassVar[dict[str, type[Design]]] = {}
     serves_levels: ClassVar[bool] = False
     """Whether it knows that levels of one attribute are nested."""
+    recoveries: ClassVar[tuple[Recovery, ...]] = RECOVERIES
+    """The ways in which it can make tables from a measurement."""
     adapts: ClassVar[bool] = False
     """Whether its noise is only the start, and a run decides the rest."""
 
@@ -93,6 +97,8 @@ class Design(ABC):
         self.schema.check_unit(self.privacy.rows_per_person)
         if self.schema.is_nested and not self.serves_levels:
             raise PlanError("plan, measured", "takes nested levels for unrelated attributes", "plan again")
+        if self.recovery not in self.recoveries:
+            raise NotApplicable(self.strategy, f"its plans have no recovery `{self.recovery}`")
         self.check_cost()
         if not self.is_drawable():
             raise NotApplicable(self.strategy, "the budget is so small that the noise would not fit 64-bit integers")

@@ -95,12 +95,15 @@ def check_face(design: Design, value: FaceValue, clock: Clock) -> None:
         if any(n & (n - 1) for n in design.schema.sizes):
             problem = "an attribute's size is not a power of two: codes without a value get people too"
             raise NotApplicable("shift", problem)
+    if value.near == "answers" and not isinstance(design, LatticeDesign):
+        problem = "only plans of marginals, or parts of marginals, answer tables one by one"
+        raise BadInput("near", problem, "leave it out, or plan with a strategy such as `workload`")
     if isinstance(design, MatrixDesign) and (value.norm != "l2" or value.kind == "consistent"):
         if value.kind != "consistent" or facts:
             problem = f"{value.norm} has no {'facts' if facts else value.kind} for plans that measure rows of a matrix"
             raise BadInput("norm", problem, "use l2, or ask for consistent without facts")
         return
-    if value.norm != "l2" and (program := int(observed_tables(design).cells.sum())) > LARGEST_PROGRAM:
+    if value.norm != "l2" and (program := int(observed_tables(design, value.near).cells.sum())) > LARGEST_PROGRAM:
         raise TooLarge("norm", program, LARGEST_PROGRAM, "use l2, which needs no linear program")
 
 
@@ -166,7 +169,7 @@ class FaceMaker:
             value = self.value
             table, distance = nearest_rows(self.plan, self.measurement, value.norm, value.weights, self.clock)
             return table, {"found_by": "the rank-revealing form of the rows", "distance": distance}
-        seen = observe(self.plan, self.measurement, self.answers, self.value.weights)
+        seen = observe(self.plan, self.measurement, self.answers, self.value.weights, self.value.near)
         if self.value.norm == "l2":
             found = seen.least_squares(seen.tables.closure)
             if self._public_total is not None:  # of no other space's concern

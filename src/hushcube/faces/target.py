@@ -12,7 +12,9 @@ Why this norm: the true tables are consistent, non-negative and satisfy all fact
 which z is projected, and a projection never moves away from a point of the set: in this norm, which is the total
 squared error itself, the nearest tables are at most as far from the truth as the unbiased ones, in every single draw.
 
-l1 and linf are near to noisy tables instead: the measured ones, or the answers where no tables were measured.
+l1 and linf are near to noisy tables instead: the measured ones, or the answers where no tables were measured. With
+`near=answers` they are near to the first answers y⁰ of a plan, which each table asked for has from its own numbers
+alone, as printed.                                                             [Yaroslavtsev et al. 2013, III-C, IV-C]
 """
 
 from __future__ import annotations
@@ -26,10 +28,11 @@ import numpy as np
 
 from hushcube.designs.answers import Answers
 from hushcube.designs.design import Design
+from hushcube.designs.lattice.design import LatticeDesign
 from hushcube.designs.request import Request
 from hushcube.errors import FactsError
 from hushcube.faces.atoms import fixed_cells
-from hushcube.faces.value import Weights
+from hushcube.faces.value import Near, Weights
 from hushcube.lattice.basis import dimensions
 from hushcube.lattice.coefficients import Coefficients, Weighed, combine
 from hushcube.lattice.family import Family
@@ -136,15 +139,21 @@ class Observed(Weighed):
         return Observed(wider, list(values.values()), weights, fixed_cells(facts, wider).batches)
 
 
-def observed_tables(design: Design) -> Family:
+def observed_tables(design: Design, near: Near = "measured") -> Family:
     """Which tables they are."""
-    return design.request.marginals if design.measured_tables is None else design.measured_tables
+    measured = design.measured_tables if near == "measured" else None
+    return design.request.marginals if measured is None else measured
 
 
-def observe(design: Design, measurement: Measurement, answers: Answers, weights: Weights) -> Observed:
+def observe(
+    design: Design, measurement: Measurement, answers: Answers, weights: Weights, near: Near = "measured"
+) -> Observed:
     """The tables with weights: equal, or the reciprocals of the standard deviations."""
-    family = observed_tables(design)
-    if design.measured_tables is not None:
+    family = observed_tables(design, near)
+    if near == "answers" and isinstance(design, LatticeDesign):
+        design = design.recovered_by("none")
+        answers = design.make_answers(measurement)
+    if near == "measured" and design.measured_tables is not None:
         values = [numbers.astype(np.float64) for numbers in measurement.values]
         deviations = np.sqrt(design.errors.drawn_variances(exact=True))
     else:

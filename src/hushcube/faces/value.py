@@ -18,6 +18,7 @@ from hushcube.text import short
 Norm = Literal["l2", "l1", "linf"]
 Method = Literal["auto", "full-table", "local", "barak", "shift"]
 Weights = Literal["equal", "deviation"]
+Near = Literal["measured", "answers"]
 Objective = Literal["max-coefficient", "total-coefficient", "max-marginal", "total-marginal"]
 
 UNBIASED: Final = "unbiased"
@@ -41,13 +42,13 @@ PROMISES: Final[dict[str, Promise]] = {
         "consistent",
         "tables that add up, the nearest to the noisy ones in some norm",
         "holds the nearest tables that add up; cells can be negative or fractional.",
-        ("norm", "weights", "facts"),
+        ("norm", "near", "weights", "facts"),
     ),
     "nonnegative": Promise(
         "nonnegative",
         "also no negative cell",
         "holds tables that add up and have no negative cell; cells can be fractional.",
-        ("norm", "method", "weights", "minimise", "probability", "facts"),
+        ("norm", "near", "method", "weights", "minimise", "probability", "facts"),
         nonnegative=True,
     ),
     "integral": Promise(
@@ -55,7 +56,7 @@ PROMISES: Final[dict[str, Promise]] = {
         "also whole numbers: the counts of synthetic people",
         "holds whole numbers that add up, without negative cells: the counts of synthetic people "
         "(`people.parquet`), who are made up and stand for nobody.",
-        ("norm", "method", "weights", "minimise", "facts", "rows"),
+        ("norm", "near", "method", "weights", "minimise", "facts", "rows"),
         nonnegative=True,
         whole=True,
     ),
@@ -104,6 +105,11 @@ class FaceValue(Configured):
 
     kind: str = "integral"
     norm: Norm = choice("l2", "the distance from the noisy tables that is least", get_args(Norm))
+    near: Near = choice(
+        "measured",
+        "what the distance is from: the measured tables, or the answers that each table asked for has from one of them",
+        get_args(Near),
+    )
     method: Method = choice(
         "auto",
         "how it is found: from the full table, which auto takes where it fits, table by table (local), or as in "
@@ -135,6 +141,9 @@ class FaceValue(Configured):
             raise BadInput("rows", "cannot be combined with public facts", fix)
         if self.norm != "l2" and self.method not in ("auto", "local"):
             raise BadInput("norm", f"{self.norm} is found by its own linear program", "leave `method` out")
+        if self.near == "answers" and self.kind != "consistent" and self.norm == "l2":
+            fix = "use l1 or linf, or make the plan with the recovery `answers`"
+            raise BadInput("near", f"in l2, {self.kind} is near to the unbiased tables", fix)
         if self.method == "shift" and self.kind == "integral":
             raise BadInput("method", "shift gives no whole numbers", "ask for nonnegative, or use another method")
         if self.facts and self.kind == "consistent" and self.norm == "l2":
@@ -176,6 +185,8 @@ class FaceValue(Configured):
     def to_dict(self) -> dict[str, Any]:
         """What was asked for, for the manifest."""
         chosen: dict[str, Any] = {"kind": self.kind, "norm": self.norm, "method": self.method}
+        if self.near != "measured":
+            chosen["near"] = self.near
         if self.norm != "l2" or self.method == "barak":
             chosen["weights"] = self.weights
         if self.method == "barak":

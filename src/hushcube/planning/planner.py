@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from hushcube.designs.design import BUDGETS, RECOVERIES, Budgets, Design, Recovery
+from hushcube.designs.design import BUDGETS, EVERY_RECOVERY, Budgets, Design, Recovery
 from hushcube.designs.request import Request
 from hushcube.errors import BadInput, NotApplicable, TooLarge
 from hushcube.options import check_choice
@@ -119,7 +119,7 @@ def variants(
     First comes what may be proven to be the best, then fast strategies.
     """
     request.schema.check_unit(request.privacy.rows_per_person)
-    for name, given, known in (("budgets", budgets, BUDGETS), ("recovery", recovery, RECOVERIES)):
+    for name, given, known in (("budgets", budgets, BUDGETS), ("recovery", recovery, EVERY_RECOVERY)):
         if given is not None:
             check_choice(given, name, known)
     named, words = read_strategies(strategy)
@@ -130,16 +130,19 @@ def variants(
     if words == {AUTO}:
         strategies = [s for s in strategies if s.automatic or s in named]
         strategies.sort(key=lambda s: not s.leads(request))
-    skipped = {s.name: reason for s in strategies if (reason := s.refusal(request))}
+    recoveries: Sequence[Recovery] = [recovery] if recovery else EVERY_RECOVERY if EVERY in words else ["gls"]
+    ways = {s.name: [r for r in recoveries if s.offers(r)] for s in strategies}
+    unserved = f"its plans have no recovery `{recovery}`"
+    reasons = {s.name: s.refusal(request) or (None if ways[s.name] else unserved) for s in strategies}
+    skipped = {name: reason for name, reason in reasons.items() if reason}
     if len(strategies) == 1 and skipped:
         raise NotApplicable(*next(iter(skipped.items())))
-    recoveries: Sequence[Recovery] = [recovery] if recovery else RECOVERIES if EVERY in words else ["gls"]
 
     def rules(strategy: Strategy) -> Sequence[Budgets]:
         usual: Budgets = "uniform" if isinstance(strategy, Adaptive) else "optimal"  # as in the paper
         return [budgets] if budgets else BUDGETS if words else [usual]
 
-    return [(s, b, r) for s in strategies if s.name not in skipped for b in rules(s) for r in recoveries], skipped
+    return [(s, b, r) for s in strategies if s.name not in skipped for b in rules(s) for r in ways[s.name]], skipped
 
 
 def refuse_unpredictable(strategy: Choice) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from hushcube.designs.design import Design
+from hushcube.designs.lattice.design import LatticeDesign
 from hushcube.errors import BadInput
 from hushcube.model.arrays import Floats
 from hushcube.model.workload import COUNTED, Quantity
@@ -208,6 +209,10 @@ def tables_page(plan: Plan, rows: int, more: str) -> Page:
     if len(plan.workload) > rows:
         parts.append(Remark(f"... and {len(plan.workload) - rows:,} more tables: {more}"))
     parts += [f"{name.replace('_', ' ')}: {in_words(value)}" for name, value in counts.details.items()]
+    if isinstance(counts, LatticeDesign) and counts.projects:
+        errors = [f"± {number(_typical_error(design))}" for design in (counts.recovered_by("gls"), counts)]
+        ways = "typical error of a cell: {} with least squares on what was measured (gls), {} with that on the answers"
+        parts.append(ways.format(*errors))
     if counts.note is not None:
         parts.append(Remark(counts.note))
     if plan.schema.caveat is not None:

@@ -58,14 +58,15 @@ def least_maximum(
     if public.any():
         kept = np.split(~public, measured.starts[1:-1])
         noisy = Family(measured.sizes, [level[keep] for level, keep in zip(measured.levels, kept, strict=True)])
-    if recovery == "none" and basis.holds_cells:
+    one_by_one = recovery in ("none", "answers")  # as printed: budgets are for the answers before these agree
+    if one_by_one and basis.holds_cells:
         found = _equalised(request, noisy)
     else:
         columns = columns_of(basis, noisy, request.privacy)
         shapes = [law_of(request.privacy).best_budgets(s[~public], columns), np.ones(len(noisy))]
         starts = [shape for shape in (shapes if start is None else [start[~public], *shapes]) if shape.any()]
         starts = [np.maximum(shape, 1e-6 * shape.max()) for shape in starts]
-        if recovery == "none" and basis.has_inverse:
+        if one_by_one and basis.has_inverse:
             found = _best(_fourier(request, basis, noisy, columns), starts)
         else:
             known = kernel(basis, measured, public.astype(np.float64), request.spaces)

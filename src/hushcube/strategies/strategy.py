@@ -107,6 +107,10 @@ class Strategy(Configured, ABC):
             return "an attribute is asked for at several levels: use the strategy `levels`"
         return self.accepts(request)
 
+    def offers(self, recovery: Recovery) -> bool:
+        """Whether some of its plans can make tables in this way."""
+        return any(recovery in kind.recoveries for kind in self.makes)
+
     def accepts(self, request: Request) -> str | None:  # noqa: ARG002 - most accept every request
         """Why the strategy cannot serve the request, or None where it can."""
         return None

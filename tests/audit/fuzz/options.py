@@ -124,7 +124,8 @@ def planning(making: Making) -> Groups:
     if making.maybe(0.02):
         groups.append(["--strategy", strategy_word(making, rng.choice(("matrix", "workload", "sketch")))])
     plausible = {
-        "--rows-per-person": ("1", "2", "5"), "--budgets": ("optimal", "uniform"), "--recovery": ("gls", "ols", "none"),
+        "--rows-per-person": ("1", "2", "5"), "--budgets": ("optimal", "uniform"),
+        "--recovery": ("gls", "ols", "answers", "none"),
         "--effort": ("low", "default"), "--objective": ("total", "max"), "--relative-error": ("0.1", "1"),
         "--above": ("5", "1%"),
     }  # fmt: skip
@@ -136,13 +137,14 @@ def planning(making: Making) -> Groups:
 
 
 FACES = {
-    "norm": ("l2", "l1", "linf"), "method": ("auto", "full-table", "local", "barak", "shift"),
+    "norm": ("l2", "l1", "linf"), "near": ("measured", "answers"),
+    "method": ("auto", "full-table", "local", "barak", "shift"),
     "weights": ("equal", "deviation"),
     "minimise": ("max-coefficient", "total-coefficient", "max-marginal", "total-marginal"),
     "probability": ("0.95", "0.5", "1", "0", "0.999999999"),
 }  # fmt: skip
 KINDS = {
-    "consistent": ("norm", "weights"), "nonnegative": tuple(FACES), "integral": tuple(FACES)[:-1],
+    "consistent": ("norm", "near", "weights"), "nonnegative": tuple(FACES), "integral": tuple(FACES)[:-1],
 }  # fmt: skip
 
 

@@ -60,7 +60,7 @@ def test_least_squares_is_linear():
 def test_consistent_numbers_are_left_alone():
     """Least squares of tables that already agree gives those tables."""
     x = np.random.default_rng(1).integers(0, 50, 24)
-    for plan in every_plan(make_request(SIZES, "cube", epsilon=1), recoveries=("gls", "ols")):
+    for plan in every_plan(make_request(SIZES, "cube", epsilon=1), recoveries=("gls", "ols", "answers")):
         dense = Dense(plan)
         for A, table in all_tables(plan, plan.answers(dense.measurement((dense.S @ x).astype(int)))).items():
             away = tuple(i for i in range(3) if i not in A)

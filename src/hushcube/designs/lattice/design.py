@@ -9,13 +9,17 @@ u = 1/variance is generalised least squares, the best linear unbiased answer; u 
 No vector of the domain's size appears, and no matrix is inverted.       [Ding et al. 2011, (9)-(14), for any noise]
 
 Without recovery, as in the papers' baselines, each table comes from its own noisy numbers; tables may disagree.
+Recovery `answers` makes these first answers y⁰ agree, whatever was measured: the nearest tables that do, all cells
+alike. That is the same sum over the tables asked for,                         [Yaroslavtsev et al. 2013, III-C, IV-C]
+
+    coefficient_C = sum_{A asked for, A >= C}  coefficient_C(y⁰_A) / cells(A)  /  sum_{A asked for, A >= C} 1 / cells(A)
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, Final
@@ -27,11 +31,11 @@ from hushcube.costs import calibrate
 from hushcube.costs.row_cost import cost_of_sets
 from hushcube.designs.answers import Answers, OneByOne, summed
 from hushcube.designs.block import Block
-from hushcube.designs.design import Design
+from hushcube.designs.design import EVERY_RECOVERY, Design, Recovery
 from hushcube.designs.lattice.errors import LatticeErrors
 from hushcube.errors import PlanError
 from hushcube.lattice import hadamard, helmert
-from hushcube.lattice.basis import BASES, Basis, dimensions, kernel
+from hushcube.lattice.basis import BASES, MARGINAL, Basis, dimensions, kernel
 from hushcube.lattice.coefficients import Coefficients
 from hushcube.lattice.family import Batch, Family
 from hushcube.model.arrays import Floats, Ints, Marginal, position_rows
@@ -127,6 +131,8 @@ class FamilyDesign(Design):
 class LatticeDesign(FamilyDesign, kind="lattice"):
     """Marginals, or parts of marginals."""
 
+    recoveries = EVERY_RECOVERY
+
     @property
     def in_words(self) -> str:
         """What is measured, in words."""
@@ -158,6 +164,11 @@ class LatticeDesign(FamilyDesign, kind="lattice"):
         return self.recovery == "none" and self.basis.has_inverse
 
     @property
+    def projects(self) -> bool:
+        """Whether tables are first made one by one, and then to agree; elsewhere they agree from the start."""
+        return self.recovery == "answers" and (self.basis.holds_cells or self.basis.has_inverse)
+
+    @property
     def sums_cells(self) -> bool:
         """Whether each answer is a plain sum of cells of one measured table."""
         return self.basis.holds_cells and (self.recovery == "none" or len(self.measured) == 1)
@@ -173,12 +184,16 @@ class LatticeDesign(FamilyDesign, kind="lattice"):
             return _sums_of_sources(self, measurement)
         if self.inverts:
             return InverseFourier(Coefficients(self.measured, measurement.values))
-        return _least_squares(self, measurement)
+        return (_nearest_to_answers if self.projects else _least_squares)(self, measurement)
+
+    def recovered_by(self, recovery: Recovery) -> LatticeDesign:
+        """The same measurement with tables made in another way; without recovery, each from its own numbers."""
+        return replace(self, recovery=recovery)
 
     def is_answerable(self) -> bool:
         """Whether every marginal lies inside a measured table (no recovery), or every residual space is seen."""
         ones, spaces = np.ones(len(self.measured)), self.request.spaces
-        if self.takes_sources:
+        if self.basis.holds_cells and self.recovery in ("none", "answers"):
             return bool((self.measured.sum_over_supersets(self.request.marginals, ones) > 0).all())
         seen = kernel(self.basis, self.measured, ones, spaces) > 0
         return bool((seen | (dimensions(spaces) == 0)).all())
@@ -204,15 +219,41 @@ def _least_squares(design: LatticeDesign, measurement: Measurement) -> Coefficie
     """The coefficients of every residual space of the workload."""
     if design.basis.is_minimal:  # each space was measured once, in the basis of the coefficients
         return Coefficients(design.measured, measurement.values)
-    spaces, weights = design.request.spaces, design.errors.recovery_weights()
+    basis, measured, weights = design.basis, design.measured, design.errors.recovery_weights()
+    tables = (
+        (batch, part, basis.adjoint(values[part].astype(np.float64), batch.shape))
+        for batch, values in zip(measured.batches, measurement.values, strict=True)
+        for part in batch.parts(_CHUNK)
+    )
+    scale = kernel(basis, measured, weights, design.request.spaces)
+    return _pooled(design, measurement, tables, weights / measured.cells, scale)
+
+
+def _nearest_to_answers(design: LatticeDesign, measurement: Measurement) -> Coefficients:
+    """The coefficients of the consistent tables nearest to those that are answered one by one."""
+    asked, first = design.request.marginals, design.recovered_by("none").make_answers(measurement)
+    tables = (
+        (batch, part, first.tables(batch.rows[part], batch.shape))
+        for batch in asked.batches
+        for part in batch.parts(_CHUNK)
+    )
+    scale = kernel(MARGINAL, asked, np.ones(len(asked)), design.request.spaces)
+    return _pooled(design, measurement, tables, 1 / asked.cells, scale)
+
+
+def _pooled(
+    design: LatticeDesign,
+    measurement: Measurement,
+    tables: Iterable[tuple[Batch, slice, Floats]],
+    shares: Floats,
+    scale: Floats,
+) -> Coefficients:
+    """For each space, the sum of its coefficients in all tables times their shares, over its scale."""
+    spaces = design.request.spaces
     result = Coefficients(spaces, tuple(np.zeros((len(b.ids), *(n - 1 for n in b.shape))) for b in spaces.batches))
-    scale = kernel(design.basis, design.measured, weights, spaces)
     inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
-    shares = weights / design.measured.cells
-    for batch, values in zip(design.measured.batches, measurement.values, strict=True):
-        for part in batch.parts(_CHUNK):
-            tables = design.basis.adjoint(values[part].astype(np.float64), batch.shape)
-            _accumulate(batch, part, tables, shares, inverse, result)
+    for batch, part, values in tables:
+        _accumulate(batch, part, values, shares, inverse, result)
     total = design.measured.ids([()])[0]
     if total >= 0 and not np.isfinite(design.budgets[total]):  # public
         result.blocks[0][0] = measurement.values[0][0]

@@ -2,6 +2,14 @@
 
 The recoveries: `none` answers from the single best source (Ding et al.'s K_part; for Fourier, the inverse transform),
 `gls` and `ols` combine everything that sees a residual space.                                     [lattice/basis.py]
+`answers` combines the answers of `none`. Coefficients stay independent. With K_C = sum_{A asked for, A >= C} 1/cells(A)
+
+    tables     v_C K_C² cells(C) = sum_B variance_B cells(B) (sum_{A >= C, read from B} 1/cells(A))²
+    Fourier    v_C K_C² = sum_{B >= C} variance_B T_B² prod_{i in C} 1/h_i  prod_{i in B - C} n_i (h_i - n_i) / h_i²
+               T_B = sum_{A >= B} 1/cells(A)  prod_{i in A - B} n_i / h_i
+
+since of the h Hadamard rows along an axis with n real codes, the sums over these are n (h - n) in squares, the constant
+row aside, and on centred vectors the rows are orthogonal.                                           [docs/maths.md, 4]
 """
 
 from __future__ import annotations
@@ -15,7 +23,7 @@ from hushcube.designs.errors import Errors, kept
 from hushcube.designs.lattice import margins
 from hushcube.designs.request import projected
 from hushcube.lattice import hadamard, helmert
-from hushcube.lattice.basis import cell_variances, residual_variances
+from hushcube.lattice.basis import cell_variances, dimensions, kernel, residual_variances
 from hushcube.lattice.family import Family, Inclusion
 from hushcube.lattice.hadamard import padded
 from hushcube.model.arrays import Bools, Floats, Ints, Marginal, subsets
@@ -60,12 +68,34 @@ class LatticeErrors(Errors):
 
     @kept
     def space_variances(self, *, exact: bool) -> Floats:
-        """v_C for each residual space of the workload under least squares (generalised or ordinary)."""
+        """v_C for each residual space of the workload under least squares (generalised, ordinary, on the answers)."""
         design = self.design
         variances = self.set_variances(exact=exact)
+        if design.projects:
+            return self._projected_variances(variances)
         weights = self.recovery_weights() if design.recovery == "ols" else None
         spaces = design.request.spaces
         return residual_variances(design.basis, design.measured, variances, weights, spaces)
+
+    def _projected_variances(self, variances: Floats) -> Floats:
+        """The same for the tables nearest to the first answers, given the noise of the measured sets."""
+        design, asked, spaces = self.design, self.design.request.marginals, self.design.request.spaces
+        measured, K = design.measured, asked.sum_over_supersets(spaces, 1 / asked.cells)
+        if design.basis.holds_cells:
+            source, _ = self.sources()
+            pairs = [(source[p.big], p.small, 1 / asked.cells[p.big]) for p in asked.inclusions(spaces)]
+            read, seen, shares = (np.concatenate(parts) for parts in zip(*pairs, strict=True))
+            both, at = np.unique(read * len(spaces) + seen, return_inverse=True)
+            B, C = np.divmod(both, len(spaces))
+            noise = np.bincount(at, shares) ** 2 * (variances * measured.cells)[B]
+            v = np.bincount(C, noise, len(spaces)) / spaces.cells
+        else:
+            n, codes = measured.sizes.astype(np.float64), design.basis.per_axis(padded, measured.sizes)
+            T = asked.sum_over_supersets(measured, 1 / asked.cells, np.ones(len(n)), n / codes)
+            v = measured.sum_over_supersets(spaces, variances * T**2, 1 / codes, n * (codes - n) / codes**2)
+        public = ~np.isfinite(design.budgets)
+        exact = (kernel(design.basis, measured, public.astype(np.float64), spaces) > 0) | (dimensions(spaces) == 0)
+        return np.where(exact, 0.0, v / K**2)
 
     def cell_variances(self, *, exact: bool) -> Floats:
         """Mean cell variances."""

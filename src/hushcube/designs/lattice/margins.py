@@ -87,7 +87,7 @@ def excess_kurtosis(errors: LatticeErrors, marginal: Marginal) -> float:
 def _are_unknown(design: LatticeDesign) -> bool:
     """Whether the kurtosis of no answer is computed."""
     pairs = len(design.request.marginals) * len(design.measured)
-    return not design.inverts and (not design.basis.holds_cells or pairs > _MOST_PAIRS)
+    return not design.inverts and (design.projects or not design.basis.holds_cells or pairs > _MOST_PAIRS)
 
 
 def _least_squares_kurtosis(errors: LatticeErrors, A: Marginal) -> float:

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from hushcube.costs.row_cost import exact_sum, largest_cost
 from hushcube.designs.answers import Answers, OneByOne, summed
 from hushcube.designs.block import Block
-from hushcube.designs.design import Design, read_marginal
+from hushcube.designs.design import EVERY_RECOVERY, Design, read_marginal
 from hushcube.designs.sketch.errors import SketchErrors
 from hushcube.errors import PlanError
 from hushcube.model.arrays import Floats, Ints, Marginal, position_rows
@@ -103,6 +103,7 @@ class SketchDesign(Design, kind="sketch"):
     buckets: int
     seed: int
     estimate: Estimate
+    recoveries = EVERY_RECOVERY  # all tables are summed from one, and agree
 
     def __post_init__(self) -> None:
         if not 0 < self.cells <= MAX_CELLS or not 0 < self.buckets * len(self.budgets) <= MAX_NUMBERS:
