@@ -11,7 +11,8 @@ from helpers import ADULT8, all_tables, hand_plan, make_plan, make_request
 from hushcube.lattice.basis import MARGINAL, kernel
 from hushcube.model.noise import Measurement
 from hushcube.strategies.search.coverage import coverage_of
-from hushcube.strategies.search.cuboids import Greedy, bound_maximum, publish_most
+from hushcube.strategies.search.cuboids import Greedy, bound_maximum
+from hushcube.strategies.search.precise import publish_most, publish_precise
 
 
 def two_by_three():
@@ -171,11 +172,11 @@ def brute_maximum(coverage, power):
     return int((s[1:].astype(float) ** power * smallest[1:].max(axis=1)).min())
 
 
-def brute_most(coverage, weights, precise):
-    """Over all sets of tables that answer everything."""
+def brute_most(coverage, weights, precise, *, of_all=False):
+    """Over all sets of tables that answer everything, or over all."""
     smallest, s = smallest_by_subset(coverage)
     limit = np.array([0, *(precise(n) for n in range(1, s.max() + 1))])
-    answered = np.isfinite(smallest).all(axis=1)
+    answered = np.isfinite(smallest).all(axis=1) | of_all
     return float((((smallest <= limit[s][:, None]) & answered[:, None]) @ weights).max())
 
 
@@ -249,6 +250,34 @@ def test_theorem_7_pmost_against_exhaustive_search(coverage, data):
             best = brute_most(coverage, weights, lambda s, b=bound, p=power: b // s**p)
             assert best / 2 <= reached <= best
             assert bound == theta or reached == weights.sum()
+
+
+@given(lattices(), st.data())
+@settings(max_examples=60)
+def test_theorem_7_as_printed_where_the_rest_is_left_out(coverage, data):
+    """At least 1 - 1/e of the optimum."""
+    weights = np.array(data.draw(st.lists(st.integers(1, 5), min_size=len(coverage), max_size=len(coverage))))
+    theta = data.draw(st.integers(1, 200))
+    for power in (1, 2):
+        limit = [0, *(theta // s**power for s in range(1, len(coverage) + 1))]
+        chosen = publish_precise(coverage, weights, limit.__getitem__)
+        assert len(set(chosen)) == len(chosen) <= len(coverage)
+        smallest = np.min([coverage.magnifications(table) for table in chosen], axis=0)
+        reached = weights[smallest <= limit[len(chosen)]].sum()
+        best = brute_most(coverage, weights, lambda s, p=power: theta // s**p, of_all=True)
+        assert (1 - 1 / math.e) * best <= reached <= best
+        if best == brute_most(coverage, weights, lambda s, p=power: 0 if s > 1 else theta, of_all=True):
+            assert len(chosen) == 1  # the first table is the best single one, and ties go to fewer
+
+
+def test_problem_2_on_a_lattice_whose_last_table_nothing_precise_can_hold():
+    """Algorithm 2 measures abc alone, and publishes three of four tables at variance 4."""
+    request = make_request((2, 2, 2, 50, 50), "a0*a1,a0*a2,a1*a2,a3*a4", epsilon=1)
+    plan = make_plan(request, "pmost:threshold=5,publish=precise", "uniform", "none")
+    assert list(plan.measured) == [(0, 1, 2)]
+    assert variances(plan) == pytest.approx({(0, 1): 4, (0, 2): 4, (1, 2): 4}, rel=1e-9)
+    assert plan.details["left_out"] == ["a3*a4"]
+    assert plan.details["weight"] == 3
 
 
 # ------------------------------------------------------------------------------------------- docs/maths.md, section 8

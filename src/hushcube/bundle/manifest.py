@@ -88,12 +88,13 @@ def plan_fields(plan: Plan, version: int = FORMAT) -> Entry:
             "measures": [str(quantity) for quantity in plan.asked],
             "plan_digest": plan.digest,
         }
-    return {**told, "workload": list(plan.workload.words), "schema": plan.schema.to_dict()}
+    left = {"left_out": list(plan.count.left_out)} if plan.count.left_out else {}
+    return {**told, "workload": list(plan.workload.words), **left, "schema": plan.schema.to_dict()}
 
 
 def repeats(manifest: Entry, plan: Plan) -> bool:
     """Whether a manifest says what its plan says."""
-    told = plan_fields(plan, manifest["format"])
+    told = {"left_out": None, **plan_fields(plan, manifest["format"])}
     if manifest["format"] < FORMAT:  # some of the first releases said less
         told = {name: told[name] for name in ("plan_digest", "privacy", "schema")}
     return all(manifest.get(name) == value for name, value in told.items())

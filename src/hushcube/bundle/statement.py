@@ -35,6 +35,7 @@ _PROOFS: Final = {
     "exact": ", calibrated by the exact tail of that noise",
     "zcdp": ", calibrated through zero-concentrated differential privacy",
 }
+_LISTED: Final = 40  # tables named in a sentence; plan.json names all
 _FACES: Final = (
     "Folders below `faces`, if there are any, hold the same tables under other promises, computed from the same noisy "
     "numbers. The `PRIVACY.md` of each says what it promises, and which public facts it relies on."
@@ -118,6 +119,7 @@ def _counts_met(design: Design) -> list[str]:
         f"How it is met: {_measured(design)}. "
         "Everything else in this folder is computed from those noisy numbers and costs nothing more. "
         "The full description is in `plan.json`.",
+        *_left_out(design),
         *_spending(design),
         *([] if design.note is None else [f"Note: {design.note}."]),
         "The attributes and their values (`schema.yaml`) were declared as public; they are not protected."
@@ -136,6 +138,13 @@ def _sums_met(plan: Plan) -> list[str]:
         *(f"Note: {note}." for note in notes),
         _PUBLIC_MEASURES + _files(plan),
     ]
+
+
+def _left_out(design: Design) -> list[str]:
+    """Which of the tables asked for are not published."""
+    words = design.left_out
+    told = f"{', '.join(map(code, words[:_LISTED]))}{f' and {len(words) - _LISTED:,} more' * (len(words) > _LISTED)}"
+    return [f"Asked for, but left out, for they would not be precise: {told}."] if words else []
 
 
 def _measured(design: Design) -> str:

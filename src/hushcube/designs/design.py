@@ -170,6 +170,11 @@ class Design(ABC):
         return None
 
     @property
+    def left_out(self) -> tuple[str, ...]:
+        """The words of tables that were asked for and are not published, where a strategy may leave some out."""
+        return tuple(self.details.get("left_out", ()))
+
+    @property
     def underlying(self) -> Design:
         """The design that says what is counted and how tables come back: itself, unless it rests on another one."""
         return self
@@ -281,7 +286,16 @@ class Design(ABC):
             raise BudgetExceeded(spent, allowed, unit)
 
     def _check_claims(self) -> None:
-        """What a run spent stands only in the design that the run ended with, and is what that design costs."""
+        """What a run spent stands only in the design that the run ended with, and is what that design costs.
+
+        Tables that are left out are tables of the schema, and are not in the workload.
+        """
+        if (words := self.details.get("left_out")) is not None:
+            if not isinstance(words, list) or not words:
+                raise PlanError("plan, details", "leave out what is no list of tables", "plan again")
+            left, workload = Workload.parse(words, self.schema.declared), self.workload
+            if set(map(left.word, left.marginals)) & set(map(workload.word, workload.marginals)):
+                raise PlanError("plan, details", "leave out a table that is in the workload", "plan again")
         claimed = self.details.get("adaptive")
         if claimed is None:
             return

@@ -92,6 +92,9 @@ class Contender:
             strategy = read_strategy(method)
         if isinstance(strategy, Adaptive):
             strategy = strategy.filled(**usual)
+        if not strategy.publishes_all:
+            problem = f"{strategy} may leave tables out, and the errors of other tables cannot be compared with its own"
+            raise BadInput("method", problem, "evaluate it publishing all tables")
         try:
             if name not in NOT_PRIVATE:
                 return cls(name, compare(request, strategy=strategy, budgets=budgets, recovery=recovery).chosen)

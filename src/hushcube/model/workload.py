@@ -121,6 +121,24 @@ class Workload:
         """The matrix of queries, if there is one."""
         return next((form for form in self.forms if isinstance(form, QueryTable)), None)
 
+    def word(self, marginal: Marginal) -> str:
+        """The word that asks for a marginal alone."""
+        return self.schema.describe(marginal) if marginal else "0-way"
+
+    def keeping(self, kept: Collection[Marginal]) -> Workload:
+        """Some of the marginals alone, in the order asked for, each by its own word; itself if those are all it has.
+
+        >>> from hushcube.model.attribute import Attribute
+        >>> schema = Schema(tuple(Attribute(name=n, codes=2) for n in "abc"))
+        >>> str(Workload.parse("<=1-way,a*b=4", schema).keeping([(), (0, 1), (2,)]))
+        '0-way,c,a*b=4.0'
+        """
+        some = {self.word(m): w for m, w in zip(self.marginals, self.weights, strict=True) if m in set(kept)}
+        if len(some) == len(self):
+            return self
+        words = [word if weight == 1 else f"{word}={weight!r}" for word, weight in some.items()]
+        return Workload.parse(words, self.schema)
+
     def form(self, word: str) -> Form | None:
         """The form that a word names, if it is asked for."""
         axes = sorted(name if kind == "cells" else f"{kind}({name})" for kind, name in _axes(word))

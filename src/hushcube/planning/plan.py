@@ -75,6 +75,8 @@ class Plan(Shown):
         for name, design in self.designs.items():
             if design.adapts or design.is_outcome:
                 raise NotApplicable(design.strategy, "it adapts to noisy counts, and cubes also hold sums")
+            if design.left_out:
+                raise NotApplicable(design.strategy, "it leaves tables out, and sums need the tables of the counts")
             if design.schema.declared != plain(self.schema) or design.workload.words != self.workload.words:
                 raise PlanError(f"plan, {name}", "is for other tables than the count", "plan again")
             expected = part_privacy(

@@ -108,7 +108,10 @@ def compare(
         raise min(too_large, key=lambda one: one.cells) if too_large else NotApplicable(*next(iter(skipped.items())))
     plans = [candidate.plan for candidate in candidates]
     eligible = [plan for plan in plans if ALL[plan.strategy].automatic] or plans
-    return Ranking(tuple(candidates), best_of(eligible), skipped, least)
+    chosen = best_of(eligible)
+    if chosen.left_out:  # what is published has a bound of its own
+        least = least_total(chosen.request)
+    return Ranking(tuple(candidates), chosen, skipped, least)
 
 
 def variants(
@@ -127,6 +130,10 @@ def variants(
     if words:
         own = {one.name: one for one in named}
         strategies = [s for s in ({**REGISTRY, **own}).values() if s.is_compared(request) or s.name in own]
+    for one in named:
+        if not one.publishes_all and len(strategies) > 1:
+            problem = f"{one} may leave tables out, and plans of other tables cannot be compared with it"
+            raise BadInput("strategy", problem, "plan it by itself")
     if words == {AUTO}:
         strategies = [s for s in strategies if s.automatic or s in named]
         strategies.sort(key=lambda s: not s.leads(request))
@@ -146,8 +153,11 @@ def variants(
 
 
 def refuse_unpredictable(strategy: Choice) -> None:
-    """Refuse a method whose errors are known only when it has run."""
+    """Refuse a method whose errors are known only when it has run, or whose tables only when it has a budget."""
     for named in read_strategies(strategy)[0]:
+        if not named.publishes_all:
+            problem = f"the tables that {named} publishes depend on the budget, so none can be found or compared for it"
+            raise BadInput("strategy", problem, "plan it by itself, or let it publish all tables")
         if isinstance(named, Adaptive) and not isinstance(named, Dwork):
             raise BadInput(
                 "strategy",

@@ -213,6 +213,9 @@ def tables_page(plan: Plan, rows: int, more: str) -> Page:
         errors = [f"± {number(_typical_error(design))}" for design in (counts.recovered_by("gls"), counts)]
         ways = "typical error of a cell: {} with least squares on what was measured (gls), {} with that on the answers"
         parts.append(ways.format(*errors))
+    if counts.left_out:
+        left, several = len(counts.left_out), len(counts.left_out) + len(plan.workload)
+        parts.append(Remark(f"{left:,} of {several:,} tables asked for left out: they would not be precise"))
     if counts.note is not None:
         parts.append(Remark(counts.note))
     if plan.schema.caveat is not None:

@@ -68,16 +68,20 @@ class Cube:
     energies: Floats
 
     @classmethod
-    def of(cls, request: Request) -> Cube:
-        """The cuboids of a request; the same for every budget."""
+    def of(cls, request: Request, also: tuple[Marginal, ...] = ()) -> Cube:
+        """The cuboids of a request, the same for every budget; tables that are `also` looked at need not be listed."""
         privacy = request.privacy
         several = min(privacy.rows_per_person, 2)  # whether a person may have several rows is all that matters
         any_budget = Privacy.of(epsilon=1, neighbours=privacy.neighbours, rows_per_person=several)
-        return _cube(replace(request, privacy=any_budget, objective="total", effort="default"))
+        return _cube(replace(request, privacy=any_budget, objective="total", effort="default"), also)
 
     def table(self, mask: int) -> Marginal:
         """The set of attributes that is measured for a mask."""
         return tuple(sorted((*self.single, *(i for bit, i in enumerate(self.attributes) if mask >> bit & 1))))
+
+    def mask(self, table: Marginal) -> int:
+        """The mask for which such a set of attributes is measured."""
+        return sum(1 << bit for bit, attribute in enumerate(self.attributes) if attribute in table)
 
     def totals(self, selection: Selection) -> Floats:
         """s_C of the selected tables."""
@@ -89,12 +93,12 @@ class Cube:
 
 
 @lru_cache(maxsize=4)
-def _cube(request: Request) -> Cube:
+def _cube(request: Request, also: tuple[Marginal, ...]) -> Cube:
     marginals, sizes = request.marginals, request.schema.sizes
     used = marginals.attributes.tolist()
     attributes = tuple(i for i in used if sizes[i] > 1)
     bit = {attribute: 1 << at for at, attribute in enumerate(attributes)}
-    masks = [sum(bit.get(i, 0) for i in marginal) for marginal in marginals]
+    masks, others = ([sum(bit.get(i, 0) for i in marginal) for marginal in some] for some in (marginals, also))
     single = tuple(i for i in used if sizes[i] == 1)
     public: tuple[Marginal, ...] = ()
     if request.privacy.total_is_public:
@@ -104,7 +108,7 @@ def _cube(request: Request) -> Cube:
     cuboid = np.array([numbers.get(mask, -1) for mask in masks], np.int64)
     paid = cuboid >= 0
     weights, energies = (_sums(cuboid[paid], x[paid], len(numbers)) for x in (request.weights, request.energies))
-    coverage = coverage_of(list(numbers), [sizes[i] for i in attributes], MAX_TABLE_CELLS)
+    coverage = coverage_of(list(numbers), [sizes[i] for i in attributes], MAX_TABLE_CELLS, others)
     return Cube(coverage, attributes, single, public, cuboid, weights, energies)
 
 

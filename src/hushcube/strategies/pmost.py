@@ -2,37 +2,44 @@
 
 maximise over R   sum of a_A over the A with noise(A, R) <= theta0                         [Ding et al. 2011, Problem 2]
 
-theta0 is a variance, or a share of the bound of `bmax`; half of that unless given (the paper's experiments), or the
-least that makes some table precise, where that is more. Every table must be answered: where the chosen cuboids do not
-hold all, one more is measured, and paid for by all of them [docs/maths.md, P6]. What is precise is counted after
-that, with recovery `none` (K_part); `gls` only lowers variances. Equal weight is taken from the fewest cuboids.
-Without the duty to answer everything the greedy choice reaches 1 - 1/e of the optimum [Theorem 7]; with it, half, if
+theta0 is a variance, or a share of the bound of `bmax` for tables of equal weight; half of that unless given (the
+paper's experiments), or the least that makes some table precise, where that is more. What is precise is counted with
+even budgets and recovery `none` (K_part); `gls` only lowers variances. Equal weight is taken from the fewest cuboids.
+Optimal budgets keep the precise tables precise and make the total least under that.
+
+publish=precise: the paper's problem. What is not precise is left out, the plan's workload is the rest, and its details
+name what is missing. The greedy choice reaches 1 - 1/e of the optimum [Theorem 7].
+
+publish=all: every table is answered. Where the chosen cuboids do not hold all, one more is measured, and paid for by
+all of them [docs/maths.md, P6]; what is precise is counted after that. The greedy choice reaches half of the optimum if
 one table can hold the rest: its first s - 1 cuboids reach 1 - (1 - 1/s)^(s-1) >= 1/2 for s > 1, and the best single
 cuboid is found.
-Optimal budgets keep the precise tables precise and make the total least under that.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, lru_cache
-from typing import Any, Final
+from typing import Any, Final, Literal, get_args
 
 import numpy as np
 
 from hushcube.designs.design import Budgets, Design, Recovery
 from hushcube.designs.request import Request
 from hushcube.errors import BadInput
-from hushcube.model.arrays import Floats
+from hushcube.model.arrays import Bools, Floats, Marginal
 from hushcube.model.noise import law_of
 from hushcube.model.privacy import Privacy
-from hushcube.options import option
+from hushcube.options import choice, option
 from hushcube.strategies.bmax import Cube, KPart, least_maximum
-from hushcube.strategies.search.cuboids import Selection, easiest, publish_most, whole
+from hushcube.strategies.search.cuboids import Selection, select, whole
+from hushcube.strategies.search.precise import Precise, easiest, publish_most, publish_precise
 from hushcube.text import short
 
+Publish = Literal["all", "precise"]
+PUBLISH: Final[tuple[Publish, ...]] = get_args(Publish)
 _SHARE: Final = Fraction(1, 2)
 _ROUNDING: Final = 1e-9  # budgets are floats: a variance that far above the threshold is at the threshold
 
@@ -66,7 +73,7 @@ class Threshold:
 
 @dataclass(frozen=True, kw_only=True)
 class PMost(KPart):
-    """The cover with the most precise tables."""
+    """The cover with the most precise tables, or those tables alone."""
 
     name = "pmost"
     measures = "the cover that makes most tables precise"
@@ -80,48 +87,95 @@ class PMost(KPart):
         takes="VARIANCE|SHARE%",
         read=Threshold.parse,
     )
+    publish: Publish = choice(
+        "all", "whether all tables are published, or only the precise ones: the others are left out", PUBLISH
+    )
+
+    @property
+    def publishes_all(self) -> bool:
+        """Not where only precise tables are published."""
+        return self.publish == "all"
 
     def accepts(self, request: Request) -> str | None:
         """Refuse very many tables of many attributes, and requests without tables of cells."""
         if not request.workload.marginals:
             return "it is for tables of cells, and only other sums are asked for"
+        if request.workload.forms and not self.publishes_all:
+            return "only tables of cells can be precise, and other sums are asked for as well"
         return super().accepts(request)
 
     def plan(self, request: Request, budgets: Budgets, recovery: Recovery) -> Design:
         """The tables with even budgets, or with those of the least total that keep what is precise."""
         cube = Cube.of(request)
-        threshold = theta0(request, cube, self.threshold)
-        selection, precise = most_precise(cube, request.privacy, threshold)
+        threshold = theta0(request, cube, self.threshold, self.publish)
+        found: dict[str, Any] = {"threshold": float(threshold)}
+        if self.publishes_all:
+            selection, precise = most_precise(cube, request.privacy, threshold)
+        else:
+            tables, within = only_precise(cube, request.privacy, threshold)
+            named = dict(zip(request.marginals, within[cube.cuboid].tolist(), strict=True))
+            asked = request.workload
+            if left := [asked.word(marginal) for marginal in asked.marginals if not named[marginal]]:
+                found["left_out"] = left
+            request = replace(request, workload=asked.keeping([m for m, is_kept in named.items() if is_kept]))
+            cube = Cube.of(request, tables)
+            selection = select(cube.coverage, [cube.coverage.number(cube.mask(table)) for table in tables])
+            precise = selection.largest
         kept = np.where(selection.magnification <= precise, float(threshold), np.inf)
 
         def details(variances: Floats) -> dict[str, Any]:
             near = (variances <= float(threshold) * (1 + _ROUNDING)).tolist()
             within = dict(zip(request.marginals, near, strict=True))
             asked = zip(request.workload.marginals, request.workload.weights, strict=True)
-            found = [(marginal, weight) for marginal, weight in asked if within[marginal]]
-            words = [request.schema.describe(marginal) for marginal, _ in found]
-            return {"threshold": float(threshold), "precise": words, "weight": math.fsum(weight for _, weight in found)}
+            told = [(marginal, weight) for marginal, weight in asked if within[marginal]]
+            words = [request.schema.describe(marginal) for marginal, _ in told]
+            return {**found, "precise": words, "weight": math.fsum(weight for _, weight in told)}
 
         return self.measure(request, budgets, recovery, cube, selection, kept, keep=True, details=details)
 
 
-@lru_cache(maxsize=8)
-def most_precise(cube: Cube, privacy: Privacy, threshold: Fraction) -> tuple[Selection, int]:
-    """The selection, and the largest magnification that is precise in it."""
+def _largest_precise(cube: Cube, privacy: Privacy, threshold: Fraction) -> Precise:
+    """The largest magnification that is precise where some tables are measured."""
 
     @cache
     def precise(tables: int) -> int:
         return math.floor(threshold / cube.even_variance(privacy, tables)) if tables else 0
 
+    return precise
+
+
+@lru_cache(maxsize=8)
+def most_precise(cube: Cube, privacy: Privacy, threshold: Fraction) -> tuple[Selection, int]:
+    """The selection that answers everything, and the largest magnification that is precise in it."""
+    precise = _largest_precise(cube, privacy, threshold)
     known, weights = least_maximum(cube, law_of(privacy).power), whole(cube.weights)
     found = publish_most(cube.coverage, weights, precise, known) if weights.any() else known
     return found, precise(len(found.tables))
 
 
-def theta0(request: Request, cube: Cube, given: Threshold | str | float | None) -> Fraction:
+@lru_cache(maxsize=8)
+def only_precise(cube: Cube, privacy: Privacy, threshold: Fraction) -> tuple[tuple[Marginal, ...], Bools]:
+    """The tables that are measured where the rest is left out, and which cuboids are precise; the last is public.
+
+    A table holds no attribute that the precise cuboids read from it do not need.
+    """
+    precise = _largest_precise(cube, privacy, threshold)
+    chosen = publish_precise(cube.coverage, whole(cube.weights), precise)
+    selection = select(cube.coverage, chosen)
+    within = selection.magnification <= precise(len(chosen))
+    needed: dict[int, int] = {}
+    for number in np.flatnonzero(within).tolist():
+        source = int(selection.source[number])
+        needed[source] = needed.get(source, 0) | cube.coverage.masks[number]
+    tables = (set(cube.table(mask)) - set(cube.single) for mask in sorted(set(needed.values())))
+    return tuple(tuple(sorted(table)) for table in tables), np.append(within, True)
+
+
+def theta0(request: Request, cube: Cube, given: Threshold | str | float | None, publish: Publish) -> Fraction:
     """The threshold as a variance; refused where no table can be that precise."""
     known, weights = least_maximum(cube, law_of(request.privacy).power), whole(cube.weights)
-    ways = easiest(cube.coverage, weights, known) if weights.any() else []
+    alone = [(1, 1)]  # where nothing else has to be answered, a single table
+    ways = (easiest(cube.coverage, weights, known) if publish == "all" else alone) if weights.any() else []
     variances = [cube.even_variance(request.privacy, tables) * magnification for tables, magnification in ways]
     least = min(variances, default=Fraction(0))
     tables = len(known.tables)
@@ -132,8 +186,11 @@ def theta0(request: Request, cube: Cube, given: Threshold | str | float | None) 
     threshold = Fraction(repr(given.value)) * (bound if given.is_share else 1)  # as written, in decimals
     if threshold < least:
         share = f", which is {_rounded_up(least / bound * 100)}% of bmax's" if bound else ""
-        problem = f"no table can have a variance of at most {float(threshold):.6g} while every table is answered"
-        raise BadInput("threshold", problem, f"give at least {_rounded_up(least)}{share}")
+        beside = " while every table is answered" if publish == "all" else ""
+        problem = f"no table can have a variance of at most {float(threshold):.6g}{beside}"
+        others = publish == "all" and threshold >= cube.even_variance(request.privacy, 1)
+        fewer = ", or leave tables out with publish=precise" if others else ""
+        raise BadInput("threshold", problem, f"give at least {_rounded_up(least)}{share}{fewer}")
     return threshold
 
 

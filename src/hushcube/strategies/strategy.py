@@ -72,6 +72,11 @@ class Strategy(Configured, ABC):
         """What is measured, in words."""
         return self.measures
 
+    @property
+    def publishes_all(self) -> bool:
+        """Whether its plans are for every table asked for: only such plans can be compared."""
+        return True
+
     def on(self, schema: Schema) -> Self:  # noqa: ARG002 - most name nothing of a schema
         """The strategy with the files read that its options name; nothing else is read again."""
         return self

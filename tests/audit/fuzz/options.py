@@ -64,7 +64,7 @@ def _budget(making: Making) -> Groups:
 
 
 OWN = {
-    "pmost": {"threshold": ("50%", "10", "1e9")},
+    "pmost": {"threshold": ("50%", "10", "1e9"), "publish": ("all", "precise")},
     "hierarchy": {"fan-out": ("2", "3")},
     "sketch": {"buckets": ("1", "4", "0"), "repetitions": ("1", "3", "0"), "estimate": ("average", "median")},
 }

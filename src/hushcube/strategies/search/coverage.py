@@ -244,8 +244,8 @@ def sums_inside(values: Numbers) -> Numbers:
 class ListedTables(Coverage):
     """Tables of a list, with all pairs of a table and a cuboid inside it."""
 
-    def __init__(self, cuboids: Sequence[int], sizes: Sequence[int], most_cells: int) -> None:
-        super().__init__(cuboids, listed(cuboids, sizes, most_cells), len(sizes))
+    def __init__(self, cuboids: Sequence[int], sizes: Sequence[int], most_cells: int, also: Sequence[int] = ()) -> None:
+        super().__init__(cuboids, sorted({*listed(cuboids, sizes, most_cells), *also}), len(sizes))
         self.cells = np.array([_cells(mask, sizes) for mask in cuboids], np.int64)
         self.table_cells = np.array([_cells(mask, sizes) for mask in self.tables], np.int64)
         self.fits = np.ones(len(self.tables), bool)
@@ -341,12 +341,13 @@ def _cells(mask: int, sizes: Sequence[int]) -> int:
     return result
 
 
-def coverage_of(cuboids: Sequence[int], sizes: Sequence[int], most_cells: int) -> Coverage:
-    """The coverage of distinct cuboids, given as masks, by tables of at most that many cells.
+def coverage_of(cuboids: Sequence[int], sizes: Sequence[int], most_cells: int, also: Sequence[int] = ()) -> Coverage:
+    """The coverage of distinct cuboids, given as masks, by tables of at most that many cells, some `also` among them.
 
     >>> coverage = coverage_of([0b011, 0b110], sizes=(2, 3, 4), most_cells=100)
     >>> coverage.cells.tolist(), coverage.thresholds.tolist()
     ([6, 12], [4, 2, 1])
     """
-    kind = AllTables if len(sizes) <= MOST_ATTRIBUTES else ListedTables
-    return kind(cuboids, sizes, most_cells)
+    if len(sizes) <= MOST_ATTRIBUTES:
+        return AllTables(cuboids, sizes, most_cells)
+    return ListedTables(cuboids, sizes, most_cells, also)

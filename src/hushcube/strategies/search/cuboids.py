@@ -6,14 +6,12 @@ Tables R, |R| = s, share the budget evenly, so that a cell of cuboid A has varia
 
     bound_maximum    minimise the largest noise(A, R)                                          [Problem 1, Algorithm 1]
     least_total      minimise sum_A energy_A noise(A, R), the main paper's error          [Yaroslavtsev et al. 2013, C]
-    publish_most     maximise the weight of the A with noise(A, R) <= theta                    [Problem 2, Algorithm 2]
 
 Departs from the paper. Its search for the least threshold is not monotone [docs/maths.md, 6]: here every distinct
 magnification t is tried once, R is the greedy cover that stops when all is served, and s = |R|; the largest
 magnification in use counts, not t. A run ends as soon as it cannot win. Of very many magnifications some are tried.
-The tables of publish_most answer every cuboid: a table for what is missing is one of the s.    [docs/maths.md, P6]
-Ties: in a cover to the table with the lowest mask, between covers to the smaller threshold; in publish_most to fewer
-tables. Values are compared as integers, without epsilon.
+Ties: in a cover to the table with the lowest mask, between covers to the smaller threshold. Values are compared as
+integers, without epsilon.
 """
 
 from __future__ import annotations
@@ -22,7 +20,6 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import groupby, takewhile
 from typing import Final
 
 import numpy as np
@@ -203,97 +200,3 @@ def whole(weights: Floats) -> Ints:
         return (weights * scale).astype(np.int64)
     rounded: Ints = np.ceil(weights / weights.max() * 2**_BITS).astype(np.int64)
     return rounded
-
-
-def publish_most(coverage: Coverage, weights: Ints, precise: Callable[[int], int], known: Selection) -> Selection:
-    """Tables that answer every cuboid, and answer the most weight precisely.
-
-    `precise(s)` is the largest magnification that is precise when s tables are measured; it falls with s. Equal
-    weight is taken from the fewest tables. The answer is never worse than the `known` selection.
-    """
-    best = _precise_weight(weights, known.magnification, precise(len(known.tables))), -len(known.tables)
-    found: list[int] = []
-    everything = int(weights.sum())
-    levels = _levels(coverage, precise)
-    at_once = len(_completed(coverage, None, [], np.full(len(coverage), FAR)))
-    for (_, gains), (threshold, counts) in zip(
-        coverage.falling_gains(weights, (t for t, _ in levels)), levels, strict=True
-    ):
-        run = Greedy(coverage, threshold, gains, weights, np.flatnonzero(weights))
-        tables: list[int] = []
-        magnification = np.full(len(coverage), FAR)
-        served = 0
-        due = counts.stop - 1 - at_once  # with so many tables the rest can still be answered
-        while True:
-            table = run.best()
-            gain, left = run.gain(table), counts.stop - 1 - len(tables)
-            if len(tables) == due or not gain or not left or (at_once == 1 and len(tables) + 1 >= counts.start):
-                candidate = _completed(coverage, run, tables, magnification)
-                least = _smallest(coverage, candidate[len(tables) :], magnification)
-                value = _precise_weight(weights, least, precise(len(candidate))), -len(candidate)
-                if len(candidate) < counts.stop and value > best:
-                    best, found = value, candidate
-                due = max(len(tables) + 1, counts.stop - 1 - len(candidate) + len(tables))
-            if not gain or not left or served + left * gain < best[0]:
-                break
-            if best[0] == everything and len(tables) + 1 >= -best[1]:  # only fewer tables would be better
-                break
-            run.take(table)
-            tables.append(table)
-            served += gain
-            magnification = _smallest(coverage, [table], magnification)
-    return select(coverage, found) if found else known
-
-
-def easiest(coverage: Coverage, weights: Ints, known: Selection) -> list[tuple[int, int]]:
-    """How the first cuboid becomes precise: numbers of tables, each with the least magnification it gives a cuboid.
-
-    With the tables that answer everything, with the heaviest cuboid before them, or with a `known` selection.
-    """
-    ways = [(len(known.tables), known.magnification)]
-    heaviest = min(range(len(coverage)), key=lambda i: (-int(weights[i]), coverage.masks[i]))
-    for first in ([], [coverage.number(coverage.masks[heaviest])]):
-        start = _smallest(coverage, first, np.full(len(coverage), FAR))
-        tables = _completed(coverage, None, first, start)
-        ways.append((len(tables), _smallest(coverage, tables[len(first) :], start)))
-    return [(count, int(magnification[weights > 0].min())) for count, magnification in ways]
-
-
-def _precise_weight(weights: Ints, magnification: Ints, most: int) -> int:
-    return int(weights[magnification <= most].sum())
-
-
-def _smallest(coverage: Coverage, tables: Sequence[int], magnification: Ints) -> Ints:
-    """The magnifications with some tables more."""
-    for table in tables:
-        magnification = np.minimum(magnification, coverage.magnifications(table))
-    return magnification
-
-
-def _completed(coverage: Coverage, run: Greedy | None, tables: list[int], magnification: Ints) -> list[int]:
-    """With a table for the cuboids that none holds, the one that serves the most beside; or several, if too large."""
-    missing = np.flatnonzero(magnification == FAR)
-    if not len(missing):
-        return list(tables)
-    above = coverage.above(missing)
-    if above.any():
-        return [*tables, run.best(above) if run else int(above.argmax())]
-    ones, threshold = np.ones(len(coverage), np.int64), int(coverage.thresholds[0])
-    cover = Greedy(coverage, threshold, coverage.gains(missing, ones, threshold), ones, missing)
-    result = list(tables)
-    while len(cover.open):
-        result.append(cover.best())
-        cover.take(result[-1])
-    return result
-
-
-def _levels(coverage: Coverage, precise: Callable[[int], int]) -> list[tuple[int, range]]:
-    """The numbers of tables at which something is precise, with the magnification; equal ones together."""
-    rising = coverage.thresholds[::-1]
-
-    def level(count: int) -> int:
-        return int(rising[np.searchsorted(rising, precise(count), side="right") - 1])
-
-    counts = takewhile(lambda s: precise(s) >= 1, range(1, len(coverage) + 1))
-    grouped = [(threshold, list(members)) for threshold, members in groupby(counts, level)]
-    return [(threshold, range(members[0], members[-1] + 1)) for threshold, members in grouped]
