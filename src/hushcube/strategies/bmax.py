@@ -5,9 +5,13 @@ minimise over R   max_A noise(A, R),   noise(A, R) = u |R|^p min_{C in R} mag(A,
 u is the variance of one table that has the whole budget, p = 2 for Laplace and 1 for Gaussian noise. At most a factor
 (ln |L| + 1)^p above the optimum [Theorem 6], and never above Algorithm 1, whose binary search is replaced by all
 thresholds.                                                             [strategies/search/cuboids.py; docs/maths.md, 6]
+Weights count: it is the largest a_A noise(A, R) that is bounded.                        [strategies/search/weighted.py]
 Optimal budgets keep the bound and make the total least under it; for the objective `max` they make the maximum least.
-Weights count for the budgets alone. The bound is that of recovery `none`, K_part; `gls` only lowers variances. It is
-on cells: sums asked for as ranges may have a larger variance.
+The bound is that of recovery `none`, K_part; `gls` only lowers variances. It is on cells: sums asked for as ranges may
+have a larger variance.
+
+cover=cheapest: cuboids are chosen together with their shares of the budget, minimise max_A a_A min_C mag(A, C)
+variance_C; never above the choice for even shares.    [Ding et al. 2011, section 7.2; strategies/search/prices.py]
 
 K_part: measure some cuboids, read each of the others from the one that magnifies its noise least.
 
@@ -28,23 +32,29 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
-from typing import Any, ClassVar, Final
+from functools import cached_property, lru_cache
+from typing import Any, ClassVar, Final, Literal, get_args
 
 import numpy as np
 
 from hushcube.costs import calibrate
 from hushcube.designs.design import Budgets, Design, Recovery
 from hushcube.designs.request import MAX_TABLE_CELLS, Request
+from hushcube.errors import NotApplicable
 from hushcube.lattice.basis import MARGINAL
 from hushcube.lattice.family import Family
 from hushcube.model.arrays import Floats, Ints, Marginal
 from hushcube.model.noise import law_of
 from hushcube.model.privacy import Privacy
+from hushcube.options import choice
 from hushcube.strategies.search.coverage import MOST_ATTRIBUTES, MOST_CUBOIDS, Coverage, coverage_of
 from hushcube.strategies.search.cuboids import Selection, bound_maximum
+from hushcube.strategies.search.prices import MOST_PAIRS, Prices, cheapest_cover, pairs
+from hushcube.strategies.search.weighted import weighted
 from hushcube.strategies.strategy import Strategy
 
+Cover = Literal["fewest", "cheapest"]
+COVERS: Final[tuple[Cover, ...]] = get_args(Cover)
 _ROUNDS: Final = 100
 _MOST_READINGS: Final = 2**24  # tables times cuboids up to which sources are chosen anew for unequal budgets
 _LEAST: Final = 1e-9
@@ -66,6 +76,8 @@ class Cube:
     """For each marginal of the request, the number of its cuboid; -1 where it is public."""
     weights: Floats
     energies: Floats
+    emphasis: Floats
+    """What the variance of each marginal of the request weighs in a maximum."""
 
     @classmethod
     def of(cls, request: Request, also: tuple[Marginal, ...] = ()) -> Cube:
@@ -82,6 +94,18 @@ class Cube:
     def mask(self, table: Marginal) -> int:
         """The mask for which such a set of attributes is measured."""
         return sum(1 << bit for bit, attribute in enumerate(self.attributes) if attribute in table)
+
+    @cached_property
+    def importance(self) -> Floats:
+        """What the variance of each cuboid weighs in a maximum."""
+        result, paid = np.zeros(len(self.coverage)), self.cuboid >= 0
+        np.maximum.at(result, self.cuboid[paid], self.emphasis[paid])
+        return result
+
+    @cached_property
+    def weighted(self) -> Coverage:
+        """The coverage by weighted magnifications."""
+        return weighted(self.coverage, self.importance)
 
     def totals(self, selection: Selection) -> Floats:
         """s_C of the selected tables."""
@@ -109,7 +133,10 @@ def _cube(request: Request, also: tuple[Marginal, ...]) -> Cube:
     paid = cuboid >= 0
     weights, energies = (_sums(cuboid[paid], x[paid], len(numbers)) for x in (request.weights, request.energies))
     coverage = coverage_of(list(numbers), [sizes[i] for i in attributes], MAX_TABLE_CELLS, others)
-    return Cube(coverage, attributes, single, public, cuboid, weights, energies)
+    emphasis = request.weights.copy()
+    for form, weight in request.weighted_forms:
+        np.maximum.at(emphasis, request.marginals.ids([form.marginal]), weight)
+    return Cube(coverage, attributes, single, public, cuboid, weights, energies, emphasis)
 
 
 def _sums(at: Ints, values: Floats, length: int) -> Floats:
@@ -251,23 +278,51 @@ def _variances(cube: Cube, tables: Sequence[int], noise: Floats) -> Floats:
     return np.where(cube.cuboid >= 0, np.concatenate([least, [0.0]])[cube.cuboid], 0.0)
 
 
+@dataclass(frozen=True, kw_only=True)
 class BMax(KPart):
     """The cover with the least maximum."""
 
     name = "bmax"
     measures = "the cover whose largest variance is least"
 
+    cover: Cover = choice(
+        "fewest", "few tables, chosen for even shares of the budget, or the tables whose own shares cost least", COVERS
+    )
+
     def plan(self, request: Request, budgets: Budgets, recovery: Recovery) -> Design:
         """The tables with even budgets, or with those of the least total under the bound."""
-        cube = Cube.of(request)
-        selection = least_maximum(cube, law_of(request.privacy).power)
-        bound = float(cube.even_variance(request.privacy, len(selection.tables))) * selection.largest
-        return self.measure(
-            request, budgets, recovery, cube, selection, bound, details=lambda cells: {"bound": float(cells.max())}
-        )
+        cube, power = Cube.of(request), law_of(request.privacy).power
+        relative = cube.importance / cube.importance.max(initial=1e-9)
+
+        def largest(selection: Selection, variances: Floats) -> float:
+            return float((relative * selection.magnification * variances[selection.source]).max(initial=0.0))
+
+        selection = least_maximum(cube.weighted, power)
+        count = len(selection.tables)
+        bound = largest(selection, np.full(count, float(cube.even_variance(request.privacy, count))))
+        if self.cover == "cheapest" and budgets == "optimal":  # with even shares all tables cost the same
+            prices = least_price(cube.weighted, power)
+            noise = TableNoise.of(request.privacy, len(prices.shape), len(cube.public))
+            found = largest(prices.selection, noise.variances(prices.shape / prices.shape.sum()))
+            selection, bound = (prices.selection, found) if found < bound else (selection, bound)
+
+        def details(cells: Floats) -> dict[str, Any]:
+            return {"bound": float((cube.emphasis * cells).max())}
+
+        return self.measure(request, budgets, recovery, cube, selection, bound / relative, details=details)
 
 
 @lru_cache(maxsize=8)
-def least_maximum(cube: Cube, power: int) -> Selection:
-    """The selection, which does not depend on the budget."""
-    return bound_maximum(cube.coverage, power)
+def least_maximum(coverage: Coverage, power: int) -> Selection:
+    """The selection for even shares, which does not depend on the budget."""
+    found = bound_maximum(coverage, power)
+    return replace(found, magnification=found.magnification // coverage.own)
+
+
+@lru_cache(maxsize=8)
+def least_price(coverage: Coverage, power: int) -> Prices:
+    """The same for shares of their own."""
+    if len(coverage) and (several := pairs(coverage)) > MOST_PAIRS:
+        reason = f"cover=cheapest looks at most at {MOST_PAIRS:,} pairs of tables inside each other, not {several:,}"
+        raise NotApplicable("bmax", reason)
+    return cheapest_cover(coverage, power, least_maximum(coverage, power))

@@ -148,7 +148,7 @@ def _largest_precise(cube: Cube, privacy: Privacy, threshold: Fraction) -> Preci
 def most_precise(cube: Cube, privacy: Privacy, threshold: Fraction) -> tuple[Selection, int]:
     """The selection that answers everything, and the largest magnification that is precise in it."""
     precise = _largest_precise(cube, privacy, threshold)
-    known, weights = least_maximum(cube, law_of(privacy).power), whole(cube.weights)
+    known, weights = least_maximum(cube.coverage, law_of(privacy).power), whole(cube.weights)
     found = publish_most(cube.coverage, weights, precise, known) if weights.any() else known
     return found, precise(len(found.tables))
 
@@ -173,7 +173,7 @@ def only_precise(cube: Cube, privacy: Privacy, threshold: Fraction) -> tuple[tup
 
 def theta0(request: Request, cube: Cube, given: Threshold | str | float | None, publish: Publish) -> Fraction:
     """The threshold as a variance; refused where no table can be that precise."""
-    known, weights = least_maximum(cube, law_of(request.privacy).power), whole(cube.weights)
+    known, weights = least_maximum(cube.coverage, law_of(request.privacy).power), whole(cube.weights)
     alone = [(1, 1)]  # where nothing else has to be answered, a single table
     ways = (easiest(cube.coverage, weights, known) if publish == "all" else alone) if weights.any() else []
     variances = [cube.even_variance(request.privacy, tables) * magnification for tables, magnification in ways]

@@ -56,6 +56,11 @@ class Coverage(ABC):
     def __len__(self) -> int:
         return len(self.masks)
 
+    @cached_property
+    def own(self) -> Ints:
+        """What cuboids weigh: the magnification of each by its own table."""
+        return np.ones(len(self), np.int64)
+
     def number(self, mask: int) -> int:
         """The number of the table with a mask."""
         return bisect_left(self.tables, mask)

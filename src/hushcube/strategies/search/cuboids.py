@@ -121,7 +121,7 @@ def own_tables(coverage: Coverage) -> Selection:
     order = sorted(range(len(coverage)), key=coverage.masks.__getitem__)
     source = np.empty(len(coverage), np.int64)
     source[order] = np.arange(len(coverage))
-    return Selection(tuple(coverage.masks[i] for i in order), source, np.ones(len(coverage), np.int64))
+    return Selection(tuple(coverage.masks[i] for i in order), source, coverage.own)
 
 
 def _tried(coverage: Coverage) -> list[int]:
