@@ -60,6 +60,7 @@ if TYPE_CHECKING:  # `typing` would be most of what the import of this module co
         IResamp as IResamp,
         TwoPhase as TwoPhase,
     )
+    from hushcube.strategies.bmax import BMax as BMax
     from hushcube.strategies.hierarchy import Hierarchy as Hierarchy
     from hushcube.strategies.matrix import Matrix as Matrix
     from hushcube.strategies.pmost import PMost as PMost
@@ -103,6 +104,7 @@ _HOMES = {
     "planning.plan": "Plan",
     "planning.question": "Comparison Scenario Scenarios",
     "strategies.adaptive": "Dwork IReduct IResamp TwoPhase",
+    "strategies.bmax": "BMax",
     "strategies.hierarchy": "Hierarchy",
     "strategies.matrix": "Matrix",
     "strategies.pmost": "PMost",

@@ -55,6 +55,7 @@ from hushcube.strategies.strategy import Strategy
 
 Cover = Literal["fewest", "cheapest"]
 COVERS: Final[tuple[Cover, ...]] = get_args(Cover)
+COVER: Final = "few tables, chosen for even shares of the budget, or the tables whose own shares cost least"
 _ROUNDS: Final = 100
 _MOST_READINGS: Final = 2**24  # tables times cuboids up to which sources are chosen anew for unequal budgets
 _LEAST: Final = 1e-9
@@ -285,9 +286,7 @@ class BMax(KPart):
     name = "bmax"
     measures = "the cover whose largest variance is least"
 
-    cover: Cover = choice(
-        "fewest", "few tables, chosen for even shares of the budget, or the tables whose own shares cost least", COVERS
-    )
+    cover: Cover = choice("fewest", COVER, COVERS)
 
     def plan(self, request: Request, budgets: Budgets, recovery: Recovery) -> Design:
         """The tables with even budgets, or with those of the least total under the bound."""
@@ -322,7 +321,12 @@ def least_maximum(coverage: Coverage, power: int) -> Selection:
 @lru_cache(maxsize=8)
 def least_price(coverage: Coverage, power: int) -> Prices:
     """The same for shares of their own."""
+    check_pairs(coverage, BMax.name)
+    return cheapest_cover(coverage, power, least_maximum(coverage, power))
+
+
+def check_pairs(coverage: Coverage, strategy: str) -> None:
+    """Refuse to look for the cheapest tables where there are too many."""
     if len(coverage) and (several := pairs(coverage)) > MOST_PAIRS:
         reason = f"cover=cheapest looks at most at {MOST_PAIRS:,} pairs of tables inside each other, not {several:,}"
-        raise NotApplicable("bmax", reason)
-    return cheapest_cover(coverage, power, least_maximum(coverage, power))
+        raise NotApplicable(strategy, reason)

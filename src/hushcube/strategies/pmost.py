@@ -4,11 +4,13 @@ maximise over R   sum of a_A over the A with noise(A, R) <= theta0              
 
 theta0 is a variance, or a share of the bound of `bmax` for tables of equal weight; half of that unless given (the
 paper's experiments), or the least that makes some table precise, where that is more. What is precise is counted with
-even budgets and recovery `none` (K_part); `gls` only lowers variances. Equal weight is taken from the fewest cuboids.
+even budgets, or the shares of cover=cheapest, and recovery `none` (K_part); `gls` only lowers variances. Of equal
+weights the fewest cuboids are taken.
 Optimal budgets keep the precise tables precise and make the total least under that.
 
 publish=precise: the paper's problem. What is not precise is left out, the plan's workload is the rest, and its details
-name what is missing. The greedy choice reaches 1 - 1/e of the optimum [Theorem 7].
+name what is missing. The greedy choice reaches 1 - 1/e of the optimum [Theorem 7]; with cover=cheapest, for tables with
+shares of their own, never less, and 1 - 1/sqrt(e) of the optimum over all shares [section 7.2].
 
 publish=all: every table is answered. Where the chosen cuboids do not hold all, one more is measured, and paid for by
 all of them [docs/maths.md, P6]; what is precise is counted after that. The greedy choice reaches half of the optimum if
@@ -19,6 +21,7 @@ cuboid is found.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, lru_cache
@@ -33,9 +36,10 @@ from hushcube.model.arrays import Bools, Floats, Marginal
 from hushcube.model.noise import law_of
 from hushcube.model.privacy import Privacy
 from hushcube.options import choice, option
-from hushcube.strategies.bmax import Cube, KPart, least_maximum
+from hushcube.strategies.bmax import COVER, COVERS, Cover, Cube, KPart, TableNoise, check_pairs, least_maximum
 from hushcube.strategies.search.cuboids import Selection, select, whole
 from hushcube.strategies.search.precise import Precise, easiest, publish_most, publish_precise
+from hushcube.strategies.search.prices import Prices, serve
 from hushcube.text import short
 
 Publish = Literal["all", "precise"]
@@ -50,10 +54,15 @@ class Threshold:
 
     >>> Threshold.parse("80"), Threshold.parse("50%")
     (Threshold(value=80.0, is_share=False), Threshold(value=0.5, is_share=True))
+    >>> str(Threshold.parse("80")), str(Threshold.parse("7%"))
+    ('80', '7%')
     """
 
     value: float
     is_share: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.value * 100:.12g}%" if self.is_share else f"{self.value:.12g}"
 
     @classmethod
     def parse(cls, given: object, field: str = "threshold") -> Threshold:
@@ -91,6 +100,8 @@ class PMost(KPart):
         "all", "whether all tables are published, or only the precise ones: the others are left out", PUBLISH
     )
 
+    cover: Cover = choice("fewest", COVER, COVERS)
+
     @property
     def publishes_all(self) -> bool:
         """Not where only precise tables are published."""
@@ -102,6 +113,8 @@ class PMost(KPart):
             return "it is for tables of cells, and only other sums are asked for"
         if request.workload.forms and not self.publishes_all:
             return "only tables of cells can be precise, and other sums are asked for as well"
+        if self.cover == "cheapest" and (self.publishes_all or request.privacy.delta is not None):
+            return "cover=cheapest is for publish=precise, under epsilon or rho"
         return super().accepts(request)
 
     def plan(self, request: Request, budgets: Budgets, recovery: Recovery) -> Design:
@@ -112,14 +125,16 @@ class PMost(KPart):
         if self.publishes_all:
             selection, precise = most_precise(cube, request.privacy, threshold)
         else:
-            tables, within = only_precise(cube, request.privacy, threshold)
+            priced = self.cover == "cheapest" and budgets == "optimal"  # with even shares all tables cost the same
+            tables, within = (cheaply_precise if priced else only_precise)(cube, request.privacy, threshold)
             named = dict(zip(request.marginals, within[cube.cuboid].tolist(), strict=True))
             asked = request.workload
             if left := [asked.word(marginal) for marginal in asked.marginals if not named[marginal]]:
                 found["left_out"] = left
             request = replace(request, workload=asked.keeping([m for m, is_kept in named.items() if is_kept]))
-            cube = Cube.of(request, tables)
-            selection = select(cube.coverage, [cube.coverage.number(cube.mask(table)) for table in tables])
+            cube = Cube.of(request, tuple(tables))
+            upto = {cube.coverage.number(cube.mask(table)): most for table, most in tables.items()}
+            selection = Prices(cube.coverage, law_of(request.privacy).power, upto).selection
             precise = selection.largest
         kept = np.where(selection.magnification <= precise, float(threshold), np.inf)
 
@@ -154,21 +169,41 @@ def most_precise(cube: Cube, privacy: Privacy, threshold: Fraction) -> tuple[Sel
 
 
 @lru_cache(maxsize=8)
-def only_precise(cube: Cube, privacy: Privacy, threshold: Fraction) -> tuple[tuple[Marginal, ...], Bools]:
+def only_precise(cube: Cube, privacy: Privacy, threshold: Fraction) -> tuple[dict[Marginal, int], Bools]:
     """The tables that are measured where the rest is left out, and which cuboids are precise; the last is public.
 
-    A table holds no attribute that the precise cuboids read from it do not need.
+    With each table goes the magnification up to which it serves.
     """
     precise = _largest_precise(cube, privacy, threshold)
     chosen = publish_precise(cube.coverage, whole(cube.weights), precise)
-    selection = select(cube.coverage, chosen)
-    within = selection.magnification <= precise(len(chosen))
-    needed: dict[int, int] = {}
+    return _needed(cube, select(cube.coverage, chosen), dict.fromkeys(chosen, precise(len(chosen))))
+
+
+@lru_cache(maxsize=8)
+def cheaply_precise(cube: Cube, privacy: Privacy, threshold: Fraction) -> tuple[dict[Marginal, int], Bools]:
+    """The same for tables with shares of their own, never less weight: the whole budget is what they may cost."""
+    check_pairs(cube.coverage, PMost.name)
+    even, noise = only_precise(cube, privacy, threshold), TableNoise.of(privacy, 1, len(cube.public))
+    upto = serve(cube.coverage, whole(cube.weights), lambda most: noise.shares(float(threshold) / most), 1.0)
+    prices = Prices(cube.coverage, noise.power, upto).lowered()
+    own = _needed(cube, prices.selection, prices.upto)
+    return max(even, own, key=lambda found: math.fsum(cube.weights[found[1][:-1]].tolist()))
+
+
+def _needed(cube: Cube, selection: Selection, upto: Mapping[int, int]) -> tuple[dict[Marginal, int], Bools]:
+    """Which cuboids are within what their sources serve up to; tables hold no attribute that those do not need."""
+    coverage = cube.coverage
+    most = np.array([upto[coverage.number(mask)] for mask in selection.tables] + [0], np.int64)  # the last: no source
+    within: Bools = selection.magnification <= most[selection.source]
+    unions: dict[int, int] = {}
     for number in np.flatnonzero(within).tolist():
         source = int(selection.source[number])
-        needed[source] = needed.get(source, 0) | cube.coverage.masks[number]
-    tables = (set(cube.table(mask)) - set(cube.single) for mask in sorted(set(needed.values())))
-    return tuple(tuple(sorted(table)) for table in tables), np.append(within, True)
+        unions[source] = unions.get(source, 0) | coverage.masks[number]
+    tables: dict[Marginal, int] = {}
+    for source, union in unions.items():
+        table = tuple(sorted(set(cube.table(union)) - set(cube.single)))
+        tables[table] = max(tables.get(table, 0), int(most[source]))
+    return tables, np.append(within, True)
 
 
 def theta0(request: Request, cube: Cube, given: Threshold | str | float | None, publish: Publish) -> Fraction:

@@ -64,7 +64,8 @@ def _budget(making: Making) -> Groups:
 
 
 OWN = {
-    "pmost": {"threshold": ("50%", "10", "1e9"), "publish": ("all", "precise")},
+    "bmax": {"cover": ("fewest", "cheapest")},
+    "pmost": {"threshold": ("50%", "10", "1e9"), "publish": ("all", "precise"), "cover": ("fewest", "cheapest")},
     "hierarchy": {"fan-out": ("2", "3")},
     "sketch": {"buckets": ("1", "4", "0"), "repetitions": ("1", "3", "0"), "estimate": ("average", "median")},
 }

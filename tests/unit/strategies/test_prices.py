@@ -11,10 +11,10 @@ from helpers import ADULT8, LAWS, NEIGHBOURS, hand_plan, make_plan, make_request
 from hushcube.errors import NotApplicable
 from hushcube.lattice.basis import MARGINAL
 from hushcube.planning.planner import compare
-from hushcube.strategies import BMax
+from hushcube.strategies import BMax, PMost
 from hushcube.strategies.search.coverage import FAR, ListedTables, coverage_of
 from hushcube.strategies.search.cuboids import bound_maximum
-from hushcube.strategies.search.prices import burdens_of, cheapest_cover
+from hushcube.strategies.search.prices import burdens_of, cheapest_cover, serve
 from hushcube.strategies.search.weighted import weighted
 from hushcube.strategies.strategy import objective_value
 
@@ -30,7 +30,7 @@ def weighted_lattices(draw, most=3):
     return weighted(coverage_of(asked, sizes, 10**8), np.array(weights))
 
 
-def least_price(coverage, power):
+def least_prices(coverage, price):
     """Over all tables and all that they may serve up to: the least price of every set of cuboids that can be served."""
     prices = {0: 0.0}
     for table in range(len(coverage.tables)):
@@ -38,10 +38,10 @@ def least_price(coverage, power):
         before = dict(prices)
         for upto in {int(b) for b in burdens if b < FAR}:
             served = sum(1 << int(i) for i in np.flatnonzero(burdens <= upto))
-            for known, price in before.items():
+            for known, known_price in before.items():
                 both = known | served
-                prices[both] = min(prices.get(both, math.inf), price + upto ** (1 / power))
-    return prices[2 ** len(coverage) - 1]
+                prices[both] = min(prices.get(both, math.inf), known_price + price(upto))
+    return prices
 
 
 @given(weighted_lattices(), st.sampled_from([1, 2]))
@@ -50,13 +50,54 @@ def test_the_cheapest_cover_against_exhaustive_search(coverage, power):
     """Within ln |L| + 1 of the least price, and never above even shares."""
     known = bound_maximum(coverage, power)
     found = cheapest_cover(coverage, power, replace(known, magnification=known.magnification // coverage.own))
-    best = least_price(coverage, power) ** power
+    best = least_prices(coverage, lambda upto: upto ** (1 / power))[2 ** len(coverage) - 1] ** power
     assert best * (1 - 1e-9) <= found.worst <= (math.log(len(coverage)) + 1) ** power * best * (1 + 1e-9)
     assert found.worst <= known.worst(power) * (1 + 1e-9)
     selection = found.selection
     upto = found.shape**power
     assert (selection.magnification * coverage.own <= upto[selection.source] * (1 + 1e-9)).all()
     assert (selection.magnification[np.isin(coverage.masks, selection.tables)] == 1).all()  # own tables answer
+
+
+@given(weighted_lattices(), st.sampled_from([1, 2]), st.integers(1, 60), st.data())
+@settings(max_examples=80)
+def test_what_a_limited_price_serves_against_exhaustive_search(lattice, power, limit, data):
+    """The greedy choice or the best single table: at least 1 - 1/sqrt(e) of the most."""
+    coverage = coverage_of(lattice.masks, (3, 5, 2), 10**8)
+    weights = np.array(data.draw(st.lists(st.integers(1, 9), min_size=len(coverage), max_size=len(coverage))))
+    chosen = serve(coverage, weights, lambda upto: upto ** (1 / power), limit ** (1 / power))
+    assert sum(upto ** (1 / power) for upto in chosen.values()) <= limit ** (1 / power) * (1 + 1e-9)
+    served = [coverage.magnifications(table) <= upto for table, upto in chosen.items()]
+    single = [coverage.magnifications(table) <= limit for table in range(len(coverage.tables))]
+    reached = max([*(weights[one].sum() for one in single), weights[np.any(served, axis=0)].sum()])
+    most = max(
+        sum(int(weights[i]) for i in range(len(coverage)) if found >> i & 1)
+        for found, price in least_prices(coverage, lambda upto: upto ** (1 / power)).items()
+        if price <= limit ** (1 / power) * (1 + 1e-9)
+    )
+    assert (1 - 1 / math.sqrt(math.e)) * most <= reached <= most
+
+
+@pytest.mark.parametrize("law", LAWS[:2], ids=str)
+@pytest.mark.parametrize("neighbours", NEIGHBOURS)
+@pytest.mark.parametrize("threshold", ["10%", "30%", "60%"])
+def test_more_tables_are_precise_with_shares_of_their_own(law, neighbours, threshold):
+    for sizes, words in (((2, 3, 1, 4, 6), "cube"), ((9, 16, 7, 2, 2), "<=3-way,a0*a1=9")):
+        request = make_request(sizes, words, neighbours=neighbours, **law)
+        strategies = [PMost(threshold=threshold, publish="precise", cover=cover) for cover in ("fewest", "cheapest")]
+        even, own = (make_plan(request, strategy, "optimal", "none") for strategy in strategies)
+        assert own.details["weight"] >= even.details["weight"]
+        assert len(own.details["precise"]) == len(own.workload)
+        assert own.errors.max_variance(exact=False, weighted=False) <= own.details["threshold"] * (1 + 1e-9)
+        alike = [make_plan(request, strategy, "uniform", "none") for strategy in strategies]
+        assert alike[0].to_dict() == alike[1].to_dict()
+
+
+def test_section_7_2_for_the_most_precise_tables_of_the_cube_of_adult():
+    request = make_request(ADULT8, "cube", epsilon=1)
+    words = [f"pmost:publish=precise,threshold=50%,cover={cover}" for cover in ("fewest", "cheapest")]
+    even, own = (make_plan(request, word) for word in words)
+    assert (len(even.workload), len(own.workload)) == (222, 248)
 
 
 @given(weighted_lattices(), st.sampled_from([1, 2]))

@@ -9,10 +9,14 @@ t_C^(1/p) / price the largest weighted variance is u price^p. Here `worst` is pr
 
 Greedily the most cuboids for the price, what a table has already counting for it: at most H(|L|) <= ln |L| + 1 times
 the least price. Then every table, the dearest first, gives up what others serve too. The paper leaves the details out.
+
+Where prices are limited, the same choice or the best single table serves at least 1 - 1/sqrt(e) of the weight that can
+be served at all.                            [Khuller, Moss and Naor 1999, The Budgeted Maximum Coverage Problem]
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from heapq import heapify, heappop, heapreplace
@@ -24,6 +28,9 @@ from hushcube.model.arrays import Floats, Ints
 from hushcube.strategies.search.coverage import FAR, Coverage
 from hushcube.strategies.search.cuboids import Selection
 
+Price = Callable[[Floats], Floats]
+"""What a table costs that serves up to t, for rising t."""
+_ROUNDING: Final = 1e-12
 MOST_PAIRS: Final = 2**22  # of tables and cuboids inside them: a few seconds
 
 
@@ -49,7 +56,7 @@ class Prices:
     def selection(self) -> Selection:
         """Each cuboid from the table where its variance is least, its own if that is measured."""
         coverage, tables = self.coverage, sorted(self.upto)
-        source, nearest = np.full((2, len(coverage)), -1, np.int64)
+        source, nearest = np.full(len(coverage), -1, np.int64), np.full(len(coverage), FAR, np.int64)
         least = np.full(len(coverage), np.inf)
         for number, table in enumerate(tables):
             found = coverage.magnifications(table)
@@ -98,42 +105,48 @@ def cheapest_cover(coverage: Coverage, power: int, known: Selection) -> Prices:
     """
     largest = int((known.magnification * coverage.own).max(initial=1))
     even = {coverage.number(mask): largest for mask in known.tables}
-    tried = (_greedy(coverage, power), Prices(coverage, power, even))
-    return min((prices.lowered() for prices in tried), key=lambda prices: prices.worst)
+    greedy = serve(coverage, np.ones(len(coverage), np.int64), lambda upto: upto ** (1 / power))
+    tried = (Prices(coverage, power, upto).lowered() for upto in (greedy, even))
+    return min(tried, key=lambda prices: prices.worst)
 
 
-def _greedy(coverage: Coverage, power: int) -> Prices:
-    """Worth falls as cuboids are served, so that only the table which seems best is looked at again."""
-    waiting, upto = np.ones(len(coverage), bool), dict[int, int]()
+def serve(coverage: Coverage, weights: Ints, price: Price, limit: float = np.inf) -> dict[int, int]:
+    """The tables that are worth most, and what they serve up to, until all weight is served or nothing is affordable.
+
+    Worth falls as cuboids are served and money is spent, so that only the table which seems best is looked at again.
+    """
+    waiting, upto, costs, spent = weights.copy(), dict[int, int](), dict[int, float](), 0.0
     offers: dict[int, tuple[Ints, Ints, Floats]] = {}
     for table in np.flatnonzero(coverage.fits).tolist():
         burdens = burdens_of(coverage, table)
         rising = np.argsort(burdens, kind="stable")[: np.count_nonzero(burdens < FAR)].astype(np.int64)
-        offers[table] = rising, burdens[rising], burdens[rising].astype(np.float64) ** (1 / power)
+        offers[table] = rising, burdens[rising], price(burdens[rising].astype(np.float64))
 
     def worth(table: int) -> tuple[float, int]:
-        """The most cuboids for the price, and up to where."""
-        inside, burdens, price = offers[table]
-        paid = upto.get(table, 0)
-        first = int(np.searchsorted(burdens, paid, side="right"))
-        if first == len(inside):
-            return 0.0, paid
-        gain = np.cumsum(waiting[inside[first:]]) / (price[first:] - paid ** (1 / power))
+        """The most weight for the price, and at which place of its offer."""
+        inside, burdens, prices = offers[table]
+        paid = costs.get(table, 0.0)
+        first = int(np.searchsorted(burdens, upto.get(table, 0), side="right"))
+        last = int(np.searchsorted(prices, paid + limit * (1 + _ROUNDING) - spent, side="right"))
+        if first >= last:
+            return 0.0, first
+        gain = np.cumsum(waiting[inside[first:last]]) / (prices[first:last] - paid)
         at = int(gain.argmax())
-        return float(gain[at]), int(burdens[first + at])
+        return float(gain[at]), first + at
 
     heap = [(-worth(table)[0], table) for table in offers]
     heapify(heap)
-    while waiting.any():
+    while heap and waiting.any():
         seeming, table = heap[0]
-        value, level = worth(table)
-        if -value == seeming:
-            upto[table] = level
-            inside, burdens, _ = offers[table]
-            waiting[inside[burdens <= level]] = False
+        value, at = worth(table)
+        if value and -value == seeming:
+            inside, burdens, prices = offers[table]
+            spent += float(prices[at]) - costs.get(table, 0.0)
+            upto[table], costs[table] = int(burdens[at]), float(prices[at])
+            waiting[inside[burdens <= upto[table]]] = 0
             value, _ = worth(table)
         if value:
             heapreplace(heap, (-value, table))
         else:
             heappop(heap)
-    return Prices(coverage, power, upto)
+    return upto
