@@ -21,7 +21,7 @@ PLAN_KEYS = {
     "chosen",
     "marginals",
 }
-PLAN_KEYS |= {"public_files"}
+PLAN_KEYS |= {"public_files", "bounds"}
 CANDIDATE_KEYS = {
     "strategy",
     "budgets",

@@ -16,12 +16,13 @@ from helpers import MemoryEngine, all_tables, exact_table, make_plan, make_reque
 from hushcube.errors import BadInput
 from hushcube.faces import barak as barak_program
 from hushcube.faces.barak import nonnegative_table
-from hushcube.faces.barak_bounds import gamma_quantile, gamma_tail, shift, shifted, theorem_7, theorem_8
 from hushcube.faces.barak_rows import coefficient_rows
+from hushcube.faces.barak_shift import shift, shifted
 from hushcube.faces.face import make_face
 from hushcube.faces.value import FaceValue
 from hushcube.lattice.hadamard import padded, transform
 from hushcube.model.noise import GAUSSIAN, LAPLACE
+from hushcube.planning.bounds import gamma_quantile, gamma_tail, theorem_7, theorem_8
 from hushcube.private.measure import measure
 from hushcube.private.noise import SeededEntropy
 from hushcube.progress import Clock

@@ -74,7 +74,7 @@ def face_folders(manifest: Entry) -> dict[str, str]:
 
 def plan_fields(plan: Plan, version: int = FORMAT) -> Entry:
     """What the manifest repeats of the plan, for readers without hushcube."""
-    told = {"name": plan.schema.name, "privacy": plan.privacy.to_dict()}
+    told: Entry = {"name": plan.schema.name, "privacy": plan.privacy.to_dict()}
     if version < FORMAT:
         told |= _design_fields(plan.count)
     else:
@@ -87,17 +87,26 @@ def plan_fields(plan: Plan, version: int = FORMAT) -> Entry:
             },
             "measures": [str(quantity) for quantity in plan.asked],
             "plan_digest": plan.digest,
+            "bounds": [bound.to_dict() for bound in plan.bounds],
         }
     left = {"left_out": list(plan.count.left_out)} if plan.count.left_out else {}
     return {**told, "workload": list(plan.workload.words), **left, "schema": plan.schema.to_dict()}
 
 
+def contradicted(manifest: Entry, plan: Plan) -> list[str]:
+    """The fields in which a manifest does not say what its plan says."""
+    told = {"left_out": None, **plan_fields(plan, manifest["format"])}
+    if "bounds" not in manifest:  # which the first releases of format 4 do not have
+        told.pop("bounds", None)
+    return [name for name, value in told.items() if manifest.get(name) != value]
+
+
 def repeats(manifest: Entry, plan: Plan) -> bool:
     """Whether a manifest says what its plan says."""
-    told = {"left_out": None, **plan_fields(plan, manifest["format"])}
+    wrong = contradicted(manifest, plan)
     if manifest["format"] < FORMAT:  # some of the first releases said less
-        told = {name: told[name] for name in ("plan_digest", "privacy", "schema")}
-    return all(manifest.get(name) == value for name, value in told.items())
+        return not {"plan_digest", "privacy", "schema"}.intersection(wrong)
+    return not wrong
 
 
 def _design_fields(design: Design) -> Entry:

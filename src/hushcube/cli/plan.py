@@ -172,6 +172,7 @@ def _document(comparison: Comparison) -> dict[str, Any]:
             "details": {**plan.details, **note},
             **_beside(plan.count),
         },
+        "bounds": [bound.to_dict() for bound in plan.bounds],
         "marginals": [
             {
                 **({"form": t.word} if t.is_form else {}),

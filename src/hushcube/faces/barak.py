@@ -16,7 +16,7 @@
 Here chi_b has entries ±1, the paper's f^b has ±2^(-k/2): distances are 2^(k/2) times the paper's.
 Departs from the paper: attributes may have more than two values (phantom codes are no variables); w keeps a public
 total exactly (rounding may move it); errors may be in standard deviations of the noise (`weights="deviation"`), which
-is to be preferred where budgets differ. The bounds of the theorems are in barak_bounds.py.
+is to be preferred where budgets differ. The bounds of the theorems are in planning/bounds.py.
 
 Step 2 minimises b with |target_r - (M w)_r| <= b d_r, or sum_r |target_r - (M w)_r| / d_r, where (M w)_r = target_r for
 public rows. M has few rows and as many columns as the table has cells, so the dual program is solved on a few cells,

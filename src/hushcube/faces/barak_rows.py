@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from hushcube.designs.lattice.design import InverseFourier, LatticeDesign
 from hushcube.faces.programs import Matrix
 from hushcube.lattice import hadamard
-from hushcube.lattice.basis import dimensions
+from hushcube.lattice.basis import rank
 from hushcube.lattice.coefficients import Coefficients
 from hushcube.lattice.family import Family
 from hushcube.model.arrays import Bools, Floats, Ints
@@ -125,7 +125,7 @@ def workload_rows(design: LatticeDesign, measurement: Measurement) -> TableRows:
     if design.publishes_total:
         family = Family.of({*family, ()}, family.sizes)
     answers = InverseFourier(Coefficients(measured, measurement.values))
-    rows, noisy = numbers(design), np.isfinite(design.budgets)
+    rows, noisy = design.numbers, np.isfinite(design.budgets)
     variances = family.sum_over_subsets(measured, rows * design.errors.set_variances(exact=True))
     public = family.sum_over_subsets(measured, rows * noisy) == 0  # the total, also over attributes of one value
     targets = np.concatenate([answers.tables(batch.rows, batch.shape).ravel() for batch in family.batches])
@@ -145,16 +145,6 @@ def _measured_aim(design: LatticeDesign, measurement: Measurement) -> Aim:
 def _each(family: Family, values: NDArray[Value], repeats: Sequence[int]) -> NDArray[Value]:
     """A value of each set, repeated for each of its rows."""
     return np.concatenate([np.repeat(values[b.ids], n) for b, n in zip(family.batches, repeats, strict=True)])
-
-
-def numbers(design: LatticeDesign) -> Floats:
-    """How many numbers are measured of each set."""
-    return design.measured.product(design.basis.per_axis(design.basis.rows, design.measured.sizes))
-
-
-def rank(family: Family) -> int:
-    """The dimensions of the residual spaces below a family, added up."""
-    return round(float(dimensions(family.closure).sum()))
 
 
 def _codes(sizes: Sequence[int]) -> tuple[int, ...]:

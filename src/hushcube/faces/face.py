@@ -22,7 +22,7 @@ from hushcube.designs.matrix.design import least_squares
 from hushcube.errors import BadInput, FactsError, HushcubeError, NotApplicable, TooLarge
 from hushcube.faces import barak, facts as public, norms
 from hushcube.faces.atoms import atoms, fixed_cells
-from hushcube.faces.barak_bounds import kept_share, shift, shifted, theorem_7, theorem_8
+from hushcube.faces.barak_shift import kept_share, shift, shifted
 from hushcube.faces.crowd import Codes
 from hushcube.faces.full_table import SummedTable, nonnegative_table
 from hushcube.faces.local import NonNegative, nonnegative_marginals
@@ -36,6 +36,7 @@ from hushcube.lattice.coefficients import Weighed
 from hushcube.model.arrays import Floats, position_rows
 from hushcube.model.facts import Fact, Facts
 from hushcube.model.noise import Measurement
+from hushcube.planning.bounds import DELTA, theorem_7, theorem_8
 from hushcube.progress import Clock
 
 FULL_TABLE: Final = 12_000_000  # the largest domain whose full table is fitted
@@ -47,7 +48,6 @@ _FULL_TABLE_LEFT: Final = 1e-5
 _ENOUGH: Final = 1e-3
 """Of the predicted variance of the largest tables: how far whole numbers may be from the real ones they follow."""
 _NOBODY: Final = 1e-6  # tables of fewer people hold rounding errors and nothing else
-_BOUND: Final = 0.05  # the chance that a bound of Barak et al. fails
 
 
 @dataclass(frozen=True, eq=False)
@@ -278,7 +278,7 @@ def _bounds(design: LatticeDesign, value: FaceValue) -> dict[str, Any]:
     if (key := (design.basis.name, value.minimise)) not in theorems:
         return {}
     number, theorem = theorems[key]
-    bound = theorem(design, _BOUND, weights=value.weights)
+    bound = theorem(design, DELTA, weights=value.weights)
     errors = {"largest_l1_error": bound.error, "largest_l1_error_sharper": bound.sharper_error}
     largest = {name: float(error.max()) for name, error in errors.items()}
-    return {"bound": {"theorem": number, "probability": 1 - _BOUND, **largest}}
+    return {"bound": {"theorem": number, "probability": 1 - DELTA, **largest}}

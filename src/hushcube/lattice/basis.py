@@ -188,6 +188,11 @@ def dimensions(spaces: Family) -> Floats:
     return spaces.product(spaces.sizes - 1)
 
 
+def rank(family: Family) -> int:
+    """The dimensions of the residual spaces below a family, added up."""
+    return round(float(dimensions(family.closure).sum()))
+
+
 def residual_variances(
     basis: Basis, measured: Family, variances: Floats, weights: Floats | None, spaces: Family
 ) -> Floats:

@@ -41,6 +41,7 @@ from hushcube.model.privacy import Privacy
 from hushcube.model.queries import SparseRows, query_table
 from hushcube.model.schema import COUNT, Schema
 from hushcube.model.workload import COUNTED, Quantity, Workload
+from hushcube.planning.bounds import ErrorBound, error_bounds
 from hushcube.planning.summary import MORE, TABLES, asked_for, parts_page, tables_page
 from hushcube.shown import Page, Shown
 from hushcube.strategies import check_strategy
@@ -151,6 +152,11 @@ class Plan(Shown):
     def details(self) -> Mapping[str, Any]:
         """What the count's strategy has to say about its decision."""
         return self.count.details
+
+    @cached_property
+    def bounds(self) -> tuple[ErrorBound, ...]:
+        """What theorems promise for the faces of the counts."""
+        return tuple(error_bounds(self.count))
 
     def carried_out(self, designs: Mapping[str, Design]) -> Plan:
         """The plan with the designs that were carried out: an adaptive one ends with another than it began with."""

@@ -216,6 +216,7 @@ def tables_page(plan: Plan, rows: int, more: str) -> Page:
     if counts.left_out:
         left, several = len(counts.left_out), len(counts.left_out) + len(plan.workload)
         parts.append(Remark(f"{left:,} of {several:,} tables asked for left out: they would not be precise"))
+    parts += map(str, plan.bounds)
     if counts.note is not None:
         parts.append(Remark(counts.note))
     if plan.schema.caveat is not None:

@@ -103,7 +103,7 @@ def test_every_file_is_listed_and_nothing_else_is_there(tmp_path, layout):
     assert {entry["file"] for entry in manifest["tables"]} <= manifest["checksums"].keys()
     assert manifest.keys() == {
         "format", "hushcube", "name", "private", "warning", "privacy", "columns", "parts", "measures", "plan_digest",
-        "workload", "schema", "faces", "checksums", "sizes", "digest", "tables",
+        "bounds", "workload", "schema", "faces", "checksums", "sizes", "digest", "tables",
     }  # fmt: skip
     assert manifest["columns"] == {"count": ["value", "std_error"]} and manifest["parts"]["count"].keys() == {
         "privacy", "strategy", "noise", "plan_digest", "measurements",

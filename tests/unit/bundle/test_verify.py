@@ -442,6 +442,14 @@ def other_privacy(folder):
     return {"files": "manifest.json: `privacy` does not say what plan.json says"}
 
 
+def bound_that_no_theorem_gives(folder):
+    manifest = manifest_of(folder)
+    (cells,) = manifest["bounds"][1]["most"]
+    manifest["bounds"][1]["most"][cells] -= 1
+    write_manifest(folder, manifest)
+    return {"files": "manifest.json: `bounds` does not say what plan.json says"}
+
+
 def other_schema(folder):
     text = (folder / "schema.yaml").read_text()
     (folder / "schema.yaml").write_text(text.replace("female", "woman"))
@@ -477,7 +485,16 @@ def no_json(folder):
 FILES = [
     *(missing_file, missing_people, missing_measurements, missing_plan, cut_file, changed_statement),
     *(unstamped_statement, undeclared_fact, dearer_plan, cheaper_plan, missing_entry, double_entry, foreign_entry),
-    *(unlisted_checksum, other_privacy, other_schema, unknown_face, outside_file, other_version, no_json),
+    *(
+        unlisted_checksum,
+        other_privacy,
+        bound_that_no_theorem_gives,
+        other_schema,
+        unknown_face,
+        outside_file,
+        other_version,
+        no_json,
+    ),
 ]
 
 

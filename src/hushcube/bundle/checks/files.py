@@ -16,12 +16,12 @@ from hushcube.bundle.manifest import (
     PLAN,
     SCHEMA,
     SEALED,
+    contradicted,
     entry_key,
     face_folders,
     file_sizes,
     is_face_folder,
     measurement_files,
-    plan_fields,
     read_plan,
 )
 from hushcube.bundle.part import PublishedFace
@@ -107,9 +107,8 @@ def open_release(folder: Path, manifest: Entry, broken: frozenset[str], files: C
     except BadInput as problem:
         privacy.add(f"plan.json: {problem.field}: {problem.problem}")
         return None
-    for field, value in plan_fields(plan, manifest["format"]).items():
-        if manifest.get(field) != value:
-            files.add(f"manifest.json: `{field}` does not say what plan.json says")
+    for name in contradicted(manifest, plan):
+        files.add(f"manifest.json: `{name}` does not say what plan.json says")
     if not isinstance(manifest.get("private"), bool):
         files.add("manifest.json: `private` is neither true nor false")
     check_schema(folder, plan, PLAN, broken, files)

@@ -75,6 +75,11 @@ class FamilyDesign(Design):
         return len(self.measured)
 
     @property
+    def numbers(self) -> Floats:
+        """How many numbers are measured of each set."""
+        return self.measured.product(self.basis.per_axis(self.basis.rows, self.measured.sizes))
+
+    @property
     def counted_tables(self) -> int | None:
         """The measured sets, where they are plain tables."""
         return len(self.measured) if self.basis.holds_cells else None

@@ -105,8 +105,8 @@ class LatticeErrors(Errors):
             source, summed = self.sources()
             return np.asarray(self.set_variances(exact=exact)[source] * summed)
         if design.inverts:
-            rows = design.measured.product(design.basis.per_axis(design.basis.rows, design.measured.sizes))
-            variances = marginals.sum_over_subsets(design.measured, self.set_variances(exact=exact) * rows)
+            noise = self.set_variances(exact=exact) * design.numbers
+            variances = marginals.sum_over_subsets(design.measured, noise)
             return variances / codes(marginals) ** 2
         return cell_variances(marginals, design.request.spaces, self.space_variances(exact=exact))
 

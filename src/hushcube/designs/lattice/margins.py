@@ -76,7 +76,7 @@ def excess_kurtosis(errors: LatticeErrors, marginal: Marginal) -> float:
     if design.inverts:
         inside = [at for at in design.measured.ids(subsets(marginal)).tolist() if at >= 0]
         terms = errors.set_variances(exact=True)[inside]
-        rows = design.measured.product(design.basis.per_axis(design.basis.rows, design.measured.sizes))[inside]
+        rows = design.numbers[inside]
         total = float((rows * terms).sum())
         return float(3 * (rows * (terms / total) ** 2).sum()) if total else 0.0
     if _are_unknown(design):
