@@ -8,7 +8,19 @@ from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # every figure is for one core
 
-from benchmarks import counting, cuboids, ireduct, noise, nonnegative, planning, programs, ranges, scale, startup
+from benchmarks import (
+    counting,
+    cube10,
+    cuboids,
+    ireduct,
+    noise,
+    nonnegative,
+    planning,
+    programs,
+    ranges,
+    scale,
+    startup,
+)
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 MARK = "<!-- figures: written by `make bench` -->"
@@ -37,6 +49,7 @@ def main():
         ("Exact noise", noise.main),
         ("Counting", counting.main),
         ("Many marginals", scale.main),
+        ("The whole cube", cube10.main),
         ("Planning", planning.main),
         ("Choosing cuboids", cuboids.main),
         ("Ranges", ranges.main),

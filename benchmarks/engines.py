@@ -26,7 +26,7 @@ import duckdb
 import numpy as np
 
 from benchmarks import rows as made_up
-from benchmarks.scale import _peak_kilobytes
+from benchmarks.scale import peak_kilobytes
 from hushcube.errors import DataError
 
 PAGE = Path(__file__).parent.parent / "docs" / "scale.md"
@@ -217,7 +217,7 @@ def release(path):
 
 def peak_gigabytes():
     """This process and those it started that still run: Java, for Spark."""
-    total = _peak_kilobytes()
+    total = peak_kilobytes()
     for status in Path("/proc").glob("[0-9]*/status"):
         try:
             lines = dict(line.split(":", 1) for line in status.read_text().splitlines() if ":" in line)

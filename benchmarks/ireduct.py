@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 from tests.populations import CENSUS
 
-from benchmarks.scale import _peak_kilobytes
+from benchmarks.scale import peak_kilobytes
 
 PEOPLE = 10_000_000
 PLAIN_STEPS = 200
@@ -123,7 +123,7 @@ def ours(words, file, people, epsilon, levels, plain):
         "progression": "geometric" if levels is None else f"arithmetic, {levels:,} levels",
         "steps": steps,
         "seconds": seconds,
-        "peak_GB": _peak_kilobytes() / 1e6,
+        "peak_GB": peak_kilobytes() / 1e6,
     }
     if plain:
         final = {tuple(m): made.budgets[i] for i, m in enumerate(made.measured) if m}

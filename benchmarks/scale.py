@@ -23,9 +23,9 @@ def main(dimensions=(30, 50, 100), baseline_up_to=50):
     """Print and return a row for each number of attributes; `ratio` is the plain algorithm's time over ours."""
     rows = []
     for d in dimensions:
-        row = {"attributes": d, **_child("ours", d)}
+        row = {"attributes": d, **child("benchmarks.scale", "ours", str(d))}
         if d <= baseline_up_to:
-            plain = _child("plain", d)
+            plain = child("benchmarks.scale", "plain", str(d))
             row["plain_seconds"] = plain["plan"] + plain["measure"] + plain["recover"]
             row["plain_GB"] = plain["peak_GB"]
             row["plan_ratio"] = plain["plan"] / row["plan"]
@@ -35,10 +35,9 @@ def main(dimensions=(30, 50, 100), baseline_up_to=50):
     return rows
 
 
-def _child(which, d):
-    output = subprocess.run(
-        [sys.executable, "-m", "benchmarks.scale", which, str(d)], capture_output=True, text=True, check=True
-    )
+def child(module, *arguments):
+    """What a benchmark prints last, as JSON, in a process of its own."""
+    output = subprocess.run([sys.executable, "-m", module, *arguments], capture_output=True, text=True, check=True)
     return json.loads(output.stdout.splitlines()[-1])
 
 
@@ -58,7 +57,7 @@ def ours(d):
 
     measure(decide(3), open_source(generated(10, (SIZE,) * 3, seed=1)))  # imports are not what is timed
     data = generated(ROWS, (SIZE,) * d, seed=1)
-    clock = _Clock()
+    clock = Clock()
     decision = decide(d)
     total = decision.errors.total_variance(exact=False)
     clock.lap("plan")
@@ -84,7 +83,7 @@ def plain(d):
     sizes = (SIZE,) * d
     codes = np.stack([column.to_numpy() for column in generated(ROWS, sizes, seed=1).columns], axis=1).astype(np.int64)
     marginals = [m for k in range(4) for m in combinations(range(d), k)]
-    clock = _Clock()
+    clock = Clock()
     variances, total = baselines.select(marginals, sizes)
     clock.lap("plan")
     answers = baselines.measure(variances, codes, sizes, np.random.default_rng(1))
@@ -96,7 +95,7 @@ def plain(d):
     return {"total_variance": total, **clock.laps}
 
 
-def _peak_kilobytes():
+def peak_kilobytes():
     """This program's own high-water mark; getrusage would inherit that of the process that started it."""
     status = Path("/proc/self/status")
     if not status.exists():
@@ -104,7 +103,7 @@ def _peak_kilobytes():
     return next(int(line.split()[1]) for line in status.read_text().splitlines() if line.startswith("VmHWM"))
 
 
-class _Clock:
+class Clock:
     def __init__(self):
         self.laps = {}
         self._last = time.perf_counter()
@@ -116,5 +115,5 @@ class _Clock:
 
 if __name__ == "__main__":
     result = {"ours": ours, "plain": plain}[sys.argv[1]](int(sys.argv[2]))
-    result["peak_GB"] = _peak_kilobytes() / 1e6
+    result["peak_GB"] = peak_kilobytes() / 1e6
     print(json.dumps(result))
