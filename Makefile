@@ -8,7 +8,7 @@ WORKERS ?= $(shell nproc 2>/dev/null || echo 2)
 export PYTHONDONTWRITEBYTECODE :=
 export PYTHONPYCACHEPREFIX := $(CURDIR)/.venv/pycache
 
-.PHONY: demo quick test check audit bench engines pictures tables faces relative options clean
+.PHONY: demo quick test check audit bench engines pictures tables faces relative peers options clean
 
 demo: .venv/ready
 	$(BIN)/hushcube demo
@@ -53,6 +53,10 @@ faces: .venv/dev
 relative: .venv/dev
 	$(BIN)/python -m benchmarks.relative
 
+# Other libraries on the same jobs, each in an environment of its own; what cannot be installed is skipped.
+peers: .venv/dev
+	$(BIN)/python -m benchmarks.peers --install
+
 .venv/ready: pyproject.toml
 	$(PYTHON) -m venv .venv || { [ "$$(id -u)" = 0 ] && apt-get update && apt-get install -y python3-venv && $(PYTHON) -m venv .venv; } \
 	  || { echo "python3 cannot create a virtual environment: install the package python3-venv, then run make again" >&2; exit 1; }
@@ -68,4 +72,4 @@ relative: .venv/dev
 	touch $@
 
 clean:
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-peers .mypy_cache .ruff_cache .pytest_cache .hypothesis

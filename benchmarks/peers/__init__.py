@@ -1,0 +1,1 @@
+"""Other libraries on the same jobs, at equal privacy."""
