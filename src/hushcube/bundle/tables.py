@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any, Protocol
@@ -29,6 +29,8 @@ Entries = dict[Marginal | str, Entry]
 Rows = NDArray[np.int32]
 Columns = dict[Quantity, tuple[NDArray[Any], ...]]
 """The numbers of some cells, column by column."""
+Piece = tuple[slice, ...]
+"""Cells of a table that follow each other: a slice along every axis."""
 Estimates = tuple[Any, Any, Any]
 """Values, standard errors, and half-widths of 95% intervals: arrays or numbers."""
 
@@ -83,11 +85,10 @@ def column_names(plan: Plan, quantities: Iterable[Quantity], taken: Iterable[str
     return {q: beside(attributes, *_columns(q.kind, words.get(q.measure, ""))) for q in quantities}
 
 
-def number_columns(plan: Plan, numbers: Columns, taken: Iterable[str] = ()) -> dict[str, Any]:
-    """The columns of numbers, the last ones; averages that nobody knows are null."""
-    names = column_names(plan, numbers, taken)
+def number_columns(names: Mapping[Quantity, list[str]], numbers: Columns, piece: Piece) -> dict[str, Any]:
+    """The columns of numbers of a piece, the last ones; averages that nobody knows are null."""
     return {
-        name: pa.array(np.ascontiguousarray(column).reshape(-1), from_pandas=quantity.kind == "avg")
+        name: pa.array(np.ascontiguousarray(column[piece]).reshape(-1), from_pandas=quantity.kind == "avg")
         for quantity, columns in numbers.items()
         for name, column in zip(names[quantity], columns, strict=True)
     }
@@ -97,6 +98,30 @@ def positions(shape: tuple[int, ...], axis: int) -> Rows:
     """The position along an axis of every cell, in row-major order."""
     inner, outer = math.prod(shape[axis + 1 :]), math.prod(shape[:axis])
     return np.tile(np.repeat(np.arange(shape[axis], dtype=np.int32), inner), outer)
+
+
+def pieces(shape: tuple[int, ...], most_cells: int) -> Iterator[Piece]:
+    """A table in pieces of at most so many cells, in row-major order.
+
+    >>> [[(s.start, s.stop) for s in piece] for piece in pieces((2, 3, 4), 8)]
+    [[(0, 1), (0, 2), (0, 4)], [(0, 1), (2, 3), (0, 4)], [(1, 2), (0, 2), (0, 4)], [(1, 2), (2, 3), (0, 4)]]
+    """
+    if not shape:
+        yield ()
+        return
+    cut = next(axis for axis in range(len(shape)) if math.prod(shape[axis + 1 :]) <= most_cells)
+    after = tuple(slice(0, n) for n in shape[cut + 1 :])
+    step = max(1, most_cells // math.prod(shape[cut + 1 :]))
+    for before in np.ndindex(shape[:cut]):
+        for start in range(0, shape[cut], step):
+            within = slice(start, min(start + step, shape[cut]))
+            yield *(slice(at, at + 1) for at in before), within, *after
+
+
+def piece_positions(piece: Piece, axis: int) -> Rows:
+    """The position along an axis of every cell of a piece."""
+    lengths = tuple(along.stop - along.start for along in piece)
+    return positions(lengths, axis) + np.int32(piece[axis].start)
 
 
 def pack_texts(schema: Schema) -> tuple[pa.Array, pa.Array, Rows]:

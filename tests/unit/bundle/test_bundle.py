@@ -137,6 +137,24 @@ def test_packs_are_one_file_for_each_order(tmp_path, monkeypatch):
     assert chosen.value.to_numpy() == pytest.approx(published.table("a1*a3").values.ravel())
 
 
+@pytest.mark.parametrize("layout", ["files", "packs"])
+def test_a_large_table_is_written_in_pieces(layout, tmp_path, monkeypatch):
+    """So that memory holds the columns of a few cells, not of the largest table."""
+    monkeypatch.setattr(writing, "MOST_FILES", 1_000 if layout == "files" else 3)
+    monkeypatch.setattr(writing, "_CHUNK", 8)
+    published = make_release(make_plan(make_request((2, 3, 5, 3), "cube", epsilon=1), "bmax"))
+    write(published, tmp_path / "out")
+    for path in (tmp_path / "out" / "tables").glob("*.parquet"):
+        if "index" not in path.name:
+            found = pq.ParquetFile(path)
+            assert max(found.metadata.row_group(i).num_rows for i in range(found.num_row_groups)) <= 8
+            assert not any(field.nullable for field in found.schema_arrow)
+    read = open_bundle(tmp_path / "out")
+    for name in published:
+        assert read.table(name).values == pytest.approx(published.table(name).values, rel=1e-12)
+    assert hc.verify(tmp_path / "out", allow_seeded=True).holds
+
+
 def test_more_than_a_thousand_tables_are_packed(tmp_path):
     schema = make_schema((2,) * 46)
     p = plan(schema, "2-way", rho=1, neighbours="add-remove", strategy="residual")

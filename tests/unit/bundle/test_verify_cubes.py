@@ -55,7 +55,8 @@ def changed(folder, name, column, change):
     numbers = table[column].to_pylist()
     place = next(i for i, number in enumerate(numbers) if number is not None)
     numbers[place] = numbers[place] + 0.01 if change == "moved" else None
-    pq.write_table(table.set_column(at, table.schema.field(at), pa.array(numbers, pa.float64())), folder / name)
+    field = table.schema.field(at).with_nullable(True)
+    pq.write_table(table.set_column(at, field, pa.array(numbers, pa.float64())), folder / name)
     manifest = json.loads((folder / "manifest.json").read_text())
     manifest["checksums"][name] = checksum(folder, name)
     (folder / "manifest.json").write_bytes(seal(manifest, folder))

@@ -16,14 +16,13 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import duckdb
-import pyarrow as pa
 
+from hushcube.ahead import ahead
 from hushcube.errors import DataError
 from hushcube.model.arrays import Ints
 from hushcube.model.attribute import Attribute
@@ -96,24 +95,11 @@ def batches(
         return
     chosen = data.relation.project(", ".join(f"{sql} AS k{i}" for i, sql in enumerate(fetches)))
     size = max(1 << 16, 1 << (_BATCH_VALUES // len(fetches)).bit_length() - 1)
-    for batch in _read_ahead(chosen.to_arrow_reader(size), data.stop):
+    for batch in ahead(chosen.to_arrow_reader(size), data.stop):
         texts, numbers = batch.columns[: len(coders)], batch.columns[len(coders) :]
         codes = [each.positions(column) for each, column in zip(coders, texts, strict=True)]
         sums = [quantised(column, measure) for column, measure in zip(numbers, measures, strict=True)]
         yield codes, sums, batch.num_rows
-
-
-def _read_ahead(reader: pa.RecordBatchReader, stop: Callable[[], None]) -> Iterator[pa.RecordBatch]:
-    """The batches, each read while the one before is counted; where nobody wants the next one, it is broken off."""
-    with ThreadPoolExecutor(1) as thread:
-        try:
-            pending = thread.submit(next, reader, None)
-            while (batch := pending.result()) is not None:
-                pending = thread.submit(next, reader, None)
-                yield batch
-        except BaseException:
-            stop()
-            raise
 
 
 def recognise(source: object, *, query: str | None = None, tolerant: bool = False) -> Source:

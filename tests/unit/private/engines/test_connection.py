@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hushcube.errors import DataError
-from hushcube.private.engines.duckdb import _read_ahead, recognise
+from hushcube.private.engines.duckdb import recognise
 from hushcube.private.engines.source import MEMORY, connected
 
 
@@ -75,20 +75,6 @@ def test_files_that_change_while_they_are_read_are_refused(kind, tmp_path):
         assert data.relation.aggregate("count(*)").fetchall() == [(10,)]
     with pytest.raises(DataError, match="changed while it was read"), recognise(str(path)).open():
         write(11)
-
-
-def test_what_is_read_ahead_is_broken_off_when_nobody_wants_it():
-    """Else Ctrl-C would wait for a batch that may take hours."""
-    stopped = threading.Event()
-
-    def reader():
-        yield "first"
-        assert stopped.wait(60)
-
-    ahead = _read_ahead(reader(), stopped.set)
-    assert next(ahead) == "first"
-    ahead.close()
-    assert stopped.is_set()
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet", "duckdb"])

@@ -1,0 +1,49 @@
+"""One step ahead of whoever uses the items."""
+
+import threading
+
+import pytest
+
+from hushcube.ahead import ahead
+
+
+def test_what_is_read_ahead_is_broken_off_when_nobody_wants_it():
+    """Else Ctrl-C would wait for a batch that may take hours."""
+    stopped = threading.Event()
+
+    def reader():
+        yield "first"
+        assert stopped.wait(60)
+
+    items = ahead(reader(), stopped.set)
+    assert next(items) == "first"
+    items.close()
+    assert stopped.is_set()
+
+
+def test_the_next_item_is_made_while_one_is_used():
+    second = threading.Event()
+
+    def items():
+        yield 1
+        second.set()
+        yield 2
+
+    found = ahead(items())
+    assert next(found) == 1 and second.wait(60)
+    assert list(found) == [2]
+
+
+def test_what_goes_wrong_is_raised_where_the_item_is_wanted():
+    def items():
+        yield 1
+        raise KeyError("two")
+
+    found = ahead(items())
+    assert next(found) == 1
+    with pytest.raises(KeyError, match="two"):
+        next(found)
+
+
+def test_items_may_be_empty_or_none():
+    assert list(ahead([None, (), 0])) == [None, (), 0] and not list(ahead([]))
