@@ -61,6 +61,7 @@ if TYPE_CHECKING:  # `typing` would be most of what the import of this module co
         TwoPhase as TwoPhase,
     )
     from hushcube.strategies.bmax import BMax as BMax
+    from hushcube.strategies.given import Given as Given
     from hushcube.strategies.hierarchy import Hierarchy as Hierarchy
     from hushcube.strategies.matrix import Matrix as Matrix
     from hushcube.strategies.pmost import PMost as PMost
@@ -105,6 +106,7 @@ _HOMES = {
     "planning.question": "Comparison Scenario Scenarios",
     "strategies.adaptive": "Dwork IReduct IResamp TwoPhase",
     "strategies.bmax": "BMax",
+    "strategies.given": "Given",
     "strategies.hierarchy": "Hierarchy",
     "strategies.matrix": "Matrix",
     "strategies.pmost": "PMost",

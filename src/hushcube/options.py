@@ -32,6 +32,7 @@ class Option:
     takes: str
     default: object
     says: str
+    several: bool = False
 
     @property
     def word(self) -> str:
@@ -39,9 +40,13 @@ class Option:
         return self.name.replace("_", "-")
 
 
-def option(default: Value, says: str, *, takes: str, read: Reader) -> Value:
-    """A field of a `Configured` class; `says` is a phrase for help and documents, `takes` stands for the value."""
-    made: Any = dataclasses.field(default=default, metadata={"says": says, "takes": takes, "read": read})
+def option(default: Value, says: str, *, takes: str, read: Reader, several: bool = False) -> Value:
+    """A field of a `Configured` class; `says` is a phrase for help and documents, `takes` stands for the value.
+
+    Commas separate options, but those of a value that may hold `several` words: what names no option belongs to it.
+    """
+    told = {"says": says, "takes": takes, "read": read, "several": several}
+    made: Any = dataclasses.field(default=default, metadata=told)
     return made  # type: ignore[no-any-return] # dataclasses take the field for its value
 
 
@@ -97,7 +102,10 @@ class Configured(ABC):
 
     def options(self) -> tuple[Option, ...]:
         """What may be given."""
-        return tuple(Option(f.name, f.metadata["takes"], f.default, f.metadata["says"]) for f in _fields(type(self)))
+        return tuple(
+            Option(f.name, f.metadata["takes"], f.default, f.metadata["says"], f.metadata["several"])
+            for f in _fields(type(self))
+        )
 
     def with_options(self, given: Mapping[str, object]) -> Self:
         """The same with some options changed; their names are spelled as in Python."""
@@ -126,13 +134,18 @@ def read_word(text: str, known: Mapping[str, Kind], field: str, *, others: tuple
         raise BadInput(field, f"{start.head} has no options", f"write `{start.head}` alone")
     spelled = {own.word: own for own in start.options()}
     given: dict[str, str] = {}
+    last: Option | None = None
     for part in re.split(r",(?=\s*[A-Za-z_-]+\s*=)", rest) if colon else ():
         word, equals, value = part.partition("=")
         word = word.strip().replace("_", "-")
+        if last is not None and last.several and word not in spelled:
+            given[last.name] += f",{part}"
+            continue
         if not equals or word not in spelled:
             its_own = "; ".join(f"{own.word}={own.takes}: {own.says}" for own in start.options())
             raise BadInput(field, f"{start.head} has no option {short(part.partition('=')[0])}", its_own)
         if spelled[word].name in given:
             raise BadInput(field, f"{word} is given twice", "give it once")
-        given[spelled[word].name] = value.strip()
+        last = spelled[word]
+        given[last.name] = value.strip()
     return start.with_options(given)

@@ -60,7 +60,9 @@ _WAYS = (
     option("--objective", "WHAT", "Least total or max variance.  [default: total]", group=HOW),
     option("--effort", "LEVEL", "How long to search: low, default or high.", group=HOW),
 )
+_MEASURED = "What to measure: 'a*b=0.3,c*d=0.7', or without shares; means given."
 _GOALS = (
+    option("--measure-tables", "TABLES", _MEASURED, group=HOW),
     option("--relative-error", "SHARE", "Stop when relative errors are this small; means ireduct.", group=HOW),
     option("--above", "COUNT", "The counts for which --relative-error is wanted.", group=HOW),
 )
@@ -136,6 +138,7 @@ def asked(options: dict[str, Any]) -> dict[str, Any]:
         "measures": measures,
         "shares": None if shares is None else dict(map(_share, shares.split(","))),
         "strategy": chosen_strategy(options),
+        "measure_tables": options.get("measure_tables"),
     }
 
 

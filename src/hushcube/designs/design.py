@@ -43,9 +43,10 @@ from hushcube.model.privacy import Privacy
 from hushcube.model.schema import Schema
 from hushcube.model.workload import Workload
 
-Budgets = Literal["optimal", "uniform"]
+Budgets = Literal["optimal", "uniform", "given"]
 Recovery = Literal["gls", "ols", "answers", "none"]
-BUDGETS: Final[tuple[Budgets, ...]] = get_args(Budgets)
+BUDGETS: Final[tuple[Budgets, ...]] = ("optimal", "uniform")
+"""The rules to choose from; budgets are `given` by whoever gives a share to each table.   [strategies/given.py]"""
 EVERY_RECOVERY: Final[tuple[Recovery, ...]] = get_args(Recovery)
 RECOVERIES: Final[tuple[Recovery, ...]] = ("gls", "ols", "none")
 """What every kind of design can do; `answers` is for marginals."""

@@ -86,7 +86,7 @@ class Workload:
             body, weight, text = _split_weight(word)
             if (form := _form(body, schema, queries)) is not None:
                 forms[form] = weight
-            for marginal in _expand(body, schema) if form is None else ():
+            for marginal in tables_of(body, schema) if form is None else ():
                 weights[marginal] = weight
                 if len(weights) > MAX_MARGINALS:
                     raise _too_many()
@@ -153,12 +153,19 @@ def _split(words: str | Sequence[str]) -> list[str] | None:
     return [word.strip() for text in texts for word in text.split(",")]
 
 
+def named_number(word: str) -> tuple[str, str | None]:
+    """The word for tables, and the number that stands after it, if any.
+
+    >>> named_number("age * sex = 2.5"), named_number("<=2-way")
+    (('age*sex', '2.5'), ('<=2-way', None))
+    """
+    body, equals, number = word.rpartition("=") if re.search(r"[^<]=", word) else (word, "", "")
+    return "*".join(part.strip() for part in body.split("*")), number.strip() if equals else None
+
+
 def _split_weight(word: str) -> tuple[str, float, str]:
-    body, equals, number = (
-        (part.strip() for part in word.rpartition("=")) if re.search(r"[^<]=", word) else (word, "", "")
-    )
-    body = "*".join(part.strip() for part in body.split("*"))
-    if not equals:
+    body, number = named_number(word)
+    if number is None:
         return body, 1.0, body
     try:
         weight = float(number)
@@ -240,7 +247,7 @@ def _asked_levels(words: Sequence[str], schema: Schema) -> tuple[dict[str, set[s
     return ({name: levels | {None} for name, levels in asked.items()} if families else asked), families
 
 
-def _expand(word: str, schema: Schema) -> Iterator[Marginal]:
+def tables_of(word: str, schema: Schema) -> Iterator[Marginal]:
     """The marginals of a word; families of them are over the declared values of all attributes."""
     chosen = _families(word, len(schema.declared), schema)
     if chosen is not None:

@@ -26,12 +26,12 @@ from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import numpy as np
 
 import hushcube.designs  # noqa: F401 - the kinds of plans make themselves known
-from hushcube.designs.design import BUDGETS, EVERY_RECOVERY, FORMAT as DESIGN_FORMAT, Design, digest_of
+from hushcube.designs.design import EVERY_RECOVERY, FORMAT as DESIGN_FORMAT, Budgets, Design, digest_of
 from hushcube.designs.request import Request
 from hushcube.durable import new_file
 from hushcube.errors import BadInput, BudgetExceeded, NotApplicable, PlanError
@@ -216,7 +216,7 @@ def design_of(raw: Any) -> Design:
         queries = None if asked is None else query_table(schema, asked["attributes"], rows)
         workload = Workload.parse(raw["workload"], schema, queries)
         request = Request(workload, Privacy.from_dict(raw["privacy"]))
-        if raw["budgets"] not in BUDGETS or raw["recovery"] not in EVERY_RECOVERY:
+        if raw["budgets"] not in get_args(Budgets) or raw["recovery"] not in EVERY_RECOVERY:
             raise ValueError
         kind = Design.kinds[raw["design"]]
         own = kind.from_specification(raw, workload.schema)

@@ -147,6 +147,8 @@ def variants(
 
     def rules(strategy: Strategy) -> Sequence[Budgets]:
         usual: Budgets = "uniform" if isinstance(strategy, Adaptive) else "optimal"  # as in the paper
+        if strategy.own_budgets is not None:
+            return [strategy.own_budgets]
         return [budgets] if budgets else BUDGETS if words else [usual]
 
     return [(s, b, r) for s in strategies if s.name not in skipped for b in rules(s) for r in ways[s.name]], skipped

@@ -75,6 +75,8 @@ class Question:
         named, comparing = read_strategies(strategy)
         read = [one.on(schema) for one in named]
         how["strategy"] = (*sorted(comparing), *read)
+        if how.get("budgets") is not None and not comparing and all(one.own_budgets for one in read):
+            raise BadInput("budgets", "shares of the budget are given with the tables", "leave one of them out")
         words = [measures] if isinstance(measures, str) else list(measures)
         if not words and shares is None:
             others = None if queries is not None else [name for one in read for name in one.attributes]

@@ -18,6 +18,7 @@ from hushcube.strategies.bmax import BMax
 from hushcube.strategies.cluster import Cluster
 from hushcube.strategies.covering import Covering
 from hushcube.strategies.fourier import Fourier
+from hushcube.strategies.given import Given
 from hushcube.strategies.hierarchy import Hierarchy
 from hushcube.strategies.identity import Base, Identity
 from hushcube.strategies.levels import Levels
@@ -30,7 +31,7 @@ from hushcube.strategies.wavelet import Wavelet
 from hushcube.strategies.workload import AllCuboids, WorkloadTables
 
 _TABLES: Final = Identity(), WorkloadTables(), Base(), AllCuboids(), BMax(), PMost(), Cluster()
-_OTHERS: Final = Fourier(), Residual(), Wavelet(), Hierarchy(), Matrix(), Sketch(), Covering(), Levels()
+_OTHERS: Final = Fourier(), Residual(), Wavelet(), Hierarchy(), Given(), Matrix(), Sketch(), Covering(), Levels()
 REGISTRY: Final[dict[str, Strategy]] = {strategy.name: strategy for strategy in (*_TABLES, *_OTHERS)}
 ALL: Final[dict[str, Strategy]] = {**REGISTRY, **ADAPTIVE}
 Choice = str | Strategy | Sequence[str | Strategy]

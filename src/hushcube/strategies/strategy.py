@@ -91,6 +91,11 @@ class Strategy(Configured, ABC):
         """The attributes that its options name."""
         return ()
 
+    @property
+    def own_budgets(self) -> Budgets | None:
+        """The rule that its options stand for, whatever is asked for; None where the budgets may be chosen."""
+        return None
+
     def concerns(self, request: Request) -> bool:  # noqa: ARG002 - most are for every request
         """Whether a comparison should look at the strategy at all."""
         return True

@@ -23,11 +23,14 @@ from hushcube.planning.plan import Plan
 from hushcube.planning.question import Amount, Comparison, Queries, Question, Scenarios
 from hushcube.planning.targets import Target
 from hushcube.progress import Progress
-from hushcube.strategies import Choice
+from hushcube.strategies import AUTO, EVERY, Choice
+from hushcube.strategies.given import Given, GivenTables
 from hushcube.verbs.schemas import schema_of
 
-_PASSED_ON: Final = ("queries", "measures", "shares", "strategy", "budgets", "recovery", "objective", "effort")
+_PASSED_ON: Final = ("queries", "measures", "shares", "budgets", "recovery", "objective", "effort")
 """What a question is told as the verbs are told it."""
+MeasureTables = str | Sequence[str] | Mapping[str, Number | None]
+"""The tables to measure, in words such as `a*b=0.3,c*d=0.7`, or with their shares of the budget in a mapping."""
 
 
 def compare(
@@ -43,6 +46,7 @@ def compare(
     delta: Number | None = None,
     rows_per_person: int | None = None,
     strategy: Choice = "all",
+    measure_tables: MeasureTables | None = None,
     budgets: Budgets | None = None,
     recovery: Recovery | None = None,
     objective: Objective = "total",
@@ -54,6 +58,7 @@ def compare(
 
     `measures` are words such as `avg(wage)` and `sum(days)`, of the same tables and under the same guarantee; `shares`
     divides it among `count` and the measures, or else it is divided so that averages err least.
+    `measure_tables` names what is measured instead, with shares of the budget or the best ones: the strategy `given`.
     With the strategy `auto`, a design that is proven to be the best ends the comparison, unless it may not `settle`.
     """
     return question.compare(_asked(locals()), progress=progress, settle=settle)
@@ -72,6 +77,7 @@ def plan(
     delta: Number | None = None,
     rows_per_person: int | None = None,
     strategy: Choice = "auto",
+    measure_tables: MeasureTables | None = None,
     budgets: Budgets | None = None,
     recovery: Recovery | None = None,
     objective: Objective = "total",
@@ -94,6 +100,7 @@ def find_budget(
     delta: Number | None = None,
     rows_per_person: int | None = None,
     strategy: Choice = "auto",
+    measure_tables: MeasureTables | None = None,
     budgets: Budgets | None = None,
     recovery: Recovery | None = None,
     objective: Objective = "total",
@@ -128,6 +135,7 @@ def what_if(
     delta: Number | None = None,
     rows_per_person: int | None = None,
     strategy: Choice = "auto",
+    measure_tables: MeasureTables | None = None,
     budgets: Budgets | None = None,
     recovery: Recovery | None = None,
     objective: Objective = "total",
@@ -147,4 +155,15 @@ def _asked(given: Mapping[str, Any]) -> Question:
     amounts = {name: given.get(name) for name in ("epsilon", "rho", "delta")}
     privacy = Privacy.of(**amounts, neighbours=given["neighbours"], rows_per_person=rows)
     told = {name: given[name] for name in _PASSED_ON}
-    return Question.of(schema, given["workload"], privacy, **told)
+    strategy = measuring(given["strategy"], given["measure_tables"])
+    return Question.of(schema, given["workload"], privacy, strategy=strategy, **told)
+
+
+def measuring(strategy: Choice, tables: MeasureTables | None) -> Choice:
+    """The strategy, or the one that measures the tables that are named."""
+    if tables is None:
+        return strategy
+    if strategy not in (AUTO, EVERY):
+        problem = "names what is measured, and so does the strategy"
+        raise BadInput("measure_tables", problem, "leave one of them out; the strategy `given` has the option `tables`")
+    return Given(tables=GivenTables.read(tables, "measure_tables"))

@@ -23,8 +23,9 @@ from typing import Final
 import numpy as np
 
 from hushcube.designs.request import MAX_TABLE_CELLS, Request
+from hushcube.lattice.family import Family
 from hushcube.model.arrays import Floats, Ints, Marginal
-from hushcube.model.noise import LAPLACE
+from hushcube.model.noise import LAPLACE, Law
 from hushcube.strategies.search.descent import Objective, minimise
 
 Tables = tuple[Marginal, ...]
@@ -239,22 +240,32 @@ class SupportProblem:
 
 
 def optimise_own_tables(request: Request, *, steps: int) -> Support:
-    """Descend from the cube-root budgets on the workload's own tables, by subset sums instead of matrices."""
-    marginals, spaces = request.marginals, request.spaces
-    k = request.space_weights
+    """Descend from the cube-root budgets on the workload's own tables."""
+    start = LAPLACE.best_budgets(request.energies, np.ones(len(request.marginals)))
+    return optimise_tables(request.marginals, request.spaces, request.space_weights, start, steps=steps)
+
+
+def optimise_tables(
+    tables: Family, spaces: Family, k: Floats, start: Floats, *, steps: int, law: Law = LAPLACE
+) -> Support:
+    """Descend from positive budgets on given tables, by subset sums instead of matrices.
+
+    F as above with e^p for e² and (sum e)^p for (sum e)², p = 2 for Laplace and 1 for Gaussian noise: there e is w_A.
+    """
+    p = law.power
+    unit = float(law.formula(np.ones(())))
 
     def objective(t: Floats) -> tuple[Floats, Floats]:
         e = np.exp(t[0] - t.max())
-        K = np.maximum(marginals.sum_over_supersets(spaces, e**2 / marginals.cells), UNSEEN)
+        K = np.maximum(tables.sum_over_supersets(spaces, e**p / tables.cells), UNSEEN)
         E = (k / K).sum()
-        pull = marginals.sum_over_subsets(spaces, k / K**2) / marginals.cells
-        value = np.log(2 * e.sum() ** 2 * E)
-        return np.array([value]), (2 * e / e.sum() - 2 * e**2 * pull / E)[None]
+        pull = tables.sum_over_subsets(spaces, k / K**2) / tables.cells
+        value = np.log(unit * e.sum() ** p * E)
+        return np.array([value]), (p * e / e.sum() - p * e**p * pull / E)[None]
 
-    start = np.log(LAPLACE.best_budgets(request.energies, np.ones(len(marginals))))
-    t, value = minimise(objective, start[None], steps=steps)
+    t, value = minimise(objective, np.log(start)[None], steps=steps)
     e = np.exp(t[0] - t.max())
-    return Support(tuple(marginals), e / e.sum(), float(np.exp(value[0])))
+    return Support(tuple(tables), e / e.sum(), float(np.exp(value[0])))
 
 
 def _times(x: Floats, M: Floats) -> Floats:
