@@ -111,7 +111,7 @@ def repeats(manifest: Entry, plan: Plan) -> bool:
 
 def _design_fields(design: Design) -> Entry:
     names = {"name": design.strategy, "budgets": design.budget_rule}
-    strategy = {**names, "recovery": design.recovery, "proof": design.proof}
+    strategy = {**names, "recovery": design.recovery_told, "proof": design.proof}
     return {"strategy": strategy, "noise": f"discrete {design.law}", "plan_digest": design.digest}
 
 

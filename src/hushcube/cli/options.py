@@ -56,7 +56,7 @@ _STRATEGY = "auto (the best), all, or one of `--strategy help`; repeatable."
 _WAYS = (
     option("--strategy", "NAME[:OPTION=...]", _STRATEGY, multiple=True, **_EXPLAINED),
     option("--budgets", "RULE", "optimal or uniform.", group=HOW),
-    option("--recovery", "WAY", "gls, ols, answers or none.", group=HOW),
+    option("--recovery", "WAY", "gls, ols, answers, none, or weights: 'a: a=1/2, a*b=1/2'.", group=HOW),
     option("--objective", "WHAT", "Least total or max variance.  [default: total]", group=HOW),
     option("--effort", "LEVEL", "How long to search: low, default or high.", group=HOW),
 )

@@ -198,7 +198,7 @@ def _beside(plan: Design) -> dict[str, Any]:
 
 
 def _key(plan: Design) -> dict[str, Any]:
-    return {"strategy": plan.strategy, "budgets": plan.budget_rule, "recovery": plan.recovery}
+    return {"strategy": plan.strategy, "budgets": plan.budget_rule, "recovery": plan.recovery_told}
 
 
 def _total(plan: Design) -> dict[str, Any]:

@@ -35,6 +35,7 @@ from hushcube.designs.answers import Answers
 from hushcube.designs.block import Block
 from hushcube.designs.errors import Errors
 from hushcube.designs.request import Request
+from hushcube.designs.weights import Weights
 from hushcube.errors import BudgetExceeded, BundleError, NotApplicable, PlanError
 from hushcube.lattice.family import Family
 from hushcube.model.arrays import Floats, Ints, Marginal, frozen
@@ -42,13 +43,18 @@ from hushcube.model.noise import Law, Measurement, law_of
 from hushcube.model.privacy import Privacy
 from hushcube.model.schema import Schema
 from hushcube.model.workload import Workload
+from hushcube.options import check_choice
 
 Budgets = Literal["optimal", "uniform", "given"]
-Recovery = Literal["gls", "ols", "answers", "none"]
+RecoveryWord = Literal["gls", "ols", "answers", "none"]
+Recovery = RecoveryWord | Weights
+AnyRecovery = Recovery | str | Mapping[str, Mapping[str, Any]]
+"""As it is given: a word, or weights such as `a: a=1/2, a*b=1/2`, or the same in a mapping."""
 BUDGETS: Final[tuple[Budgets, ...]] = ("optimal", "uniform")
 """The rules to choose from; budgets are `given` by whoever gives a share to each table.   [strategies/given.py]"""
-EVERY_RECOVERY: Final[tuple[Recovery, ...]] = get_args(Recovery)
-RECOVERIES: Final[tuple[Recovery, ...]] = ("gls", "ols", "none")
+EVERY_RECOVERY: Final[tuple[RecoveryWord, ...]] = get_args(RecoveryWord)
+"""Those that need no more than a word; the others are weights that a user gives.   [designs/weights.py]"""
+RECOVERIES: Final[tuple[RecoveryWord, ...]] = ("gls", "ols", "none")
 """What every kind of design can do; `answers` is for marginals."""
 FORMAT: Final = 1
 ADAPTING: Final = ("twophase", "iresamp", "ireduct")
@@ -73,8 +79,10 @@ class Design(ABC):
     kinds: ClassVar[dict[str, type[Design]]] = {}
     serves_levels: ClassVar[bool] = False
     """Whether it knows that levels of one attribute are nested."""
-    recoveries: ClassVar[tuple[Recovery, ...]] = RECOVERIES
+    recoveries: ClassVar[tuple[RecoveryWord, ...]] = RECOVERIES
     """The ways in which it can make tables from a measurement."""
+    serves_weights: ClassVar[bool] = False
+    """Whether tables may be weighted sums of what is measured, with weights of the user's own."""
     adapts: ClassVar[bool] = False
     """Whether its noise is only the start, and a run decides the rest."""
 
@@ -95,11 +103,14 @@ class Design(ABC):
         except (TypeError, ValueError):
             raise PlanError("plan, details", "are not JSON", "give texts, finite numbers, lists and mappings") from None
         object.__setattr__(self, "details", json.loads(self._details))
+        if isinstance(self.recovery, Weights):
+            if not self.serves_weights:
+                raise NotApplicable(self.strategy, "weights of one's own are for measured tables of counts")
+        elif self.recovery not in self.recoveries:
+            raise NotApplicable(self.strategy, f"its plans have no recovery `{self.recovery}`")
         self.schema.check_unit(self.privacy.rows_per_person)
         if self.schema.is_nested and not self.serves_levels:
             raise PlanError("plan, measured", "takes nested levels for unrelated attributes", "plan again")
-        if self.recovery not in self.recoveries:
-            raise NotApplicable(self.strategy, f"its plans have no recovery `{self.recovery}`")
         self.check_cost()
         if not self.is_drawable():
             raise NotApplicable(self.strategy, "the budget is so small that the noise would not fit 64-bit integers")
@@ -126,6 +137,11 @@ class Design(ABC):
     def law(self) -> Law:
         """Which discrete noise is drawn."""
         return law_of(self.privacy)
+
+    @property
+    def recovery_told(self) -> str | dict[str, Any]:
+        """The recovery in JSON: its word, or its weights."""
+        return self.recovery.to_dict() if isinstance(self.recovery, Weights) else self.recovery
 
     @property
     def groups(self) -> int:
@@ -318,7 +334,7 @@ class Design(ABC):
             "privacy": self.privacy.to_dict(),
             "strategy": self.strategy,
             "budgets": self.budget_rule,
-            "recovery": self.recovery,
+            "recovery": self.recovery_told,
             "proof": self.proof,
             "noise": f"discrete {self.law}",
             **self.specification(),
@@ -348,3 +364,12 @@ def read_marginal(raw: Any, schema: Schema) -> Marginal:
     if list(marginal) != sorted(set(marginal)) or not all(0 <= i < len(schema) for i in marginal):
         raise ValueError
     return marginal
+
+
+def read_recovery(given: Any) -> Recovery:
+    """A word, or weights: a text that has a colon, or a mapping."""
+    if isinstance(given, Weights | Mapping) or (isinstance(given, str) and ":" in given):
+        return Weights.read(given)
+    check_choice(given, "recovery", EVERY_RECOVERY)
+    word: RecoveryWord = given
+    return word

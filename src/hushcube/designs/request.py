@@ -12,7 +12,7 @@ import numpy as np
 from hushcube.errors import TooLarge
 from hushcube.lattice.basis import dimensions
 from hushcube.lattice.family import Family
-from hushcube.model.arrays import Floats, Marginal
+from hushcube.model.arrays import Floats, Marginal, subsets
 from hushcube.model.form import Form
 from hushcube.model.privacy import Privacy
 from hushcube.model.schema import Schema
@@ -108,17 +108,33 @@ class Request:
             for weights in (self.weights, self.least_weights)
         )
         for form, weight in self.weighted_forms:
-            shape = form.carrier_shape
-            for inside in np.ndindex((2,) * len(shape)):
-                B = tuple(i for i, kept in zip(form.marginal, inside, strict=True) if kept)
-                energy = (projected(one_hot(inside), shape) * form.squares()).sum()
-                result[self.spaces.ids([B])] += weight * energy / math.prod(shape)
+            for B, energy in _form_energies(form).items():
+                result[self.spaces.ids([B])] += weight * energy / math.prod(form.carrier_shape)
         return np.maximum(result, least)
+
+    def own_space_weights(self, marginal: Marginal) -> Floats:
+        """The part of k_B that one marginal has, with the forms that it carries, for its subsets B in their order."""
+        inside, at = subsets(marginal), self.marginals.ids([marginal])[0]
+        own = max(self.weights[at], self.least_weights[at]) / self.marginals.cells[at]
+        result = {B: own * math.prod(self.schema.sizes[i] - 1 for i in B) for B in inside}
+        for form, weight in self.weighted_forms:
+            for B, energy in _form_energies(form).items() if form.marginal == marginal else ():
+                result[B] += weight * energy / math.prod(form.carrier_shape)
+        return np.array([result[B] for B in inside])
 
     @property
     def weighted_forms(self) -> zip[tuple[Form, float]]:
         """The forms asked for, with their weights."""
         return zip(self.workload.forms, self.workload.form_weights, strict=True)
+
+
+def _form_energies(form: Form) -> dict[Marginal, float]:
+    """The sum of ||P_B q||² over the rows q of a form, for each residual space B of its carrier."""
+    shape, found = form.carrier_shape, {}
+    for inside in np.ndindex((2,) * len(shape)):
+        B = tuple(i for i, kept in zip(form.marginal, inside, strict=True) if kept)
+        found[B] = float((projected(one_hot(inside), shape) * form.squares()).sum())
+    return found
 
 
 def projected(f: Floats, shape: tuple[int, ...]) -> Floats:

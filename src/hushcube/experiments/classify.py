@@ -104,7 +104,7 @@ def cross_validate(
             Classified(
                 method=name,
                 budgets=trial.budgets if name == EXACT else plans[name].budget_rule,
-                recovery="none" if name == EXACT else plans[name].recovery,
+                recovery="none" if name == EXACT else str(plans[name].recovery),
                 epsilon=math.inf if name == EXACT else float(privacy.epsilon or 0),
                 sanity_bound=bound,
                 folds=folds,

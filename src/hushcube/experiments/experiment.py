@@ -250,7 +250,7 @@ def evaluate(workload: Workload, data: ExactCounts | Engine, trial: Trial) -> tu
             Result(
                 method=contender.name,
                 budgets=contender.plan.budget_rule,
-                recovery=contender.plan.recovery,
+                recovery=str(contender.plan.recovery),
                 epsilon=float(privacy.epsilon or 0),
                 sanity_bound=bound,
                 runs=trial.runs,

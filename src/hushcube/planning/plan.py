@@ -31,7 +31,7 @@ from typing import Any, Final, get_args
 import numpy as np
 
 import hushcube.designs  # noqa: F401 - the kinds of plans make themselves known
-from hushcube.designs.design import EVERY_RECOVERY, FORMAT as DESIGN_FORMAT, Budgets, Design, digest_of
+from hushcube.designs.design import EVERY_RECOVERY, FORMAT as DESIGN_FORMAT, Budgets, Design, digest_of, read_recovery
 from hushcube.designs.request import Request
 from hushcube.durable import new_file
 from hushcube.errors import BadInput, BudgetExceeded, NotApplicable, PlanError
@@ -216,12 +216,15 @@ def design_of(raw: Any) -> Design:
         queries = None if asked is None else query_table(schema, asked["attributes"], rows)
         workload = Workload.parse(raw["workload"], schema, queries)
         request = Request(workload, Privacy.from_dict(raw["privacy"]))
-        if raw["budgets"] not in get_args(Budgets) or raw["recovery"] not in EVERY_RECOVERY:
+        if raw["budgets"] not in get_args(Budgets):
+            raise ValueError
+        told = raw["recovery"]
+        if not isinstance(told, dict) and told not in EVERY_RECOVERY:
             raise ValueError
         kind = Design.kinds[raw["design"]]
         own = kind.from_specification(raw, workload.schema)
         budgets = np.array([np.inf if budget is None else budget for budget in raw["budget"]], np.float64)
-        decision = (raw["strategy"], raw["budgets"], raw["recovery"], raw["proof"], budgets)
+        decision = (raw["strategy"], raw["budgets"], read_recovery(told), raw["proof"], budgets)
         plan = kind(request, *decision, details=raw["details"], **own)
         check_strategy(plan)
         digest = digest_of({key: value for key, value in raw.items() if key != "digest"})

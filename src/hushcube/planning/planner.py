@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from hushcube.designs.design import BUDGETS, EVERY_RECOVERY, Budgets, Design, Recovery
+from hushcube.designs.design import BUDGETS, EVERY_RECOVERY, Budgets, Design, Recovery, read_recovery
 from hushcube.designs.request import Request
 from hushcube.errors import BadInput, NotApplicable, TooLarge
 from hushcube.options import check_choice
@@ -122,9 +122,9 @@ def variants(
     First comes what may be proven to be the best, then fast strategies.
     """
     request.schema.check_unit(request.privacy.rows_per_person)
-    for name, given, known in (("budgets", budgets, BUDGETS), ("recovery", recovery, EVERY_RECOVERY)):
-        if given is not None:
-            check_choice(given, name, known)
+    if budgets is not None:
+        check_choice(budgets, "budgets", BUDGETS)
+    way = None if recovery is None else read_recovery(recovery)
     named, words = read_strategies(strategy)
     strategies = named
     if words:
@@ -137,7 +137,7 @@ def variants(
     if words == {AUTO}:
         strategies = [s for s in strategies if s.automatic or s in named]
         strategies.sort(key=lambda s: not s.leads(request))
-    recoveries: Sequence[Recovery] = [recovery] if recovery else EVERY_RECOVERY if EVERY in words else ["gls"]
+    recoveries: Sequence[Recovery] = [way] if way else EVERY_RECOVERY if EVERY in words else ["gls"]
     ways = {s.name: [r for r in recoveries if s.offers(r)] for s in strategies}
     unserved = f"its plans have no recovery `{recovery}`"
     reasons = {s.name: s.refusal(request) or (None if ways[s.name] else unserved) for s in strategies}

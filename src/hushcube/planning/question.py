@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from hushcube.designs.design import Budgets, Design, Recovery
+from hushcube.designs.design import Budgets, Design, Recovery, read_recovery
 from hushcube.designs.request import Effort, Objective, Request
 from hushcube.errors import BadInput, PrivacyError
 from hushcube.model.measure import Measure
@@ -75,6 +75,7 @@ class Question:
         named, comparing = read_strategies(strategy)
         read = [one.on(schema) for one in named]
         how["strategy"] = (*sorted(comparing), *read)
+        how["recovery"] = None if how.get("recovery") is None else read_recovery(how["recovery"])
         if how.get("budgets") is not None and not comparing and all(one.own_budgets for one in read):
             raise BadInput("budgets", "shares of the budget are given with the tables", "leave one of them out")
         words = [measures] if isinstance(measures, str) else list(measures)
@@ -263,7 +264,7 @@ class Scenarios(Shown, tuple[Scenario, ...]):
         for each in self:
             errors = (each.rmse, each.median_std_error, each.worst_std_error)
             told = (number(each.total_variance), *(f"± {number(error)}" for error in errors))
-            rows.append([each.budget, *_variant(each.plan.count), *told])
+            rows.append([each.budget, *map(str, _variant(each.plan.count)), *told])
         headings = [budget, *columns(("strategy", "budgets", "recovery"), numbers)]
         return Page((Grid("what if the budget were another", headings, rows),))
 

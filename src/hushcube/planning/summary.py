@@ -264,7 +264,7 @@ def _variants(ranking: Ranking) -> Iterator[Part]:
             "→" if ranking.chosen in equals else "",
             design.strategy,
             " = ".join(dict.fromkeys(equal.budget_rule for equal in equals)),
-            " = ".join(dict.fromkeys(equal.recovery for equal in equals)),
+            " = ".join(dict.fromkeys(str(equal.recovery) for equal in equals)),
             f"{design.groups:,}",
             number(design.errors.total_variance(exact=True)),
             f"± {number(_typical_error(design))}",

@@ -27,6 +27,7 @@ from hushcube.costs.row_cost import unchanged_by_replacing
 from hushcube.designs.design import Budgets, Design, Recovery
 from hushcube.designs.lattice.design import LatticeDesign
 from hushcube.designs.request import MAX_TABLE_CELLS, Request
+from hushcube.designs.weights import Weights
 from hushcube.errors import BadInput, WorkloadError, readable
 from hushcube.lattice.basis import MARGINAL, kernel
 from hushcube.lattice.family import Family, Inclusion
@@ -209,7 +210,7 @@ def best_shares(request: Request, measured: Family, recovery: Recovery) -> Float
     """Proportions of the budget for which the total is least under a recovery; next to nothing for what is no help."""
     public = unchanged_by_replacing(measured) & request.privacy.total_is_public  # measured for nothing, come what may
     result = np.ones(len(measured))
-    if public.all():
+    if public.all() or isinstance(recovery, Weights):  # whose closed form is that of all strategies
         return result
     noisy = Family.of([t for t, free in zip(measured, public, strict=True) if not free], request.schema.sizes)
     result[~public] = _for_sources(request, noisy) if recovery == "none" else _for_spaces(request, noisy, recovery)

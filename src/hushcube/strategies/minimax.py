@@ -9,6 +9,7 @@ With K_CB, the numbers of lattice/basis.py, phi and so the error are one of     
     each space measured once       phi_C = variance_C / K_CC                         separable
     ordinary least squares         phi_C = sum_B K_CB variance_B / (sum_B K_CB)²     separable
     generalised least squares      phi_C = 1 / sum_B K_CB / variance_B               pooled
+    weights of the user's own      phi_A = sum_B of_cells_AB variance_B, one for each answer   separable
     Fourier without recovery       sum_{B <= A} rows_B variance_B / codes(A)²        separable
     tables without recovery        variance_B cells(B) / cells(A), B the smallest table that holds A: all are made
                                    equal, 1 / variance_B ∝ max_{A from B} a_A cells(B) / cells(A)
@@ -29,7 +30,9 @@ import numpy as np
 from hushcube.costs import row_cost as cost
 from hushcube.designs.budgets import columns_of
 from hushcube.designs.design import Recovery
+from hushcube.designs.lattice.weighted import Weighting
 from hushcube.designs.request import Request, one_hot, projected
+from hushcube.designs.weights import Weights
 from hushcube.lattice.basis import Basis, dimensions, kernel
 from hushcube.lattice.family import Family
 from hushcube.lattice.hadamard import padded
@@ -66,7 +69,10 @@ def least_maximum(
         shapes = [law_of(request.privacy).best_budgets(s[~public], columns), np.ones(len(noisy))]
         starts = [shape for shape in (shapes if start is None else [start[~public], *shapes]) if shape.any()]
         starts = [np.maximum(shape, 1e-6 * shape.max()) for shape in starts]
-        if one_by_one and basis.has_inverse:
+        if isinstance(recovery, Weights):
+            of_cells = Weighting(request, measured, recovery).of_cells()[:, ~public]
+            found = _best(_weighted(request, of_cells, columns), starts)
+        elif one_by_one and basis.has_inverse:
             found = _best(_fourier(request, basis, noisy, columns), starts)
         else:
             known = kernel(basis, measured, public.astype(np.float64), request.spaces)
@@ -100,6 +106,20 @@ def _fourier(request: Request, basis: Basis, measured: Family, columns: Floats) 
     law, numbers = law_of(request.privacy), np.arange(len(measured))
     H = Sparse(numbers, numbers, law.formula(np.ones(len(measured))), (len(measured), len(measured)))
     return Problem(_sums(marginals, measured, cell_weights(request) / codes**2, rows), H, columns, law.power)
+
+
+def _weighted(request: Request, of_cells: Floats, columns: Floats) -> Problem:
+    """Weights of the user's own; a form counts as its carrier's cells, with the longest row's weight.
+
+    [designs/lattice/weighted.py]
+    """
+    law, weights = law_of(request.privacy), cell_weights(request)
+    asked = np.flatnonzero((weights > 0) & of_cells.any(axis=1))
+    rows, tables = np.nonzero(of_cells[asked])
+    each, unit = np.arange(len(asked)), float(law.formula(np.ones(())))
+    P = Sparse(each, each, weights[asked], (len(asked), len(asked)))
+    H = Sparse(rows, tables, unit * of_cells[asked][rows, tables], (len(asked), len(columns)))
+    return Problem(P, H, columns, law.power)
 
 
 def _least_squares(

@@ -15,10 +15,14 @@ from typing import Any, ClassVar, Self, TypeVar
 import numpy as np
 
 from hushcube.costs import calibrate
+from hushcube.costs.row_cost import unchanged_by_replacing
 from hushcube.designs.budgets import divide, fitted
 from hushcube.designs.design import Budgets, Design, Recovery
 from hushcube.designs.lattice.design import LatticeDesign
+from hushcube.designs.lattice.weighted import Weighting
 from hushcube.designs.request import Request
+from hushcube.designs.weights import Weights
+from hushcube.errors import NotApplicable
 from hushcube.lattice.basis import Basis
 from hushcube.lattice.family import Family
 from hushcube.model.arrays import Floats
@@ -119,7 +123,7 @@ class Strategy(Configured, ABC):
 
     def offers(self, recovery: Recovery) -> bool:
         """Whether some of its plans can make tables in this way."""
-        return any(recovery in kind.recoveries for kind in self.makes)
+        return isinstance(recovery, Weights) or any(recovery in kind.recoveries for kind in self.makes)
 
     def accepts(self, request: Request) -> str | None:  # noqa: ARG002 - most accept every request
         """Why the strategy cannot serve the request, or None where it can."""
@@ -154,6 +158,8 @@ class Strategy(Configured, ABC):
             measured = Family(measured.sizes, [np.zeros((1, 0), np.int32), *measured.levels[1:]])
             s = np.insert(s, 0, 0.0)
             found = None if found is None else np.insert(found, 0, 1.0)
+        if isinstance(recovery, Weights) and budgets == "optimal" and not keep:
+            s, found = self._energies(request, basis, measured, recovery), None
         shapes, aim = [found], {}
         if request.objective == "max" and budgets == "optimal":
             aim = {"objective": "max"}
@@ -167,6 +173,20 @@ class Strategy(Configured, ABC):
 
         proofs = calibrate.proofs(request.privacy, tables=len(measured) if basis.holds_cells else None)
         return best_of(plan(proof, shape) for proof, shape in product(proofs, shapes))
+
+    def _energies(self, request: Request, basis: Basis, measured: Family, recovery: Weights) -> Floats:
+        """s_B for weights of the user's own, whatever the strategy would have: (1)-(3) for a given R.
+
+        [Yaroslavtsev et al. 2013, III]
+        """
+        if not basis.holds_cells:
+            raise NotApplicable(self.name, "weights of one's own are for measured tables of counts")
+        s = Weighting(request, measured, recovery).energies()
+        public = unchanged_by_replacing(measured) & request.privacy.total_is_public
+        for table in (table for table, unused in zip(measured, (s == 0) & ~public, strict=True) if unused):
+            reason = f"{request.schema.describe(table)} is measured, and has a weight in no answer"
+            raise NotApplicable(self.name, reason)
+        return s
 
 
 def best_fit(

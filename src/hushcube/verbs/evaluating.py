@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from hushcube.designs.design import Budgets, Recovery
+from hushcube.designs.design import AnyRecovery, Budgets
 from hushcube.designs.refinement import Amount
 from hushcube.designs.request import Effort, Objective
 from hushcube.errors import BadInput
@@ -83,7 +83,7 @@ def evaluate(
     methods: Sequence[str | Strategy] = METHODS,
     rows_per_person: int | None = None,
     budgets: Budgets = "uniform",
-    recovery: Recovery = "none",
+    recovery: AnyRecovery = "none",
     sanity_bound: Amount | Number | None = None,
     people: int | None = None,
     people_epsilon: Number | None = None,

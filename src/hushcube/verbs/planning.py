@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, get_args
 
-from hushcube.designs.design import Budgets, Recovery
+from hushcube.designs.design import AnyRecovery, Budgets
 from hushcube.designs.request import Effort, Objective
 from hushcube.errors import BadInput
 from hushcube.model.privacy import Number, Privacy
@@ -48,7 +48,7 @@ def compare(
     strategy: Choice = "all",
     measure_tables: MeasureTables | None = None,
     budgets: Budgets | None = None,
-    recovery: Recovery | None = None,
+    recovery: AnyRecovery | None = None,
     objective: Objective = "total",
     effort: Effort = "default",
     progress: Progress | None = None,
@@ -79,7 +79,7 @@ def plan(
     strategy: Choice = "auto",
     measure_tables: MeasureTables | None = None,
     budgets: Budgets | None = None,
-    recovery: Recovery | None = None,
+    recovery: AnyRecovery | None = None,
     objective: Objective = "total",
     effort: Effort = "default",
 ) -> Plan:
@@ -102,7 +102,7 @@ def find_budget(
     strategy: Choice = "auto",
     measure_tables: MeasureTables | None = None,
     budgets: Budgets | None = None,
-    recovery: Recovery | None = None,
+    recovery: AnyRecovery | None = None,
     objective: Objective = "total",
     effort: Effort = "default",
     progress: Progress | None = None,
@@ -137,7 +137,7 @@ def what_if(
     strategy: Choice = "auto",
     measure_tables: MeasureTables | None = None,
     budgets: Budgets | None = None,
-    recovery: Recovery | None = None,
+    recovery: AnyRecovery | None = None,
     objective: Objective = "total",
     effort: Effort = "default",
     progress: Progress | None = None,

@@ -33,6 +33,8 @@ from hushcube.designs.answers import Answers, OneByOne, summed
 from hushcube.designs.block import Block
 from hushcube.designs.design import EVERY_RECOVERY, Design, Recovery
 from hushcube.designs.lattice.errors import LatticeErrors
+from hushcube.designs.lattice.weighted import WeightedErrors, Weighting, weighted_answers
+from hushcube.designs.weights import Weights
 from hushcube.errors import PlanError
 from hushcube.lattice import hadamard, helmert
 from hushcube.lattice.basis import BASES, MARGINAL, Basis, dimensions, kernel
@@ -139,6 +141,18 @@ class LatticeDesign(FamilyDesign, kind="lattice"):
     recoveries = EVERY_RECOVERY
 
     @property
+    def serves_weights(self) -> bool:  # type: ignore[override] # only measured tables are weighted
+        """Of tables, but not of parts of tables."""
+        return self.basis.holds_cells
+
+    @cached_property
+    def weighting(self) -> Weighting:
+        """The weights of the user's own, where the recovery is that."""
+        if not isinstance(self.recovery, Weights):
+            raise TypeError(self.recovery)
+        return Weighting(self.request, self.measured, self.recovery)
+
+    @property
     def in_words(self) -> str:
         """What is measured, in words."""
         return f"{len(self.measured):,} set(s) of attributes ({self.basis.name} basis)"
@@ -146,7 +160,7 @@ class LatticeDesign(FamilyDesign, kind="lattice"):
     @property
     def is_consistent(self) -> bool:
         """Residual spaces that are measured once agree without recovery."""
-        return not (self.takes_sources or self.inverts)
+        return not (self.takes_sources or self.inverts or self.weighs)
 
     @property
     def measured_tables(self) -> Family | None:
@@ -157,6 +171,16 @@ class LatticeDesign(FamilyDesign, kind="lattice"):
     def pools_sets(self) -> bool:
         """Least squares does, unless each space is measured once."""
         return self.recovery != "none" and not self.basis.is_minimal
+
+    @property
+    def note(self) -> str | None:
+        """Answers with weights of the user's own may contradict each other."""
+        return "tables are weighted sums of measured ones, and need not agree with each other" if self.weighs else None
+
+    @property
+    def weighs(self) -> bool:
+        """Whether each table is a weighted sum of measured tables, with weights of the user's own."""
+        return isinstance(self.recovery, Weights)
 
     @property
     def takes_sources(self) -> bool:
@@ -181,10 +205,12 @@ class LatticeDesign(FamilyDesign, kind="lattice"):
     @cached_property
     def errors(self) -> LatticeErrors:
         """Predicted errors."""
-        return LatticeErrors(self)
+        return WeightedErrors(self) if self.weighs else LatticeErrors(self)
 
     def make_answers(self, measurement: Measurement) -> Answers:
         """Least squares over the residual spaces, or what each set says alone."""
+        if self.weighs:
+            return weighted_answers(self, measurement)
         if self.takes_sources:
             return _sums_of_sources(self, measurement)
         if self.inverts:
@@ -198,6 +224,8 @@ class LatticeDesign(FamilyDesign, kind="lattice"):
     def is_answerable(self) -> bool:
         """Whether every marginal lies inside a measured table (no recovery), or every residual space is seen."""
         ones, spaces = np.ones(len(self.measured)), self.request.spaces
+        if self.weighs:  # what cannot be answered, or would be biased, is refused with its name
+            return set(self.request.marginals) <= self.weighting.terms.keys()
         if self.basis.holds_cells and self.recovery in ("none", "answers"):
             return bool((self.measured.sum_over_supersets(self.request.marginals, ones) > 0).all())
         seen = kernel(self.basis, self.measured, ones, spaces) > 0

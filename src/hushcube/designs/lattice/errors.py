@@ -126,16 +126,20 @@ class LatticeErrors(Errors):
         best, _ = measured.cheapest_holders(marginals, noise)
         return best, measured.cells[best] / marginals.cells
 
+    def own_space_variances(self, marginal: Marginal, *, exact: bool) -> Floats:
+        """v_C of one answered table, for the subsets C of its marginal in their order."""
+        return np.asarray(self.space_variances(exact=exact)[self.design.request.spaces.ids(subsets(marginal))])
+
     def coefficient_variances(self, marginal: Marginal) -> Floats:
         """Variances of the Helmert coefficients of one answered table under least squares; shape of the table."""
-        design, v = self.design, self.space_variances(exact=True)
+        design, v = self.design, self.own_space_variances(marginal, exact=True)
         result = np.empty(design.schema.shape(marginal))
-        for B in subsets(marginal):
+        for own, B in zip(v.tolist(), subsets(marginal), strict=True):
             sizes, at = design.schema.shape(B), design.measured.ids([B])[0]
             if at >= 0 and self._uneven[at]:
                 variances = helmert_coefficient_variances(0.5 / float(design.budgets[at]), sizes)
             else:
-                variances = v[design.request.spaces.ids([B])[0]] * helmert.residual_norms(sizes)
+                variances = own * helmert.residual_norms(sizes)
             result[_block(marginal, B)] = variances
         return result
 
@@ -172,10 +176,8 @@ class LatticeErrors(Errors):
                 number = design.measured.ids([B])[0]
                 f[_inside(A, B)] = 0.0 if number < 0 else noise[number]
             return np.asarray(_hadamard_squares(f, shape) / codes(design.request.marginals)[at] ** 2)
-        v, spaces = self.space_variances(exact=exact), design.request.spaces
-        for B in subsets(A):
-            number = spaces.ids([B])[0]
-            f[_inside(A, B)] = v[number] * spaces.cells[number] / design.request.marginals.cells[at]
+        for own, B in zip(self.own_space_variances(A, exact=exact).tolist(), subsets(A), strict=True):
+            f[_inside(A, B)] = own * design.schema.cells(B) / design.request.marginals.cells[at]
         return projected(f, shape)
 
     def _uneven_form_variances(self, form: Form) -> Floats:
