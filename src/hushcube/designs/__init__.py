@@ -7,6 +7,7 @@ from hushcube.designs.derived import RepeatedDesign
 from hushcube.designs.lattice.design import LatticeDesign
 from hushcube.designs.levels.design import LevelDesign
 from hushcube.designs.matrix.design import MatrixDesign
+from hushcube.designs.matrix.wide import WideMatrixDesign
 from hushcube.designs.sketch.design import SketchDesign
 from hushcube.designs.tree.design import TreeDesign
 
@@ -18,4 +19,5 @@ __all__ = [
     "RepeatedDesign",
     "SketchDesign",
     "TreeDesign",
+    "WideMatrixDesign",
 ]

@@ -6,6 +6,7 @@
         LevelDesign      tables at nested levels of attributes                           [designs/levels/design.py]
       TreeDesign       levels of trees over ordered attributes                           [designs/tree/design.py]
       MatrixDesign     the rows of any matrix over a small table                         [designs/matrix/design.py]
+        WideMatrixDesign  sparse rows over a large table                                 [designs/matrix/wide.py]
       SketchDesign     buckets into which the cells of a large table are thrown          [designs/sketch/design.py]
       DerivedDesign    another design, and what makes it different:                      [designs/derived.py]
         RepeatedDesign   everything is measured several times

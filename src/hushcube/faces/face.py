@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from hushcube.designs import LatticeDesign, MatrixDesign
+from hushcube.designs import LatticeDesign, MatrixDesign, WideMatrixDesign
 from hushcube.designs.answers import Answers
 from hushcube.designs.design import Design
 from hushcube.designs.matrix.design import least_squares
@@ -98,6 +98,10 @@ def check_face(design: Design, value: FaceValue, clock: Clock) -> None:
     if value.near == "answers" and not isinstance(design, LatticeDesign):
         problem = "only plans of marginals, or parts of marginals, answer tables one by one"
         raise BadInput("near", problem, "leave it out, or plan with a strategy such as `workload`")
+    if isinstance(design, WideMatrixDesign):
+        raise NotApplicable(
+            value.kind, "the plan measures sparse rows of a matrix, and knows no cells of its large table"
+        )
     if isinstance(design, MatrixDesign) and (value.norm != "l2" or value.kind == "consistent"):
         if value.kind != "consistent" or facts:
             problem = f"{value.norm} has no {'facts' if facts else value.kind} for plans that measure rows of a matrix"

@@ -27,9 +27,11 @@ import numpy as np
 from hushcube.costs.calibrate import Proof
 from hushcube.costs.row_cost import constant_rows, cost_of_rows
 from hushcube.designs.design import Budgets, Design, Recovery
+from hushcube.designs.matrix.classes import Lifted, classes_of
 from hushcube.designs.matrix.design import MAX_CELLS, MatrixDesign, smoothing
 from hushcube.designs.matrix.row_space import Matches, outside, row_space
-from hushcube.designs.request import Request
+from hushcube.designs.matrix.wide import WideMatrixDesign, over_classes
+from hushcube.designs.request import MAX_TABLE_CELLS, Request
 from hushcube.errors import BadInput, NotApplicable
 from hushcube.model.arrays import Bools, Floats, Marginal
 from hushcube.model.matrix_files import read_matrix
@@ -42,6 +44,8 @@ from hushcube.strategies.strategy import Strategy, best_fit
 
 Rows = QueryTable | tuple[Sequence[str] | None, Any] | str
 """Rows over the cells of a table: its attributes (None: all) and the numbers, or the text that names a file of them."""
+_MOST_NUMBERS: Final = 2**22  # of a matrix over a large table, which a plan holds as plain numbers
+_LITTLE: Final = 1e-9
 _MISSING: Final = "no rows are given: write `matrix:rows=FILE`"
 
 
@@ -101,8 +105,10 @@ class Matrix(Strategy):
         matrix = self._within(request.schema)
         if matrix is None:
             return _MISSING
-        if matrix.rows.width > MAX_CELLS:
-            return f"the matrix is over {matrix.rows.width:,} cells, more than {MAX_CELLS:,}"
+        if matrix.rows.width > MAX_TABLE_CELLS:
+            return f"the matrix is over {matrix.rows.width:,} cells, more than {MAX_TABLE_CELLS:,}"
+        if matrix.rows.width > MAX_CELLS and (problem := _too_wide(matrix.rows, request)):
+            return problem
         for A in request.marginals:
             if not set(A) <= set(matrix.marginal):
                 own = request.schema.describe(matrix.marginal)
@@ -114,6 +120,8 @@ class Matrix(Strategy):
         matrix = self._within(request.schema)
         if matrix is None:
             raise NotApplicable(self.name, _MISSING)
+        if matrix.rows.width > MAX_CELLS:
+            return self._wide(request, matrix, budgets, recovery)
         start = _Measured.of(request, matrix.marginal, matrix.rows)
         start.check(recovery)
         if budgets == "uniform":
@@ -141,6 +149,36 @@ class Matrix(Strategy):
 
         cost, smooth = partial(cost_of_rows, rows, group_of, privacy=privacy), partial(smoothing, rows, privacy)
         return best_fit(privacy, shape, cost, smooth, make)
+
+    def _wide(self, request: Request, matrix: QueryTable, budgets: Budgets, recovery: Recovery) -> Design:
+        """The plan for the distinct columns of sparse rows, over all cells.            [designs/matrix/classes.py]"""
+        classes = classes_of(matrix.rows)
+        lifted = Lifted.of(request.workload, matrix.marginal, classes)
+        if isinstance(lifted, str):
+            problem = f"{lifted} lies outside its row space: it weighs cells differently that no row tells apart"
+            raise BadInput("matrix", problem, "add the rows that are missing, or ask for what the matrix can answer")
+        columns, values, row_of = lifted.rows.arrays
+        weights = np.maximum(lifted.weights, _LITTLE * lifted.weights.max())  # what is only published is answered too
+        scaled = values * np.sqrt(weights)[row_of]  # the error is that of rows of weight 1
+        asked = SparseRows.of_entries((len(lifted.rows), len(classes)), row_of, columns, scaled)
+        small = over_classes(request, asked, classes)
+        [form] = small.workload.forms
+        found = Matrix(rows=QueryTable((0,), form.attributes, classes.rows)).plan(small, budgets, recovery)
+        if not isinstance(found, MatrixDesign):
+            raise TypeError(type(found).__name__)
+        decision = (self.name, budgets, recovery, found.proof, found.budgets)
+        own = (matrix.marginal, classes.expand(found.rows), found.group_of)
+        return WideMatrixDesign(request, *decision, *own, details={**found.details, "classes": len(classes)})
+
+
+def _too_wide(rows: SparseRows, request: Request) -> str | None:
+    """Why rows over a large table cannot be measured."""
+    total = rows.width if request.privacy.total_is_public else 0
+    if (numbers := len(rows.values) + total) > _MOST_NUMBERS:
+        return f"over {MAX_CELLS:,} cells it may hold {_MOST_NUMBERS:,} numbers, and it holds {numbers:,}"
+    if (distinct := len(classes_of(rows))) > MAX_CELLS:
+        return f"the matrix has {distinct:,} distinct columns, more than {MAX_CELLS:,}"
+    return None
 
 
 @dataclass(frozen=True, eq=False)

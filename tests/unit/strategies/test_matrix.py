@@ -335,8 +335,9 @@ def test_attributes_outside_the_matrix_are_refused():
 
 
 def test_large_domains_are_refused():
-    asked = request((70, 70), "a0", np.ones((1, 4900)))
-    with pytest.raises(NotApplicable, match="4,900 cells"):
+    """Those whose cells the rows tell apart; others are small.          [tests/unit/strategies/test_wide_matrix.py]"""
+    asked = request((70, 70), "a0", np.arange(4900)[None])
+    with pytest.raises(NotApplicable, match="4,900 distinct columns"):
         compare(asked, strategy=asked.strategy)
 
 

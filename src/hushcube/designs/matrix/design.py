@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, reduce
 from itertools import product
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,9 +63,10 @@ class MatrixDesign(Design, kind="matrix"):
     marginal: Marginal
     rows: SparseRows
     group_of: tuple[int, ...]
+    most_cells: ClassVar[int] = MAX_CELLS
 
     def __post_init__(self) -> None:
-        if self.schema.cells(self.marginal) != self.rows.width or not 0 < self.rows.width <= MAX_CELLS:
+        if self.schema.cells(self.marginal) != self.rows.width or not 0 < self.rows.width <= self.most_cells:
             raise PlanError("plan, marginal", "does not fit the rows", "plan again")
         if not all(set(needed) <= set(self.marginal) for needed in self.request.marginals):
             raise PlanError("plan, marginal", "does not hold the workload's attributes", "plan again")
