@@ -82,8 +82,8 @@ def test_a_sketch_errs_by_its_noise_and_by_collisions_within_the_bound(law, esti
     noise, predicted = answers.var(axis=0, ddof=1).mean(), float(plan.errors.cell_variance_table(everything).mean())
     if estimate == "average":
         assert noise == pytest.approx(predicted, rel=0.2)
-    else:
-        assert noise <= predicted * 1.2
+    else:  # collisions set repetitions apart: between the median's noise and that of one of them
+        assert predicted * 0.8 <= noise <= plan.errors.unit_variance(exact=True) * 1.2
     truth = Counts(schema, codes).tables(np.array([everything], dtype=np.int32))[0].ravel()
     collisions = ((answers.mean(axis=0) - truth) ** 2).mean()
     share = 1 / 5 if estimate == "average" else 2 * 5 / 6  # of one repetition's; the median has at most 2t/(t+1)

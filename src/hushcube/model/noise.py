@@ -188,18 +188,28 @@ def law_of(privacy: Privacy) -> Law:
 
 @lru_cache(maxsize=4096)
 def _symmetric_quantile(law: Law, parameter: Fraction, terms: int, coverage: float) -> int:
-    """The law of the sum is the Fourier inverse of the characteristic function's power, on a grid with all mass."""
-    x = float(parameter)
-    variance = float((laplace_variance if law is LAPLACE else gaussian_variance)(np.array(x))) * terms
-    points = 2 ** math.ceil(math.log2(2 * law.reach(x, variance)))
+    variance, points = _grid(law, parameter, terms)
     if points > 2**22:  # the lattice is far finer than the spread: the continuous quantile is exact to six digits
         return math.ceil(math.sqrt(variance) * standard_margin(law.tail_kurtosis / terms, coverage))
-    k = np.minimum(np.arange(points), points - np.arange(points)).astype(np.float64)
-    pmf = law.weights(x, k)
-    spectrum = np.maximum(np.fft.rfft(pmf / pmf.sum()).real, 0.0) ** terms
-    total = np.fft.irfft(spectrum, points)
-    half = np.cumsum(np.concatenate([total[:1], 2 * total[1 : points // 2]]))
+    total = sum_law(law, parameter, terms)
+    half = np.cumsum(np.concatenate([total[:1], 2 * total[1:]]))
     return int(np.searchsorted(half, coverage - 1e-12))
+
+
+def _grid(law: Law, parameter: Fraction, terms: int) -> tuple[float, int]:
+    """The variance of a sum of draws, and the points of a grid with all of its mass."""
+    x = float(parameter)
+    variance = float((laplace_variance if law is LAPLACE else gaussian_variance)(np.array(x))) * terms
+    return variance, 2 ** math.ceil(math.log2(2 * law.reach(x, variance)))
+
+
+def sum_law(law: Law, parameter: Fraction, terms: int) -> Floats:
+    """P(X_1 + ... + X_terms = k) for k from 0: the Fourier inverse of the characteristic function's power."""
+    _, points = _grid(law, parameter, terms)
+    k = np.minimum(np.arange(points), points - np.arange(points)).astype(np.float64)
+    pmf = law.weights(float(parameter), k)
+    spectrum = np.maximum(np.fft.rfft(pmf / pmf.sum()).real, 0.0) ** terms
+    return np.asarray(np.fft.irfft(spectrum, points)[: points // 2])
 
 
 @lru_cache(maxsize=4096)

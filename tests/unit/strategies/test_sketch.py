@@ -230,15 +230,18 @@ def test_ranges_take_the_mean_over_signs():
 @pytest.mark.parametrize("estimate", ESTIMATES)
 @pytest.mark.parametrize("law", [{"epsilon": 1}, {"rho": 1}], ids=str)
 def test_simulated_noise(estimate, law):
-    """The spread of 1,000 seeded releases of the same people, within 5 standard deviations; a bound for medians."""
+    """The spread of 1,000 seeded releases of the same people, within 5 standard deviations.
+
+    Collisions set repetitions apart, and the median has then more noise: it is tried without people.
+    """
     asked = request(buckets=16, estimate=estimate, law=law)
     decided = plan(asked)
-    codes = random_codes(SIZES, 300)
+    codes = random_codes(SIZES, 300 if estimate == "average" else 0)
     entropy, rounds = SeededEntropy(5), 1000
     found = {A: [] for A in asked.workload.marginals}
     for _ in range(rounds):
         for A, table in all_tables(
-            decided, decided.answers(measure(decided, MemoryEngine(codes), entropy=entropy))
+            decided, decided.answers(measure(decided, MemoryEngine(codes, d=3), entropy=entropy))
         ).items():
             found[A].append(table)
     for A, tables in found.items():
@@ -246,13 +249,10 @@ def test_simulated_noise(estimate, law):
         squares = (values - values.mean(axis=0)) ** 2
         predicted = np.broadcast_to(decided.errors.cell_variance_table(A), values.shape[1:])
         slack = 5 * squares.std(axis=0) / math.sqrt(rounds)
-        if estimate == "average":
+        if estimate == "average" or A == (0, 1, 2):
             assert (np.abs(squares.mean(axis=0) - predicted) < slack).all()
-            assert squares.mean() == pytest.approx(predicted.mean(), rel=0.25)  # 30% more or less would be seen
-        else:  # a bound, which the cells reach whose repetitions collisions set apart
-            assert (squares.mean(axis=0) < predicted + slack).all()
-            if law == {"rho": 1} and A == (0, 1, 2):
-                assert squares.mean(axis=0).max() > 0.8 * predicted.max()
+        assert (squares.mean(axis=0) < predicted + slack).all()
+        assert squares.mean() == pytest.approx(predicted.mean(), rel=0.25)  # 30% more or less would be seen
 
 
 # ------------------------------------------------------------------------------------------------------- collisions

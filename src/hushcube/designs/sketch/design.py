@@ -153,6 +153,13 @@ class SketchDesign(Design, kind="sketch"):
     @property
     def note(self) -> str | None:
         """Collisions are errors too."""
+        if self.estimate == "median":
+            return (
+                "the standard errors are those of the noise; with collisions the mean squared error of a cell is at "
+                f"most {self.collisions * self.buckets:.3g} times that of one repetition: its noise variance "
+                f"{self.errors.unit_variance(exact=True):.6g}, and 1/{self.buckets} of the sum of the squared counts "
+                "of all cells, on average over throws, or 2k - 2 times that for a sum of k cells"
+            )
         return (
             "the standard errors are those of the noise; collisions add to the variance of a cell at most "
             f"{self.collisions:.3g} times the sum of the squared counts of all cells, on average over throws, "
