@@ -12,10 +12,10 @@ import pytest
 from helpers import NEIGHBOURS, Counts, adaptive, make_schema, random_codes
 from hushcube import plan
 from hushcube.designs import RepeatedDesign
-from hushcube.designs.refinement import Grid, mean_size
+from hushcube.designs.grid import Grid, mean_size
 from hushcube.errors import BadInput
 from hushcube.model.noise import laplace_variance
-from hushcube.private.adaptive.resampling import rescale, second_rates
+from hushcube.private.adaptive.resampling import best_rates, second_rates
 from hushcube.private.adaptive.run import prepared
 from hushcube.private.measure import draw
 from hushcube.private.noise import SeededEntropy, discrete_laplace
@@ -49,7 +49,7 @@ def overall_error(scales, counts, delta):
 
 def test_vector_14_rescale():
     """lambda_i = (2 / epsilon) sum_k sqrt(c_k) / sqrt(c_i)."""
-    rates = rescale(SEEN, 1.0, "average", np.ones(2))
+    rates = best_rates(SEEN, 1.0, np.ones(2))
     scales = 2 * rates.sum() / rates
     assert scales == pytest.approx([22, 2.2], rel=1e-12)
     assert (2 / scales).sum() == pytest.approx(1)
@@ -171,7 +171,7 @@ def test_greedy_steps_end_near_the_optimal_scales():
         made, _ = carried_out(asked, codes, seed)
         rates = dict(zip(made.measured, made.budgets.tolist(), strict=True))
         errors.append(overall_error([1 / rates[(0,)], 1 / rates[(1,)]], COUNTS, 10))
-    best = rescale(COUNTS, 10.0, "average", np.ones(2))
+    best = best_rates(COUNTS, 10.0, np.ones(2))
     oracle = overall_error(best.sum() / best, COUNTS, 10)
     uniform = overall_error([2, 2], COUNTS, 10)
     assert oracle <= np.mean(errors) * (1 + 1e-9)

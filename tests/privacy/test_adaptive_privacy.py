@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from audit.tape import record
 from helpers import NEIGHBOURS, Counts, adaptive, make_schema, random_codes
 from hushcube.designs import MatrixDesign, RepeatedDesign
-from hushcube.designs.refinement import BELOW
+from hushcube.designs.grid import BELOW
 from hushcube.designs.request import Request
 from hushcube.errors import BadInput
 from hushcube.model.privacy import Privacy
@@ -285,7 +285,7 @@ def simulated(subject, grid, truth, seed, *, independent):
             answers.append(np.stack([path.at(level) for level in range(levels)]))
     values = np.stack(answers)  # (queries, levels, runs)
     # a decision sees max(y, delta) at all levels but the last: equal ones need not be made again
-    clipped = np.maximum(values, int(subject.sanity_bound))
+    clipped = np.maximum(values, int(subject.sanity_bounds[0]))
     clipped[:, -1] = clipped[:, -2]
     kinds, kind = np.unique(clipped.reshape(-1, RUNS), axis=1, return_inverse=True)
     decided = []

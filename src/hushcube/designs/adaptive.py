@@ -26,10 +26,12 @@ from hushcube.costs import calibrate, row_cost as cost
 from hushcube.designs.budgets import fitted
 from hushcube.designs.derived import DerivedDesign
 from hushcube.designs.design import ADAPTING, Budgets, Design
+from hushcube.designs.grid import BELOW, Grid, too_many
 from hushcube.designs.lattice.design import LatticeDesign
 from hushcube.designs.matrix.design import MatrixDesign
-from hushcube.designs.refinement import BELOW, MOST_PEOPLE, Grid, Rule, step_too_large, too_many
+from hushcube.designs.refinement import MOST_PEOPLE, Rule, step_too_large
 from hushcube.designs.request import Request
+from hushcube.designs.sanity import table_bounds
 from hushcube.errors import BadInput, PlanError
 from hushcube.lattice.basis import MARGINAL
 from hushcube.lattice.family import Family
@@ -113,6 +115,7 @@ class AdaptiveDesign(DerivedDesign, kind="adaptive"):
             raise PlanError("plan, privacy", "adaptive methods are for pure epsilon", "plan again")
         if self.strategy not in ADAPTING or self.rule.sanity_bound is None:
             raise PlanError("plan, rule", "does not say how to carry the plan out", "plan again")
+        table_bounds(self.rule.sanity_bound, self.request.workload)  # refuses bounds of tables that are not there
         super().__post_init__()
         # what is measured follows from the request and the rule: what is not free to be refined is public or paid
         measured = Measured.of(self.request, self.budget_rule, self.rule.people_epsilon)
@@ -218,6 +221,18 @@ def worth(start: Design) -> Floats:
     weights = np.zeros(len(start.measured))
     weights[start.measured.ids(start.request.marginals)] = start.request.weights
     return weights
+
+
+def sanity_bounds(start: Design, rule: Rule) -> Floats:
+    """The sanity bound of each group of a start, for a rule with plain numbers; 1 for what is not asked for."""
+    bounds = np.ones(start.groups)
+    if rule.sanity_bound is None:
+        return bounds
+    asked = table_bounds(rule.sanity_bound, start.workload)
+    if isinstance(start, LatticeDesign):
+        bounds[start.measured.ids(start.workload.marginals)] = [float(bound) for bound in asked]
+        return bounds
+    return np.broadcast_to(asked[0], start.groups)
 
 
 def rate_limits(start: Design) -> Floats:

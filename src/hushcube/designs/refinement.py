@@ -1,6 +1,6 @@
-"""The public parameters of adaptive methods, those of Xiao et al. 2011, and the rates of noise that follow from them.
+"""The public parameters of adaptive methods, those of Xiao et al. 2011.
 
-    sanity_bound    delta of (1): relative errors divide by max(count, delta)
+    sanity_bound    delta of (1): relative errors divide by max(count, delta); one for all, or for some tables their own
     lambda_max      the scale that every table starts with; without it, the start costs `start_share` of epsilon
     lambda_step     an arithmetic progression of scales, as in the paper; without it, a geometric one: each scale is
                     `lambda_factor` of the one before
@@ -11,38 +11,28 @@
 
 Departs from the paper: nothing is derived from the exact number of rows, which is private when rows come and go. An
 amount may be a share of a declared number of people, or of a noisy one that is paid for (`people_epsilon`).
-
-    arithmetic    lambda_k = lambda_0 - k step     while it is above zero       [Xiao et al. 2011, Figure 4, line 9]
-    geometric     lambda_k = lambda_0 factor^k
-
-The paper has no guard: from 15 in steps of 10 it would go on to 5 and -5, whose negative cost passes the budget test.
-Rates are floats a hair below 1 / lambda_k, so that scales which add up to epsilon exactly are never refused.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import partial
 from typing import Any, Final, Literal, get_args
 
-import numpy as np
-from numpy.typing import NDArray
-
 from hushcube.errors import BadInput, PrivacyError
-from hushcube.model.arrays import Floats
 from hushcube.model.privacy import exact_number
+from hushcube.text import short
 
 SMALLEST: Final = Fraction(1, 10**9)
 LARGEST: Final = Fraction(10**15)  # noise of a larger scale would not fit 64-bit integers
 Pick = Literal["average", "worst"]
 PICKS: Final[tuple[Pick, ...]] = get_args(Pick)
+OTHERS: Final = "others"
+"""The word of all tables whose sanity bounds are not given."""
 MOST_FACTOR: Final = Fraction(999_999, 1_000_000)
 MOST_PEOPLE: Final = 2**34  # as many rows as can be measured
-MOST_LEVELS: Final = 2**21
-BELOW: Final = 1 - 2.0**-50  # three roundings of relative size 2^-53 lie between 1 / lambda and its float
 
 
 @dataclass(frozen=True)
@@ -76,8 +66,74 @@ class Amount:
             raise BadInput("people", "is not given, but an amount is a share of it", "declare the number of people")
         return self.value * people
 
+    def settled(self, people: int | None) -> Amount:
+        """The same as a plain number."""
+        return Amount(self.of(people))
+
     def __str__(self) -> str:
         return f"{_decimal(self.value * 100)}%" if self.is_share else _decimal(self.value)
+
+
+@dataclass(frozen=True)
+class SanityBound:
+    """Sanity bounds of their own for some tables, by the words of the workload, or for queries, by their names.
+
+    >>> bound = SanityBound.parse("20; age*sex=0.1%; 3-way=100", "sanity_bound")
+    >>> print(bound)
+    20;age*sex=0.1%;3-way=100
+    >>> bound == SanityBound.parse({"others": 20, "age*sex": "0.1%", "3-way": 100}, "sanity_bound")
+    True
+    """
+
+    others: Amount | None
+    own: tuple[tuple[str, Amount], ...]
+
+    @classmethod
+    def parse(cls, raw: object, field: str) -> Amount | SanityBound:
+        """Read one amount for all, or a text or a mapping with the bounds of some tables, and one for all others."""
+        if isinstance(raw, cls):
+            return raw
+        if isinstance(raw, str) and ("=" in raw or ";" in raw):
+            parts = [part.rpartition("=") for part in raw.split(";")]
+            given = [(word.strip() if equals else OTHERS, amount) for word, equals, amount in parts]
+        elif isinstance(raw, Mapping):
+            given = [(str(word).strip(), amount) for word, amount in raw.items()]
+        else:
+            return Amount.parse(raw, field)
+        words = [word for word, _ in given]
+        if twice := next((word for word in words if words.count(word) > 1), None):
+            raise BadInput(
+                field, f"{short(twice)} is given twice", "give one bound for each table, and one for the others"
+            )
+        read = {word: Amount.parse(amount, field) for word, amount in given}
+        others = read.pop(OTHERS, None)
+        return cls(others, tuple(read.items())) if read or others is None else others
+
+    @property
+    def amounts(self) -> tuple[Amount, ...]:
+        """All of them."""
+        return (*(() if self.others is None else (self.others,)), *(amount for _, amount in self.own))
+
+    @property
+    def is_share(self) -> bool:
+        """Whether one of them is a share of the people."""
+        return any(amount.is_share for amount in self.amounts)
+
+    @property
+    def value(self) -> Fraction:
+        """There is none for all tables: whoever asks for it takes one number."""
+        raise BadInput(
+            "sanity_bound", "tables have bounds of their own, and one number is needed here", "give a number"
+        )
+
+    def settled(self, people: int | None) -> SanityBound:
+        """The same with plain numbers."""
+        others = None if self.others is None else self.others.settled(people)
+        return SanityBound(others, tuple((word, amount.settled(people)) for word, amount in self.own))
+
+    def __str__(self) -> str:
+        others = [] if self.others is None else [str(self.others)]
+        return ";".join([*others, *(f"{word}={amount}" for word, amount in self.own)])
 
 
 def positive(raw: object, field: str) -> Fraction:
@@ -126,7 +182,7 @@ class RelativeTarget:
 class Rule:
     """The parameters; `Rule.of` reads and checks what a user gives."""
 
-    sanity_bound: Amount | None = None
+    sanity_bound: Amount | SanityBound | None = None
     pick: Pick = "average"
     lambda_max: Amount | None = None
     start_share: Fraction = Fraction(1, 20)
@@ -183,15 +239,15 @@ class Rule:
         return [name for name, amount in (self._amounts | above).items() if amount.is_share]
 
     @property
-    def _amounts(self) -> dict[str, Amount]:
+    def _amounts(self) -> dict[str, Amount | SanityBound]:
         named = {name: getattr(self, name) for name in ("sanity_bound", "lambda_max", "lambda_step")}
         return {name: amount for name, amount in named.items() if amount is not None}
 
     def settled(self, people: int | None = None) -> Rule:
         """The rule with plain numbers, for a declared or noisy number of people."""
         people = self.people if people is None else people
-        plain: dict[str, Any] = {name: Amount(amount.of(people)) for name, amount in self._amounts.items()}
-        target = self.target and replace(self.target, above=Amount(self.target.above.of(people)))
+        plain: dict[str, Any] = {name: amount.settled(people) for name, amount in self._amounts.items()}
+        target = self.target and replace(self.target, above=self.target.above.settled(people))
         return replace(self, **plain, people=people, people_epsilon=None, target=target)
 
     def to_dict(self) -> dict[str, Any]:
@@ -199,7 +255,9 @@ class Rule:
         given = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "target"}
         if self.target is not None:
             given |= {"relative_error": self.target.relative_error, "above": self.target.above}
-        exact = {name: str(value) for name, value in given.items() if isinstance(value, Amount | Fraction)}
+        exact = {
+            name: str(value) for name, value in given.items() if isinstance(value, Amount | SanityBound | Fraction)
+        }
         return {name: exact.get(name, value) for name, value in given.items() if value is not None}
 
     @classmethod
@@ -212,7 +270,8 @@ class Rule:
 
 
 _READERS: Final[Mapping[str, Callable[[object, str], object]]] = {
-    **dict.fromkeys(("sanity_bound", "lambda_max", "lambda_step"), Amount.parse),
+    "sanity_bound": SanityBound.parse,
+    **dict.fromkeys(("lambda_max", "lambda_step"), Amount.parse),
     **dict.fromkeys(("start_share", "lambda_factor", "first_share"), share),
     "caution": partial(share, or_zero=True),
     "people_epsilon": positive,
@@ -223,68 +282,3 @@ def step_too_large() -> BadInput:
     """The error for an arithmetic progression that would end with its first step."""
     fix = "give a step well below `lambda_max`, such as a hundredth of it, or none"
     return BadInput("lambda_step", "is not below `lambda_max`: not a single step could be taken", fix)
-
-
-@dataclass(frozen=True, eq=False)
-class Grid:
-    """Rates of the noise that one table may pass through, increasing; `scales` are its mean sizes, decreasing."""
-
-    rates: Floats
-
-    @classmethod
-    def arithmetic(cls, largest: Fraction, step: Fraction, limit: float) -> Grid:
-        """Scales down from the largest in equal steps; rates up to the limit.
-
-        >>> (1 / Grid.arithmetic(Fraction(15), Fraction(10), 1.0).rates).round(9).tolist()
-        [15.0, 5.0]
-        """
-        unit = math.lcm(largest.denominator, step.denominator)
-        first, down = int(largest * unit), int(step * unit)
-        finest = max(Fraction(unit) / Fraction(limit), Fraction(1))
-        levels = max(0, math.floor((first - finest) / down)) + 1
-        _check(levels)
-        if first >= 2**62 or unit >= 2**53:
-            raise BadInput("lambda_step", "has too many digits", "round it, and `lambda_max`, to fewer decimals")
-        remaining = (first - down * np.arange(levels, dtype=np.int64)).astype(np.float64)
-        return cls(_within(unit / remaining * BELOW, limit))
-
-    @classmethod
-    def geometric(cls, largest: Fraction, factor: Fraction, limit: float) -> Grid:
-        """Scales down from the largest by one factor; rates up to the limit.
-
-        >>> (1 / Grid.geometric(Fraction(8), Fraction(1, 2), 1.0).rates).round(9).tolist()
-        [8.0, 4.0, 2.0, 1.0]
-        """
-        first = float(1 / largest) * BELOW
-        levels = max(0, math.floor(math.log(limit / first) / -math.log(float(factor)) + 1e-9)) + 1
-        _check(levels)
-        return cls(_within(first * float(1 / factor) ** np.arange(levels), limit))
-
-    def __len__(self) -> int:
-        return len(self.rates)
-
-    @property
-    def scales(self) -> Floats:
-        """E|X|, nearly lambda."""
-        return mean_size(self.rates)
-
-
-def mean_size(rate: Floats) -> Floats:
-    """E|X| = 2p/(1 - p²) = 1/sinh(rate) of the discrete Laplace law."""
-    return np.asarray(1 / np.sinh(np.minimum(rate, 700.0)))
-
-
-def _within(rates: NDArray[np.floating[Any]], limit: float) -> Floats:
-    """The first rate always; of the others those within the limit."""
-    return np.concatenate([rates[:1], rates[1:][rates[1:] <= limit]]).astype(np.float64)
-
-
-def _check(levels: int) -> None:
-    if levels > MOST_LEVELS:
-        raise too_many(f"{levels:,} steps of a table are more than {MOST_LEVELS:,}")
-
-
-def too_many(problem: str) -> BadInput:
-    """The error for progressions that would take too long."""
-    fix = "give a larger step, a smaller `lambda_max`, or a smaller `lambda_factor`"
-    return BadInput("lambda_step", problem, fix)

@@ -26,7 +26,7 @@ from functools import cached_property
 from itertools import chain, combinations, islice
 from typing import Final, Literal
 
-from hushcube.errors import WorkloadError, readable
+from hushcube.errors import BadInput, WorkloadError, readable
 from hushcube.model.arrays import Marginal
 from hushcube.model.attribute import MARK
 from hushcube.model.form import Along, Form, RangeTable
@@ -115,6 +115,14 @@ class Workload:
         """The marginals that a release holds: those asked for, and the cells that range tables are summed from."""
         carriers = (form.marginal for form in self.forms if form.is_complete)
         return tuple(dict.fromkeys(chain(self.marginals, carriers)))
+
+    def tables_of(self, word: str) -> tuple[Marginal, ...]:
+        """The marginals that a word names; none where it names something that is not asked for."""
+        try:
+            named = tuple(_expand(word, self.schema))
+        except BadInput:
+            return ()
+        return named if set(named) <= set(self.marginals) else ()
 
     @property
     def queries(self) -> QueryTable | None:

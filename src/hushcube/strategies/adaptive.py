@@ -25,7 +25,7 @@ from hushcube.designs.derived import RepeatedDesign
 from hushcube.designs.design import Budgets, Design, Recovery
 from hushcube.designs.lattice.design import LatticeDesign
 from hushcube.designs.matrix.design import MAX_CELLS, MatrixDesign
-from hushcube.designs.refinement import PICKS, Amount, Pick, Rule, positive, share
+from hushcube.designs.refinement import PICKS, Amount, Pick, Rule, SanityBound, positive, share
 from hushcube.designs.request import Request
 from hushcube.errors import BadInput
 from hushcube.model.arrays import Floats
@@ -110,16 +110,18 @@ class Dwork(Adaptive):
 class _Adapting(Adaptive):
     """What methods that look before they choose have in common."""
 
-    sanity_bound: Amount | Number | None = option(
+    sanity_bound: Amount | SanityBound | Mapping[str, Amount | Number] | Number | None = option(
         None,
-        "relative errors are errors over max(count, this); a share such as 0.01% is one of the people",
-        takes="COUNT|SHARE%",
-        read=Amount.parse,
+        "relative errors are errors over max(count, this); a share such as 0.01% is one of the people; "
+        "some tables or queries may have their own",
+        takes="COUNT|SHARE%|COUNT;TABLE=COUNT",
+        read=SanityBound.parse,
     )
     pick: Pick = choice("average", "make the average relative error small, or that of the worst cell", PICKS)
     caution: Fraction | Number = option(
         Fraction(1, 10),
-        "counts below this share of their noise are taken for it when the method chooses; 0 as in the paper",
+        "counts below this share of their noise are taken for it when the method picks for the average; "
+        "0 as in the paper",
         takes="SHARE",
         read=partial(share, or_zero=True),
     )

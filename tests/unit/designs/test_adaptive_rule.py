@@ -12,7 +12,8 @@ from helpers import NEIGHBOURS, adaptive, make_schema
 from hushcube import plan, release
 from hushcube.costs import calibrate
 from hushcube.designs import AdaptiveDesign
-from hushcube.designs.refinement import MOST_LEVELS, MOST_PEOPLE, Amount, Grid, Rule, mean_size
+from hushcube.designs.grid import MOST_LEVELS, Grid, mean_size
+from hushcube.designs.refinement import MOST_PEOPLE, Amount, Rule
 from hushcube.errors import BadInput, NotApplicable
 from hushcube.planning.plan import Plan
 from hushcube.strategies.adaptive import NOT_PRIVATE

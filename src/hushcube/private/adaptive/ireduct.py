@@ -2,7 +2,7 @@
 
 [Xiao et al. 2011, Figure 4]  Every table passes through the scales of its grid; what has been revealed costs what the
 last scale costs. Departs from the paper: noise is discrete and NoiseDown exact [paths.py], scales never reach zero
-[designs/refinement.py], PickQueries has its missing 1/|M_j|, a start that does not fit the budget is an
+[designs/grid.py], PickQueries has its missing 1/|M_j|, a start that does not fit the budget is an
 error and no empty result, scales may go down in geometric progression, and a target may end the run before the budget
 is used up.
 
@@ -11,15 +11,7 @@ Steps are taken in the order of their priorities, for as long as the budget allo
 A step that does not fit takes its table out of the race; cheaper steps of others go on.   [Xiao et al. 2011, line 16]
 Rates only grow, and so does their cost: how many steps of the order fit is found by bisection, with exact costs.
 
-PickQueries says which table gets less noise next, judged by its noisy answers alone:
-
-    average   the decrease of the estimated error for each unit of privacy                [Xiao et al. 2011, (14), (15)]
-                  w_A mean_cells 1/max(y, delta) (E|X_k| - E|X_{k+1}|)  /  f_A (r_{k+1} - r_k)
-              Departs from the paper, which has the sum over cells where Definition 6 has the mean: with the sum the
-              choice converges to another optimum than the one that is reported. And delta is raised to a part of the
-              noise (`caution`): a count far below its noise cannot be told from one that is ten times larger, and
-              to take it at its word spends the budget of all on the tables that are unlucky at first.
-    worst     the largest estimated relative error of a cell: E|X_k| / max(min y, delta)                   [section 4.3]
+PickQueries says which table gets less noise next, judged by its noisy answers alone.                      [picking.py]
 
 A table's priority depends on its own revealed answers only. So the step that is taken next is always the next step of
 the table with the largest priority, and the order of all steps is that of the running minima of the priorities: a step
@@ -32,9 +24,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from hushcube.designs.refinement import Grid, Pick, RelativeTarget
+from hushcube.designs.grid import Grid
+from hushcube.designs.refinement import RelativeTarget
 from hushcube.model.arrays import Floats, Ints
 from hushcube.private.adaptive.paths import NoisePaths, Path
+from hushcube.private.adaptive.picking import for_average, for_worst, stretches
 from hushcube.private.adaptive.subject import Refined, Subject, is_met
 from hushcube.private.noise import Entropy
 from hushcube.progress import Progress
@@ -77,8 +71,8 @@ def choose_levels(subject: Subject, grids: list[Grid], paths: list[Path]) -> tup
         for grid, path in zip(grids, paths, strict=True)
     ]
     keys = [
-        priorities(path, grid, rule.pick, subject.bound(grid.scales), worth)[:end]
-        for path, grid, worth, end in zip(paths, grids, subject.worth[subject.chosen], last, strict=True)
+        priorities(subject, at, path, grid)[:end]
+        for at, path, grid, end in zip(subject.chosen.tolist(), paths, grids, last, strict=True)
     ]
     levels = walk(keys, lambda steps: subject.cost(rates_at(subject, grids, steps)) <= subject.allowed)
     target = rule.target
@@ -131,50 +125,12 @@ def _most(order: Ints, taken: Ints, fits: Callable[[Ints], bool]) -> int:
     return low
 
 
-def priorities(path: Path, grid: Grid, pick: Pick, bound: float | Floats, worth: float) -> Floats:
-    """The priority of the step from each level to the next; `worth` is a table's weight over what its rate costs.
-
-    `bound` is delta, or a number for each level, falling.
-    """
-    scales = grid.scales
-    if pick == "worst":
-        return np.asarray((scales / smallest(path, len(grid), bound))[:-1])
-    gain = (scales[:-1] - scales[1:]) / np.diff(grid.rates)
-    return np.asarray(worth * mean_inverse(path, len(grid), bound)[:-1] * gain)
-
-
-def mean_inverse(path: Path, levels: int, bound: float | Floats) -> Floats:
-    """mean_cells 1/max(y, bound) at every level.
-
-    A stretch of levels with a constant y counts 1/bound while the bound is above y, and 1/y from then on.
-    """
-    begin, end, value = stretches(path, levels)
-    bounds = np.broadcast_to(np.asarray(bound, np.float64), (levels,))
-    turn = np.clip(np.searchsorted(-bounds, -value.astype(np.float64)), begin, end)
-    small = np.cumsum(_marks(begin, levels) - _marks(turn, levels))[:levels]
-    inverse = np.divide(1.0, value, out=np.zeros(len(value)), where=turn < end)
-    large = np.cumsum(_marks(turn, levels, inverse) - _marks(end, levels, inverse))[:levels]
-    return np.asarray((small / bounds + np.maximum(large, 0.0)) / len(path.start))
-
-
-def _marks(at: Ints, levels: int, weights: Floats | None = None) -> Floats:
-    return np.bincount(at, weights=weights, minlength=levels + 1).astype(np.float64)
-
-
-def smallest(path: Path, levels: int, bound: float | Floats) -> Floats:
-    """max(min y, bound) at every level: the least of the stretches of levels on which a cell keeps its value."""
-    begin, end, value = stretches(path, levels)
-    reach = max(levels.bit_length(), 1)
-    # least[t, i]: known for the levels i .. i + 2^t - 1; every stretch is covered by two such blocks
-    least = np.full((reach, levels), np.inf)
-    size = np.frexp((end - begin).astype(np.float64))[1] - 1
-    np.minimum.at(least, (size, begin), value)
-    np.minimum.at(least, (size, end - (1 << size)), value)
-    for t in range(reach - 1, 0, -1):
-        half = 1 << (t - 1)
-        np.minimum(least[t - 1], least[t], out=least[t - 1])
-        np.minimum(least[t - 1, half:], least[t, : levels - half], out=least[t - 1, half:])
-    return np.asarray(np.maximum(least[0], bound))
+def priorities(subject: Subject, at: int, path: Path, grid: Grid) -> Floats:
+    """The priority of the step of a group from each level to the next."""
+    worth = float(subject.worth[at])
+    if subject.rule.pick == "worst":
+        return for_worst(path, grid, float(subject.sanity_bounds[at]), worth, subject.even_rate)
+    return for_average(path, grid, subject.bound(at, grid.scales), worth)
 
 
 def met_at(path: Path, grid: Grid, target: RelativeTarget) -> int:
@@ -194,15 +150,3 @@ def met_at(path: Path, grid: Grid, target: RelativeTarget) -> int:
     np.add.at(count, fails_until[failing], -1)
     met = np.flatnonzero(np.cumsum(count)[: len(grid)] == 0)
     return int(met[0]) if met.size else len(grid) - 1
-
-
-def stretches(path: Path, levels: int) -> tuple[Ints, Ints, Ints]:
-    """The runs of levels on which cells keep their values: first level, the one after the last, and the value."""
-    cells = np.concatenate([np.arange(len(path.start)), path.cells])
-    begin = np.concatenate([np.zeros(len(path.start), np.int64), path.levels])
-    value = np.concatenate([path.start, path.after])
-    order = np.lexsort((begin, cells))
-    cells, begin, value = cells[order], begin[order], value[order]
-    last = np.append(cells[1:] != cells[:-1], True)
-    end = np.where(last, levels, np.append(begin[1:], levels))
-    return begin, end, value

@@ -2,7 +2,7 @@
 
     oracle         all cells of a table share a scale, lambda_A proportional to 1/sqrt(c_A), c_A = mean 1/max(q, delta):
                    of such scales those with the least expected overall error         [Xiao et al. 2011, section 5.2]
-                   (for the worst cell, lambda_A proportional to max(min q, delta))
+                   (for the worst cell, lambda_A proportional to max(min q, delta) / w_A)
     proportional   every cell has a scale of its own, proportional to max(q, delta): equal expected relative errors
                                                                                       [section 3.1, Example 1]
 
@@ -26,10 +26,10 @@ import numpy as np
 
 from hushcube.designs import LatticeDesign, MatrixDesign
 from hushcube.designs.design import Design
-from hushcube.designs.refinement import BELOW
+from hushcube.designs.grid import BELOW
 from hushcube.model.arrays import Floats, Ints
 from hushcube.model.noise import SMALLEST_RATE
-from hushcube.private.adaptive.resampling import rescale
+from hushcube.private.adaptive.resampling import best_rates
 from hushcube.private.adaptive.subject import Subject
 from hushcube.private.noise import Entropy, Laws
 
@@ -47,13 +47,17 @@ class Exposed:
 def oracle(subject: Subject, entropy: Entropy) -> Exposed:
     """The scales of least expected error, of the chosen kind."""
     truth = [subject.truth[at] for at in subject.chosen]
-    shape = rescale(truth, subject.sanity_bound, subject.rule.pick, subject.worth[subject.chosen])
+    bounds, worth = subject.sanity_bounds[subject.chosen], subject.worth[subject.chosen]
+    if subject.rule.pick == "worst":
+        shape = worth / [max(float(q.min()), delta) for q, delta in zip(truth, bounds.tolist(), strict=True)]
+    else:
+        shape = best_rates(truth, bounds, worth)
     return _exposed(subject, [np.full(len(q), r) for q, r in zip(truth, shape.tolist(), strict=True)], entropy)
 
 
 def proportional(subject: Subject, entropy: Entropy) -> Exposed:
     """Every cell's scale in proportion to its count."""
-    shape = [1 / np.maximum(subject.truth[at], subject.sanity_bound) for at in subject.chosen]
+    shape = [1 / np.maximum(subject.truth[at], subject.sanity_bounds[at]) for at in subject.chosen]
     return _exposed(subject, shape, entropy)
 
 

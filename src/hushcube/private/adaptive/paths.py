@@ -20,7 +20,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from hushcube.designs.refinement import Grid
+from hushcube.designs.grid import Grid
 from hushcube.model.arrays import Floats, Ints
 from hushcube.private.noise import Entropy, Laws, discrete_laplace
 from hushcube.private.noise.exact import Bounds, LazyUniform, exp_bounds, largest_below

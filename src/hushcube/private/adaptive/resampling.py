@@ -6,8 +6,9 @@ minimises sum_A c_A lambda_A under sum_A f/lambda_A <= epsilon_2, with c_A = mea
     lambda_A proportional to 1 / sqrt(c_A)                                   [Xiao et al. 2011, section 5.2, corrected]
 
 The printed Rescale has the sum of max{delta, y} where the sum of its reciprocals belongs, and is worse than uniform
-noise. For the worst cell, lambda_A is proportional to max(min y, delta). As the second phase's scales depend on the
-first one's noise, the average is slightly biased.
+noise. For the worst cell it minimises sum_A c_A lambda_A², c_A = mean_cells s(y, lambda) / lambda² for the noise of the
+first phase [picking.py]: lambda_A is proportional to 1 / cbrt(c_A). As the second phase's scales depend on the first
+one's noise, the average is slightly biased.
 
 iResamp takes samples, each of half the scale of the one before, where that pays most.     [Xiao et al. 2011, Figure 12]
 k samples of a table cost (2^k - 1) times what the first one costs: 2/lambda_k - 1/lambda_max. What correlated samples
@@ -23,9 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.designs.derived import rounded_up
-from hushcube.designs.refinement import BELOW, Pick, mean_size
+from hushcube.designs.grid import BELOW, mean_size
 from hushcube.model.arrays import Floats, Ints
 from hushcube.model.noise import laplace_variance
+from hushcube.private.adaptive.picking import AHEAD, is_behind, square
 from hushcube.private.adaptive.subject import Refined, Subject, is_met
 from hushcube.private.noise import Entropy, discrete_laplace
 from hushcube.progress import Progress
@@ -53,13 +55,11 @@ def second_rates(subject: Subject, seen: Sequence[NDArray[np.integer]]) -> Float
     """The rates of the second phase; together with the first they cost what is allowed, exactly or a little less."""
     if not subject.chosen.size:
         return np.zeros(0)
-    first = subject.rates
-    bounds = subject.bound(mean_size(first[subject.chosen]))
-    shape = rescale(seen, bounds, subject.rule.pick, subject.worth[subject.chosen])
-    alone = np.where(subject.free, 0.0, first)
-    scaled = alone.copy()
-    scaled[subject.chosen] = shape
-    unit = subject.cost(scaled) - subject.cost(alone)
+    first, chosen = subject.rates, subject.chosen
+    shape = rescale(subject, seen)
+    scaled = subject.paid.copy()
+    scaled[chosen] = shape
+    unit = subject.cost(scaled) - subject.cost(subject.paid)
     rates = shape * float((subject.allowed - subject.cost(first)) / unit)
     less = 1 - BELOW
     while subject.cost(_together(subject, rates)) > subject.allowed:
@@ -74,18 +74,27 @@ def _together(subject: Subject, second: Floats) -> Floats:
     return both
 
 
-def rescale(seen: Sequence[NDArray[np.integer]], bounds: float | Floats, pick: Pick, worth: Floats) -> Floats:
-    """The optimal rates up to a factor, if the counts are as seen; `bounds` is delta, or a number for each table.
+def rescale(subject: Subject, seen: Sequence[NDArray[np.integer]]) -> Floats:
+    """The best rates up to a factor, judged by what was seen of the free groups through the start's noise."""
+    chosen = subject.chosen
+    scales, worth = mean_size(subject.rates[chosen]), subject.worth[chosen]
+    if subject.rule.pick == "worst":
+        groups = zip(seen, scales.tolist(), subject.sanity_bounds[chosen].tolist(), strict=True)
+        squares = np.array([float(square(y.astype(np.float64), s, delta).mean()) / s**2 for y, s, delta in groups])
+        return np.asarray(np.cbrt(worth * squares))
+    return best_rates(seen, subject.bound(chosen, scales), worth)
+
+
+def best_rates(answers: Sequence[NDArray[np.integer]], bounds: float | Floats, worth: Floats) -> Floats:
+    """The rates of least average error up to a factor, if counts are as seen; `bounds` is delta, or one for each table.
 
     >>> seen = [np.array([100, 100]), np.array([1, 1, 1, 1])]
-    >>> rates = rescale(seen, 1.0, "average", np.ones(2))
+    >>> rates = best_rates(seen, 1.0, np.ones(2))
     >>> (rates.sum() / rates * 2).round(9).tolist()  # test vector 14: epsilon 1, replace-one
     [22.0, 2.2]
     """
-    clipped = [np.maximum(t, bound) for t, bound in zip(seen, np.broadcast_to(bounds, len(seen)), strict=True)]
-    if pick == "worst":
-        return np.array([1 / float(answers.min()) for answers in clipped])
-    return np.asarray(np.sqrt(worth * np.array([float((1 / answers).mean()) for answers in clipped])))
+    pairs = zip(answers, np.broadcast_to(bounds, len(answers)), strict=True)
+    return np.asarray(np.sqrt(worth * np.array([float((1 / np.maximum(y, bound)).mean()) for y, bound in pairs])))
 
 
 class _Table:
@@ -113,15 +122,19 @@ class _Table:
         return float(mean_size(2 * np.arcsinh(np.sqrt(0.5 / variance))))
 
     def priority(self) -> float:
-        """What the next sample would gain for its price, or the worst relative error.            [ireduct.py]"""
-        rule, now = self._subject.rule, self.scale(self.rates)
-        seen = np.maximum(self.average(), self._subject.bound(now))
-        if rule.target is not None and is_met(self.average(), now, rule.target):
+        """What the next sample would gain for its price.                                                [picking.py]"""
+        subject, at, now = self._subject, self._at, self.scale(self.rates)
+        rule, answers, worth = subject.rule, self.average(), float(subject.worth[at])
+        if rule.target is not None and is_met(answers, now, rule.target):
             return -np.inf
+        then, price = self.scale([*self.rates, 2 * self.rates[-1]]), 2 * self.rates[-1]
         if rule.pick == "worst":
-            return now / float(seen.min())
-        gain = now - self.scale([*self.rates, 2 * self.rates[-1]])
-        return float(self._subject.worth[self._at]) * float((1 / seen).mean()) * gain / (2 * self.rates[-1])
+            delta = float(subject.sanity_bounds[at])
+            if is_behind(sum(self.rates), now, float(answers.min()), delta, subject.even_rate):
+                return worth * AHEAD * now
+            return worth * float(square(answers, now, delta).mean()) * (1 - (then / now) ** 2) / price
+        seen = np.maximum(answers, subject.bound(at, now))
+        return worth * float((1 / seen).mean()) * (now - then) / price
 
 
 def iresamp(subject: Subject, entropy: Entropy, report: Progress) -> Refined:

@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.costs import calibrate
-from hushcube.designs.adaptive import make_grids, rate_limits, worth
+from hushcube.designs.adaptive import make_grids, rate_limits, sanity_bounds, worth
 from hushcube.designs.design import Design
-from hushcube.designs.refinement import Grid, RelativeTarget, Rule
+from hushcube.designs.grid import Grid
+from hushcube.designs.refinement import RelativeTarget, Rule
 from hushcube.model.arrays import Bools, Floats, Ints
 from hushcube.private.blocks import transformed
 from hushcube.private.engines import ExactCounts
@@ -54,14 +55,26 @@ class Subject:
         """The weight of each group's error over what a unit of its rate costs by itself."""
         return worth(self.start)
 
-    @property
-    def sanity_bound(self) -> float:
-        """delta of (1)."""
-        return 0.0 if self.rule.sanity_bound is None else float(self.rule.sanity_bound.value)
+    @cached_property
+    def sanity_bounds(self) -> Floats:
+        """delta of (1), for each group."""
+        return sanity_bounds(self.start, self.rule)
 
-    def bound(self, scale: Floats | float) -> Floats:
-        """What a count is taken for at least when it is seen through noise of a mean size.            [ireduct.py]"""
-        return np.maximum(self.sanity_bound, float(self.rule.caution) * np.asarray(scale))
+    def bound(self, at: int | Ints, scale: Floats | float) -> Floats:
+        """What counts of a group are taken for at least when they are seen through noise of a mean size."""
+        return np.maximum(self.sanity_bounds[at], float(self.rule.caution) * np.asarray(scale))
+
+    @cached_property
+    def paid(self) -> Floats:
+        """The rates of what is not free, by itself."""
+        return np.where(self.free, 0.0, self.rates)
+
+    @cached_property
+    def even_rate(self) -> float:
+        """The rate of the free groups, had all of them the same and all of the budget."""
+        before = self.cost(self.paid)
+        unit = self.cost(np.where(self.free, 1.0, self.rates)) - before
+        return float((self.allowed - before) / unit) if unit else np.inf
 
     def cost(self, rates: Floats) -> Fraction:
         """What rates cost a row of data, exactly or rounded up."""

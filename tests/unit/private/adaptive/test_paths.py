@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, strategies as st
 from scipy import stats
 
-from hushcube.designs.refinement import Grid
+from hushcube.designs.grid import Grid
 from hushcube.private.adaptive.paths import NoisePaths, stay_bounds
 from hushcube.private.noise import SeededEntropy
 from hushcube.private.noise.exact import LazyUniform

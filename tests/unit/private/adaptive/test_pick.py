@@ -1,15 +1,19 @@
 """Priorities and targets, all levels at once, against what a look at each level gives."""
 
+import math
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from adaptive_runs import path_of
 from hypothesis import given, strategies as st
 
-from hushcube.designs.refinement import Amount, Grid, RelativeTarget, mean_size
-from hushcube.private.adaptive.ireduct import mean_inverse, met_at, priorities, smallest, stretches
+from hushcube.designs.grid import Grid, mean_size
+from hushcube.designs.refinement import Amount, RelativeTarget
+from hushcube.private.adaptive.ireduct import met_at
 from hushcube.private.adaptive.paths import NoisePaths
+from hushcube.private.adaptive.picking import LAG, SURE, for_average, for_worst, mean_inverse, seen, stretches
 from hushcube.private.adaptive.subject import is_met
 from hushcube.private.noise import SeededEntropy
 
@@ -41,6 +45,13 @@ def grids(draw, levels):
     return Grid(rates)
 
 
+@st.composite
+def coarse_grids(draw, levels):
+    """Grids whose levels are all looked at."""
+    steps = draw(st.lists(st.floats(1.02, 1.5), min_size=levels, max_size=levels))
+    return Grid(0.001 * np.cumprod(steps))
+
+
 def given_bound(bound, levels):
     """What is given to the functions, and the bound of each level."""
     least, falls = bound
@@ -62,13 +73,6 @@ def test_mean_inverse_is_that_of_each_level(values, bound):
         for line, delta in zip(values.tolist(), each, strict=True)
     ]
     assert mean_inverse(path_of(values), len(values), given_) == pytest.approx(expected, rel=1e-11)
-
-
-@given(dense_values(), bounds)
-def test_smallest_is_that_of_each_level(values, bound):
-    given_, each = given_bound(bound, len(values))
-    expected = [max(min(line), delta) for line, delta in zip(values.tolist(), each, strict=True)]
-    assert smallest(path_of(values), len(values), given_).tolist() == expected
 
 
 @given(dense_values())
@@ -104,7 +108,7 @@ def test_the_target_is_met_where_the_first_level_meets_it(data, values, error, a
 def test_priorities_are_gain_for_each_unit_of_privacy(data, values, bound, worth):
     grid = data.draw(grids(len(values)))
     given_, each = given_bound(bound, len(values))
-    found = priorities(path_of(values), grid, "average", given_, worth)
+    found = for_average(path_of(values), grid, given_, worth)
     assert len(found) == len(values) - 1
     for k, priority in enumerate(found.tolist()):
         now, then = (float(mean_size(grid.rates[at])) for at in (k, k + 1))
@@ -113,21 +117,51 @@ def test_priorities_are_gain_for_each_unit_of_privacy(data, values, bound, worth
         assert priority == pytest.approx(expected, rel=1e-9)
 
 
-@given(st.data(), dense_values(), bounds)
-def test_priorities_for_the_worst_cell(data, values, bound):
-    grid = data.draw(grids(len(values)))
-    given_, each = given_bound(bound, len(values))
-    found = priorities(path_of(values), grid, "worst", given_, 2.0)
-    lines = zip(grid.rates, values.tolist(), each, strict=True)
-    expected = [float(mean_size(rate)) / max(min(line), delta) for rate, line, delta in lines]
-    assert found == pytest.approx(expected[:-1], rel=1e-12)
+def expected_square(y, scale, delta):
+    """What is expected of noise that is seen as y, from the definition."""
+    small = min(math.sqrt(scale / delta), (scale / delta) ** 2) * math.exp(min(-y / scale, 500))
+    return (scale / max(y, scale, delta)) ** 2 + small
+
+
+@given(st.data(), dense_values(), st.sampled_from([0.5, 7.25, 100.0]), st.floats(0.001, 3.0), st.floats(0.1, 5))
+def test_priorities_for_the_worst_cell(data, values, delta, even, worth):
+    """The gain in squares for each unit of privacy; before it, tables that are left behind, the noisiest first."""
+    grid = data.draw(coarse_grids(len(values)))
+    found = for_worst(path_of(values), grid, delta, worth, even).tolist()
+    behind, others = [], []
+    for k, priority in enumerate(found):
+        now, then = (float(mean_size(grid.rates[at])) for at in (k, k + 1))
+        if LAG * grid.rates[k] < even and min(values[k].tolist()) < max(SURE * now, delta):
+            behind.append(priority / now)
+            continue
+        square = np.mean([expected_square(y, now, delta) for y in values[k].tolist()])
+        others.append(priority)
+        step = grid.rates[k + 1] - grid.rates[k]
+        assert priority == pytest.approx(worth * square * (1 - (then / now) ** 2) / step, rel=1e-9)
+    assert behind == pytest.approx(behind[:1] * len(behind))
+    assert min(behind, default=math.inf) > 1e9 * max(others, default=0.0)
+
+
+def test_close_levels_share_what_the_first_of_them_shows():
+    """A million levels are looked at where the scale has changed by a little, never before it is revealed."""
+    grid = Grid(np.geomspace(0.01, 0.02, 2000))
+    path = NoisePaths(grid).draw(np.array([0, 3, 500, 40]), SeededEntropy(2))
+    squares, least = seen(path, grid, 5.0)
+    values = np.stack([path.at(level) for level in range(len(grid))])
+    looked = np.flatnonzero(np.diff(squares, prepend=0))
+    assert 50 < len(looked) < 100
+    for at, until in pairwise([*looked.tolist(), len(grid)]):
+        scale = float(grid.scales[at])
+        assert squares[at] == pytest.approx(np.mean([expected_square(y, scale, 5.0) for y in values[at].tolist()]))
+        assert np.ptp(squares[at:until]) == np.ptp(least[at:until]) == 0 and least[at] == values[at].min()
 
 
 def test_on_drawn_paths():
     grid = Grid(np.geomspace(0.01, 1.0, 700))
     path = NoisePaths(grid).draw(np.array([0, 3, 500, 40]), SeededEntropy(2))
     values = np.stack([path.at(level) for level in range(700)])
-    assert smallest(path, 700, 2.5).tolist() == np.maximum(values.min(axis=1), 2.5).tolist()
+    coarse = Grid(grid.rates[::10])
+    assert seen(path_of(values[::10]), coarse, 2.5)[1].tolist() == values[::10].min(axis=1).tolist()
     assert mean_inverse(path, 700, 2.5) == pytest.approx((1 / np.maximum(values, 2.5)).mean(axis=1), rel=1e-12)
 
 
@@ -138,6 +172,8 @@ def test_what_is_not_revealed_changes_no_bit_of_a_priority(values, level, bound)
     level = min(level, len(values) - 1)
     other = values.copy()
     other[level + 1 :] = other[level + 1 :][:, ::-1] * 7 + 1
-    for seen in (mean_inverse, smallest):
-        one, two = (seen(path_of(v), len(values), given_)[: level + 1].tolist() for v in (values, other))
-        assert one == two
+    one, two = (mean_inverse(path_of(v), len(values), given_)[: level + 1].tolist() for v in (values, other))
+    assert one == two
+    grid = Grid(0.01 * 1.1 ** np.arange(len(values)))
+    one, two = (for_worst(path_of(v), grid, bound[0], 1.0, 0.03)[: level + 1].tolist() for v in (values, other))
+    assert one == two

@@ -6,7 +6,9 @@ from adaptive_runs import exact_cost, make_subject
 from hypothesis import given, strategies as st
 
 from helpers import NEIGHBOURS
-from hushcube.private.adaptive.resampling import rescale, second_rates
+from hushcube.designs.grid import mean_size
+from hushcube.private.adaptive.picking import square
+from hushcube.private.adaptive.resampling import best_rates, rescale, second_rates
 from hushcube.private.adaptive.subject import Subject
 
 tables = st.lists(st.lists(st.integers(-50, 500), min_size=1, max_size=5), min_size=2, max_size=4)
@@ -18,16 +20,24 @@ def test_no_other_rates_have_a_smaller_mean_error(seen, delta, seed):
     rng = np.random.default_rng(seed)
     worth = rng.uniform(0.2, 3.0, len(seen))
     means = np.array([np.mean([1 / max(y, delta) for y in table]) for table in seen])
-    best = rescale([np.array(table) for table in seen], delta, "average", worth)
+    best = best_rates([np.array(table) for table in seen], delta, worth)
     for other in rng.dirichlet(np.ones(len(seen)), 20):
         assert (worth * means / (best / best.sum())).sum() <= (worth * means / other).sum() * (1 + 1e-12)
 
 
-@given(tables, st.sampled_from([0.5, 3.0, 40.0]))
-def test_for_the_worst_cell_all_tables_are_equally_wrong(seen, delta):
-    rates = rescale([np.array(table) for table in seen], delta, "worst", np.ones(len(seen)))
-    errors = [1 / rate / max(min(table), delta) for rate, table in zip(rates, seen, strict=True)]
-    assert errors == pytest.approx([errors[0]] * len(seen))
+@pytest.mark.parametrize("seed", range(5))
+def test_for_the_worst_cell_no_other_rates_have_smaller_squares(seed):
+    """sum_A w_A c_A / r_A² over rates of the same sum, c_A from the noise of the first phase."""
+    rng = np.random.default_rng(seed)
+    rule = {"sanity_bound": 5, "pick": "worst"}
+    subject = make_subject((3, 4, 2), "a0=2,a1,a2=0.5", rule, strategy="twophase", epsilon="0.5")
+    seen = [rng.integers(-200, 500, len(subject.truth[at])) for at in subject.chosen]
+    scales, worth = mean_size(subject.rates[subject.chosen]), subject.worth[subject.chosen]
+    squares = np.array([square(y.astype(float), s, 5.0).mean() / s**2 for y, s in zip(seen, scales, strict=True)])
+    best = rescale(subject, seen)
+    for other in rng.dirichlet(np.ones(len(seen)), 20):
+        error, least = ((worth * squares / r**2).sum() for r in (other, best / best.sum()))
+        assert least <= error * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("neighbours", NEIGHBOURS)

@@ -9,7 +9,7 @@ from adaptive_runs import exact_cost, garbled, make_subject, path_of
 from hypothesis import given, reject, settings, strategies as st
 
 from helpers import NEIGHBOURS
-from hushcube.designs.refinement import mean_size
+from hushcube.designs.grid import mean_size
 from hushcube.errors import BadInput
 from hushcube.private.adaptive.ireduct import choose_levels, draw_paths, priorities, rates_at, walk
 from hushcube.private.adaptive.subject import is_met
@@ -49,28 +49,33 @@ def figure_4(subject, grids, paths, priority):
 
 def revealed_priority(subject, grids, paths):
     """From what is revealed at a level alone; numbers that must not matter stand in the place of the rest."""
-    worth = subject.worth[subject.chosen].tolist()
 
     def priority(j, level):
-        bound = subject.bound(grids[j].scales)
         seen = garbled(paths[j], level, len(grids[j]), seed=level)
-        return float(priorities(seen, grids[j], subject.rule.pick, bound, worth[j])[level])
+        return float(priorities(subject, int(subject.chosen[j]), seen, grids[j])[level])
 
     return priority
 
 
 def own_priority(subject, grids, paths):
-    """(14), (15) with the mean over cells, or the worst cell, in fractions as far as they go."""
+    """(14), (15) with the mean over cells, or of squares for the worst cell, in fractions as far as they go."""
     worth, rule = subject.worth[subject.chosen].tolist(), subject.rule
+    even = float(subject.allowed / exact_cost(subject.start, np.where(subject.free, 1.0, subject.rates)))
 
     def priority(j, level):
         delta = max(float(rule.sanity_bound.value), float(rule.caution) * float(mean_size(grids[j].rates[level])))
         answers = [max(Fraction(y), Fraction(delta)) for y in paths[j].at(level).tolist()]
         now, then = (float(mean_size(grids[j].rates[at])) for at in (level, level + 1))
+        step = float(grids[j].rates[level + 1] - grids[j].rates[level])
         if subject.rule.pick == "worst":
-            return now / float(min(answers))
+            y, delta = paths[j].at(level).astype(float), float(rule.sanity_bound.value)
+            if grids[j].rates[level] * 4 < even and y.min() < max(10 * now, delta):
+                return worth[j] * 2.0**900 * now
+            small = min(np.sqrt(now / delta), (now / delta) ** 2) * np.exp(-y / now)
+            squares = (now / np.maximum(y, max(now, delta))) ** 2 + small
+            return worth[j] * float(squares.mean()) * (1 - (then / now) ** 2) / step
         mean = float(sum(1 / y for y in answers) / len(answers))
-        return worth[j] * mean * (now - then) / float(grids[j].rates[level + 1] - grids[j].rates[level])
+        return worth[j] * mean * (now - then) / step
 
     return priority
 
