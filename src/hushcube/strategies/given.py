@@ -213,7 +213,9 @@ def best_shares(request: Request, measured: Family, recovery: Recovery) -> Float
     if public.all() or isinstance(recovery, Weights):  # whose closed form is that of all strategies
         return result
     noisy = Family.of([t for t, free in zip(measured, public, strict=True) if not free], request.schema.sizes)
-    result[~public] = _for_sources(request, noisy) if recovery == "none" else _for_spaces(request, noisy, recovery)
+    result[~public] = (
+        _for_sources(request, noisy) if recovery in ("none", "answers") else _for_spaces(request, noisy, recovery)
+    )
     result[public] = result[~public].max()
     return result
 

@@ -102,6 +102,12 @@ def test_the_gradient_is_that_of_the_objective():
     assert np.abs(np.concatenate(seen)).max() < 1e-4
 
 
+def test_own_tables_whose_budget_has_vanished_are_left_out():
+    words = "a0*a1*a3*a4=4,a0*a3,a2*a3,a1*a2*a4,a0*a1*a2*a3*a4"
+    found = optimise_own_tables(make_request((2, 3, 1, 6, 3), words, epsilon=1), steps=40)
+    assert found.sets == ((0, 1, 3, 4),) and found.budgets.tolist() == [1.0]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("sizes", "words", "most"),

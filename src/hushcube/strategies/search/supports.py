@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, compress
 from typing import Final
 
 import numpy as np
@@ -240,9 +240,11 @@ class SupportProblem:
 
 
 def optimise_own_tables(request: Request, *, steps: int) -> Support:
-    """Descend from the cube-root budgets on the workload's own tables."""
+    """Descend from the cube-root budgets on the workload's own tables; those whose budget vanishes are left out."""
     start = LAPLACE.best_budgets(request.energies, np.ones(len(request.marginals)))
-    return optimise_tables(request.marginals, request.spaces, request.space_weights, start, steps=steps)
+    found = optimise_tables(request.marginals, request.spaces, request.space_weights, start, steps=steps)
+    kept = found.budgets > UNSEEN
+    return Support(tuple(compress(found.sets, kept)), found.budgets[kept], found.error)
 
 
 def optimise_tables(
