@@ -6,47 +6,53 @@ The error is sum_B s_B variance_B, the cost sum_B C_B beta_B.                   
     Gaussian   variance = 1/(2 beta)   optimum  beta_B ∝ (s_B / C_B)^(1/2)   [Corollary 3.3; its factor 2 is corrected]
 
 Under replace-one C_B is the largest change of set B, and the result is scaled to what all sets together really cost.
+
+The closed form is the optimum for answers that are read from single sets, and for continuous noise. After least squares
+even budgets may be better, and so they may be where noise is narrow: they are always looked at beside it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from fractions import Fraction
-from functools import partial
+from typing import Final
 
 import numpy as np
 
 from hushcube.costs import calibrate, row_cost as cost
-from hushcube.designs.design import Budgets
-from hushcube.designs.lattice.design import smoothing
 from hushcube.lattice.basis import Basis
 from hushcube.lattice.family import Family
 from hushcube.model.arrays import Floats
 from hushcube.model.noise import law_of
 from hushcube.model.privacy import Privacy
 
+_ALIKE: Final = 1e-12  # budgets are even that differ by no more, in units of the largest: closed forms are rounded
 
-def divide(
-    basis: Basis,
-    measured: Family,
-    s: Floats,
-    privacy: Privacy,
-    rule: Budgets,
-    proof: calibrate.Proof,
-    proportions: Floats | None = None,
-) -> Floats:
-    """Budgets for the measured sets that cost at most what the guarantee allows, exactly."""
-    if rule == "uniform":
-        shape = np.ones(len(measured))
-    elif proportions is not None:
-        shape = proportions
-    else:
-        shape = law_of(privacy).best_budgets(s, columns_of(basis, measured, privacy))
-    if privacy.total_is_public:
-        shape = np.where(cost.unchanged_by_replacing(measured), np.inf, shape)
 
-    spent = partial(cost.cost_of_sets, basis, measured, privacy=privacy)
-    return fitted(shape, spent, privacy, proof, smoothing(basis, measured, privacy) if proof == "smoothing" else None)
+def closed_form(basis: Basis, measured: Family, s: Floats, privacy: Privacy) -> Floats:
+    """The optimum above, up to scale."""
+    return law_of(privacy).best_budgets(s, columns_of(basis, measured, privacy))
+
+
+def without_public(shape: Floats, measured: Family, privacy: Privacy) -> Floats:
+    """The same, infinite for sets whose answers are public: they cost nothing."""
+    public = cost.unchanged_by_replacing(measured) & privacy.total_is_public
+    return np.where(public, np.inf, shape)
+
+
+def with_even(shapes: Sequence[Floats]) -> list[Floats]:
+    """The shapes, and even budgets after them, unless one of them is even; infinite entries are public and stay.
+
+    >>> [shape.tolist() for shape in with_even([np.array([np.inf, 1.0, 4.0])])]
+    [[inf, 1.0, 4.0], [inf, 1.0, 1.0]]
+    >>> len(with_even([np.array([np.inf, 3.0, 3.0])]))
+    1
+    """
+    noisy = [shape[np.isfinite(shape)] for shape in shapes]
+    if any(np.ptp(own) <= _ALIKE * own.max() if len(own) else True for own in noisy):
+        return list(shapes)
+    return [*shapes, np.where(np.isfinite(shapes[0]), 1.0, np.inf)]
 
 
 def columns_of(basis: Basis, measured: Family, privacy: Privacy) -> Floats:

@@ -207,32 +207,41 @@ class KPart(Strategy):
         allowed: Floats | float = np.inf,
         *,
         keep: bool = False,
+        printed: bool = False,
         details: Callable[[Floats], Mapping[str, Any]],
     ) -> Design:
         """The plan that measures the selected tables, in shares that keep to the `allowed` variances of cuboids.
 
-        For the objective `max` the shares are where a search for better ones starts, unless they are to be kept.
+        For the objective `max` the shares are where a search for better ones starts, unless they are to be kept. As
+        `printed` they are the closed form for the sources of the selection, and compared with nothing.
         Details are told from the variance of a cell of each marginal of the request without recovery.
         """
         tables, public, law = selection.tables, len(cube.public), law_of(request.privacy)
-        shares = _optimal_shares(cube, selection, TableNoise.of(request.privacy, len(tables), public), allowed)
+        noise = TableNoise.of(request.privacy, len(tables), public)
+        shares = _optimal_shares(cube, selection, noise, allowed, settle=not printed)
         sets = [*cube.public, *map(cube.table, tables)]
         measured = Family.of(sets, request.schema.sizes)
         at, ordered = measured.ids(sets), np.empty(len(measured))
         ordered[at] = np.concatenate([np.ones(public), shares])
 
         def say(given: Floats) -> Mapping[str, Any]:
-            noise = law.formula(given[at[public:]])  # what is drawn has at most this variance
-            return details(_variances(cube, tables, noise))
+            drawn = law.formula(given[at[public:]])  # what is drawn has at most this variance
+            return details(_variances(cube, tables, drawn))
 
         s = ordered ** (law.power + 1)  # whose closed form these shares are
-        return self.decide(request, budgets, recovery, MARGINAL, measured, s, ordered, keep=keep, details=say)
+        return self.decide(
+            request, budgets, recovery, MARGINAL, measured, s, ordered, keep=keep, printed=printed, details=say
+        )
 
 
-def _optimal_shares(cube: Cube, selection: Selection, noise: TableNoise, allowed: Floats | float) -> Floats:
-    """Shares with the least total, at most the `allowed` variance for each cuboid."""
+def _optimal_shares(
+    cube: Cube, selection: Selection, noise: TableNoise, allowed: Floats | float, *, settle: bool
+) -> Floats:
+    """Shares with the least total, at most the `allowed` variance for each cuboid; sources follow, if they `settle`."""
     coverage, tables, readings = cube.coverage, selection.tables, None
-    if len(tables) * len(coverage) <= _MOST_READINGS and selection.largest > 1:  # else sources may not change
+    if (
+        settle and len(tables) * len(coverage) <= _MOST_READINGS and selection.largest > 1
+    ):  # else sources may not change
         readings = np.array([coverage.magnifications(coverage.number(mask)) for mask in tables])
     least = np.inf
     for _ in range(_ROUNDS):

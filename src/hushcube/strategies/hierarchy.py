@@ -43,7 +43,7 @@ from hushcube.model.noise import Law, law_of
 from hushcube.options import option, whole
 from hushcube.strategies.search.descent import minimise
 from hushcube.strategies.search.supports import UNSEEN
-from hushcube.strategies.strategy import Strategy, best_fit
+from hushcube.strategies.strategy import Strategy, best_fit, best_of
 
 Space = tuple[int, ...]
 """A level of each attribute's tree."""
@@ -75,12 +75,28 @@ class Trees(Strategy):
         request: Request,
         budgets: Budgets,
         recovery: Recovery,
-        found: Solution | None,
+        find: Callable[[Budgets], Solution | None],
         details: Callable[[Sequence[Tree]], dict[str, Any]] = lambda _: {},
     ) -> Design:
-        """Scale the budgets to the guarantee under the best proof; under replace-one the total is public."""
-        if found is None:
+        """What is found for such budgets; or for even ones, where their own choice of trees ends up better.
+
+        Optimal ones are found for the total after generalised least squares, whatever the objective and the recovery.
+        """
+        rules: Sequence[Budgets] = ("optimal", "uniform") if budgets == "optimal" else ("uniform",)
+        found = [solution for rule in rules if (solution := find(rule)) is not None]
+        if not found:
             raise NotApplicable(self.name, "too many levels, or too large tables, would be measured")
+        return best_of([self._scaled(request, budgets, recovery, solution, details) for solution in found])
+
+    def _scaled(
+        self,
+        request: Request,
+        budgets: Budgets,
+        recovery: Recovery,
+        found: Solution,
+        details: Callable[[Sequence[Tree]], dict[str, Any]],
+    ) -> Design:
+        """Scale the budgets to the guarantee under the best proof; under replace-one the total is public."""
         privacy, levels, shares = request.privacy, found.sets.levels, found.budgets
         if privacy.total_is_public:
             if levels.any(axis=1).all():
@@ -92,7 +108,7 @@ class Trees(Strategy):
             return TreeDesign(request, self.name, budgets, recovery, proof, fit, *own, details=told)
 
         cost, smooth = partial(row_cost, *own, privacy=privacy), partial(smoothing_variance, privacy, len(levels))
-        return best_fit(privacy, shares, cost, smooth, make)
+        return best_fit(privacy, [shares], cost, smooth, make)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,16 +127,16 @@ class Hierarchy(Trees):
         if recovery == "none":
             raise NotApplicable(self.name, "nodes of several levels are combined by least squares: use gls or ols")
         sizes, names, attributes = request.schema.sizes, request.schema.names, sorted(ranged(request))
-        if self.fan_out is None:
-            found = _best_depths(request, budgets, attributes)
-        else:
-            trees = {i: Tree.with_fan_out(sizes[i], self.fan_out) for i in attributes}
-            found = solved(request, budgets, trees)
+
+        def find(rule: Budgets) -> Solution | None:
+            if self.fan_out is None:
+                return _best_depths(request, rule, attributes)
+            return solved(request, rule, {i: Tree.with_fan_out(sizes[i], self.fan_out) for i in attributes})
 
         def details(trees: Sequence[Tree]) -> dict[str, Any]:
             return {"fan_outs": {names[i]: list(trees[i].fan_outs) for i in attributes}}
 
-        return self.measure(request, budgets, recovery, found, details)
+        return self.measure(request, budgets, recovery, find, details)
 
 
 def _best_depths(request: Request, budgets: Budgets, attributes: Sequence[int]) -> Solution | None:

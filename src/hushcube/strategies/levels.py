@@ -22,14 +22,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import combinations
 from typing import Final
 
 import numpy as np
 
-from hushcube.costs.calibrate import Proof, proofs
-from hushcube.designs.budgets import divide
+from hushcube.costs.calibrate import Proof
+from hushcube.costs.row_cost import cost_of_sets
+from hushcube.designs.budgets import without_public
 from hushcube.designs.design import Budgets, Design, Recovery
+from hushcube.designs.lattice.design import smoothing
 from hushcube.designs.levels.design import TOO_COUPLED, LevelDesign
 from hushcube.designs.levels.nesting import Nesting, nesting
 from hushcube.designs.request import MAX_TABLE_CELLS, Request
@@ -39,7 +42,7 @@ from hushcube.lattice.family import Family
 from hushcube.model.arrays import Floats, Marginal
 from hushcube.model.noise import law_of
 from hushcube.strategies.search.nested import Problem, merged, noisy, optimise, table_weights
-from hushcube.strategies.strategy import Strategy, best_of, objective_value
+from hushcube.strategies.strategy import Strategy, best_fit, objective_value
 
 Tables = tuple[Marginal, ...]
 _WIDE: Final = ("joined", "all")
@@ -159,11 +162,14 @@ def _divided(request: Request, tables: Tables, shape: Floats, budgets: Budgets, 
     known = dict(zip(tables, shape.tolist(), strict=True))
     if request.privacy.total_is_public:
         known |= {m: 1.0 for m in ((), *request.marginals) if request.schema.cells(m) == 1}
-    measured = Family.of(known, request.schema.sizes)
-    proportions = np.array([known[m] for m in measured])
+    privacy, measured = request.privacy, Family.of(known, request.schema.sizes)
+    proportions = without_public(np.array([known[m] for m in measured]), measured, privacy)
 
-    def plan(proof: Proof) -> LevelDesign:
-        own = divide(MARGINAL, measured, proportions, request.privacy, "optimal", proof, proportions)
+    def make(proof: Proof, own: Floats) -> LevelDesign:
         return LevelDesign(request, Levels.name, budgets, recovery, proof, own, measured)
 
-    return best_of(map(plan, proofs(request.privacy, tables=len(measured))))
+    cost, smooth = (
+        partial(cost_of_sets, MARGINAL, measured, privacy=privacy),
+        partial(smoothing, MARGINAL, measured, privacy),
+    )
+    return best_fit(privacy, [proportions], cost, smooth, make, tables=len(measured))

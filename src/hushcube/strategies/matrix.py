@@ -148,7 +148,7 @@ class Matrix(Strategy):
             return MatrixDesign(request, self.name, budgets, recovery, proof, fit, *own, details=details)
 
         cost, smooth = partial(cost_of_rows, rows, group_of, privacy=privacy), partial(smoothing, rows, privacy)
-        return best_fit(privacy, shape, cost, smooth, make)
+        return best_fit(privacy, [shape], cost, smooth, make)
 
     def _wide(self, request: Request, matrix: QueryTable, budgets: Budgets, recovery: Recovery) -> Design:
         """The plan for the distinct columns of sparse rows, over all cells.            [designs/matrix/classes.py]"""

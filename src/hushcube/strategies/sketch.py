@@ -72,7 +72,7 @@ class Sketch(Strategy):
             return replace(made, details={"collisions": made.collisions})
 
         cost, smooth = partial(row_cost, throws, privacy=privacy), partial(smoothing_variance, privacy, t)
-        return best_fit(privacy, np.ones(t), cost, smooth, make)
+        return best_fit(privacy, [np.ones(t)], cost, smooth, make)
 
 
 def carrier(request: Request) -> Marginal:

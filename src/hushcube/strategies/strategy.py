@@ -6,19 +6,19 @@ What plans are compared by: the total variance (weights count), or the largest w
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import product
+from functools import partial
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
 from hushcube.costs import calibrate
-from hushcube.costs.row_cost import unchanged_by_replacing
-from hushcube.designs.budgets import divide, fitted
+from hushcube.costs.row_cost import cost_of_sets, unchanged_by_replacing
+from hushcube.designs.budgets import closed_form, fitted, with_even, without_public
 from hushcube.designs.design import Budgets, Design, Recovery
-from hushcube.designs.lattice.design import LatticeDesign
+from hushcube.designs.lattice.design import LatticeDesign, smoothing
 from hushcube.designs.lattice.weighted import Weighting
 from hushcube.designs.request import Request
 from hushcube.designs.weights import Weights
@@ -144,13 +144,15 @@ class Strategy(Configured, ABC):
         found: Floats | None = None,
         *,
         keep: bool = False,
+        printed: bool = False,
         details: Callable[[Floats], Mapping[str, Any]] = lambda _: {},
     ) -> LatticeDesign:
         """Divide the guarantee among the measured sets, whose variances weigh s_B in the error, under the best proof.
 
-        Optimal budgets are the closed form for s, or in the proportions that a search has found. For the objective
-        `max` they are those of the least largest variance, never a larger one than the proportions have; unless those
-        are to be kept. Details are told from the budgets.
+        Optimal budgets are the closed form for s, or in the proportions that a search has found; or even ones, where
+        these have the smaller objective. For the objective `max` they are those of the least largest variance, never a
+        larger one than the proportions have; unless those are to be kept. As `printed`, the proportions are compared
+        with nothing. Details are told from the budgets.
 
         Where one row replaces one row, the total is public: it is measured too, for nothing.
         """
@@ -160,19 +162,27 @@ class Strategy(Configured, ABC):
             found = None if found is None else np.insert(found, 0, 1.0)
         if isinstance(recovery, Weights) and budgets == "optimal" and not keep:
             s, found = self._energies(request, basis, measured, recovery), None
-        shapes, aim = [found], {}
-        if request.objective == "max" and budgets == "optimal":
-            aim = {"objective": "max"}
-            if not keep:  # the total's budgets stay in, for discrete noise may favour them
-                shapes = [least_maximum(request, basis, measured, recovery, s, found).budgets, found]
+        privacy, shapes, aim = request.privacy, [np.ones(len(measured))], {}
+        if budgets != "uniform":
+            shapes = [closed_form(basis, measured, s, privacy) if found is None else found]
+            if request.objective == "max" and budgets == "optimal":
+                aim = {"objective": "max"}
+                if not (keep or printed):  # the total's budgets stay in, for discrete noise may favour them
+                    shapes.insert(0, least_maximum(request, basis, measured, recovery, s, found).budgets)
 
-        def plan(proof: calibrate.Proof, shape: Floats | None) -> LatticeDesign:
-            shares = divide(basis, measured, s, request.privacy, budgets, proof, shape)
+        def make(proof: calibrate.Proof, shares: Floats) -> LatticeDesign:
             told = {**details(shares), **aim}
             return LatticeDesign(request, self.name, budgets, recovery, proof, shares, basis, measured, details=told)
 
-        proofs = calibrate.proofs(request.privacy, tables=len(measured) if basis.holds_cells else None)
-        return best_of(plan(proof, shape) for proof, shape in product(proofs, shapes))
+        return best_fit(
+            privacy,
+            [without_public(shape, measured, privacy) for shape in shapes],
+            partial(cost_of_sets, basis, measured, privacy=privacy),
+            partial(smoothing, basis, measured, privacy),
+            make,
+            tables=len(measured) if basis.holds_cells else None,
+            printed=printed or budgets == "given",
+        )
 
     def _energies(self, request: Request, basis: Basis, measured: Family, recovery: Weights) -> Floats:
         """s_B for weights of the user's own, whatever the strategy would have: (1)-(3) for a given R.
@@ -191,16 +201,23 @@ class Strategy(Configured, ABC):
 
 def best_fit(
     privacy: Privacy,
-    shape: Floats,
+    shapes: Sequence[Floats],
     cost: Callable[[Floats], Fraction],
     smoothing: Callable[[], Floats | float],
     make: Callable[[calibrate.Proof, Floats], Made],
+    *,
+    tables: int | None = None,
+    printed: bool = False,
 ) -> Made:
-    """The best plan with budgets in these proportions, where more than tables of counts is measured.
+    """The best plan with budgets in some of these proportions, or, unless they stay as `printed`, even ones.
 
-    `cost` is what one row of data costs under given budgets, `smoothing` the variance that the proof of that name adds.
+    So no plan is worse than that of even budgets for what is measured. `cost` is what one row of data costs under given
+    budgets, `smoothing` the variance that the proof of that name adds, `tables` how many tables of plain counts are
+    measured, if nothing else.
     """
+    tried = shapes if printed else with_even(shapes)
     return best_of(
         make(proof, fitted(shape, cost, privacy, proof, smoothing() if proof == "smoothing" else None))
-        for proof in calibrate.proofs(privacy, tables=None)
+        for proof in calibrate.proofs(privacy, tables=tables)
+        for shape in tried
     )

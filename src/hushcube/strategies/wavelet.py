@@ -24,4 +24,4 @@ class Wavelet(Trees):
     def plan(self, request: Request, budgets: Budgets, recovery: Recovery) -> Design:
         """One measured set for each level of each attribute with ranges."""
         trees = {i: Tree.with_fan_out(request.schema.sizes[i], 2) for i in ranged(request)}
-        return self.measure(request, budgets, recovery, solved(request, budgets, trees, wavelet=True))
+        return self.measure(request, budgets, recovery, lambda rule: solved(request, rule, trees, wavelet=True))

@@ -5,7 +5,7 @@ Tables R, |R| = s, share the budget evenly, so that a cell of cuboid A has varia
     noise(A, R) = u s^p min_{C in R, C >= A} mag(A, C),     p = 2 (Laplace) or 1 (Gaussian), u = variance of one table
 
     bound_maximum    minimise the largest noise(A, R)                                          [Problem 1, Algorithm 1]
-    least_total      minimise sum_A energy_A noise(A, R), the main paper's error          [Yaroslavtsev et al. 2013, C]
+    distinct_covers  those among which to minimise the main paper's error, a total        [Yaroslavtsev et al. 2013, C]
 
 Departs from the paper. Its search for the least threshold is not monotone [docs/maths.md, 6]: here every distinct
 magnification t is tried once, R is the greedy cover that stops when all is served, and s = |R|; the largest
@@ -17,7 +17,7 @@ integers, without epsilon.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
@@ -29,6 +29,7 @@ from hushcube.strategies.search.coverage import FAR, Coverage
 
 MOST_THRESHOLDS: Final = 512  # beyond that many distinct magnifications as many are tried, evenly spread
 _MOST_GAINS: Final = 2**23  # thresholds times tables: a few seconds. So 128 thresholds are tried at 16 attributes
+_MOST_LOOKED: Final = 2**22  # tables of a cover times tables to choose from: up to here a cover is found at once
 _BITS: Final = 30  # of weights, which are compared as integers so that ties are exact
 
 
@@ -153,25 +154,25 @@ def bound_maximum(coverage: Coverage, power: int) -> Selection:
     return found
 
 
-def least_total(
-    coverage: Coverage, energies: Floats, power: int, totals: Sequence[Callable[[Selection], float]]
-) -> list[Selection]:
-    """For each of some totals the cover for which it is least.
+def distinct_covers(coverage: Coverage, energies: Floats, power: int) -> Iterator[Selection]:
+    """The cuboids themselves and all different covers, from few tables to many.
 
-    Covers are given up where s^p sum_A energy_A, the least that even budgets can come to, is above what they have
-    come to already; a total may know better budgets.
+    Covers are given up where s^p sum_A energy_A, the least that even budgets can come to without recovery, is above
+    what they have come to already; but not as long as a few steps more cost little, for better budgets and least
+    squares may make up for it.
     """
-    found = [own_tables(coverage)] * len(totals)
-    least = [total(own) for total, own in zip(totals, found, strict=True)]
-    floor = float(energies.sum())
-    limit = Limit(len(coverage))
-    for candidate in covers(coverage, limit):
-        even = float(len(candidate.tables)) ** power * float(candidate.magnification @ energies)
-        limit.tables = min(limit.tables, int((even / floor * (1 + 1e-9)) ** (1 / power)))
-        for i, total in enumerate(totals):
-            if (value := total(candidate)) <= least[i]:
-                found[i], least[i] = candidate, value
-    return found
+    own = own_tables(coverage)
+    yield own
+    if not len(coverage):
+        return
+    known, limit = {own.tables}, Limit(len(coverage))
+    cheap, floor = _MOST_LOOKED // len(coverage.tables), float(energies.sum())
+    for cover in covers(coverage, limit):
+        even = float(len(cover.tables)) ** power * float(cover.magnification @ energies)
+        limit.tables = min(limit.tables, max(int((even / floor * (1 + 1e-9)) ** (1 / power)), cheap))
+        if cover.tables not in known:
+            known.add(cover.tables)
+            yield cover
 
 
 def _fewest(coverage: Coverage) -> list[tuple[int, int]]:
