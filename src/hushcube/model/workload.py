@@ -119,7 +119,7 @@ class Workload:
     def tables_of(self, word: str) -> tuple[Marginal, ...]:
         """The marginals that a word names; none where it names something that is not asked for."""
         try:
-            named = tuple(_expand(word, self.schema))
+            named = tuple(tables_of(word, self.schema))
         except BadInput:
             return ()
         return named if set(named) <= set(self.marginals) else ()
