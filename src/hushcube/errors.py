@@ -23,6 +23,7 @@ Messages never hold data: a value found in a row is not repeated in an error.
 
 from __future__ import annotations
 
+import copyreg
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,6 +32,10 @@ from fractions import Fraction
 
 class HushcubeError(Exception):
     """Anything hushcube raises on purpose."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Another process gets it whole: as it is, and not made again from its message."""
+        return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined] # undocumented
 
 
 class BadInput(HushcubeError):
