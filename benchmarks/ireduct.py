@@ -72,7 +72,7 @@ def count(names, people, folder):
     """The exact tables of each workload in a file: the people themselves are counted once, and not what is timed."""
     from tests.populations import census
 
-    from hushcube.experiments.experiment import held, wanted
+    from hushcube.experiments.truth import held, wanted
     from hushcube.model.workload import Workload
     from hushcube.private.engines import open_source
 
@@ -87,7 +87,7 @@ def count(names, people, folder):
 
 def ours(words, file, people, epsilon, levels, plain):
     from hushcube import plan
-    from hushcube.experiments.experiment import HeldTables
+    from hushcube.experiments.truth import HeldTables
     from hushcube.private.measure import draw
     from hushcube.private.noise import SeededEntropy
     from hushcube.strategies.adaptive import IReduct

@@ -28,7 +28,10 @@ from tests.populations import CENSUS, census
 from benchmarks import relative_page
 from hushcube import Attribute, Schema
 from hushcube.experiments.classify import coded_rows, cross_validate
-from hushcube.experiments.experiment import Trial, evaluate, held, wanted
+from hushcube.experiments.experiment import evaluate
+from hushcube.experiments.trial import Trial
+from hushcube.experiments.truth import held, wanted
+from hushcube.model.privacy import Privacy
 from hushcube.model.workload import Workload
 from hushcube.private.engines import open_source
 from hushcube.strategies import ADAPTIVE
@@ -190,16 +193,16 @@ def measure_tables(data, task, points, runs, epsilons, deltas, steps):
         busy = time.process_time()
         trial = Trial(
             methods=[strategy_of(method, share)],
-            epsilon=epsilon,
-            neighbours=NEIGHBOURS,
+            privacies=[Privacy.of(epsilon=epsilon, neighbours=NEIGHBOURS)],
             sanity_bound=delta,
             people=n,
-            budgets=method.budgets,
-            recovery=method.recovery,
+            budgets=[method.budgets],
+            recoveries=[method.recovery],
             runs=runs * chosen.more.get(name, 1),
             seed=zlib.crc32(repr(key).encode()),
+            workers=1,  # what is timed is one core
         )
-        (result,) = evaluate(workload, counts, trial)
+        (result,), _ = evaluate(workload, counts, trial)
         busy = time.process_time() - busy
         points.add(
             Point(*key, result.runs, result.overall_error, result.standard_error, result.seconds, busy),
@@ -222,16 +225,16 @@ def measure_classifiers(data, points, folds, epsilons):
             busy = time.process_time()
             trial = Trial(
                 methods=[strategy_of(VARIANTS[name], task.first_share) for name in names],
-                epsilon=epsilon,
-                neighbours=NEIGHBOURS,
+                privacies=[Privacy.of(epsilon=epsilon, neighbours=NEIGHBOURS)],
                 sanity_bound=DELTA,
                 people=n - n // folds,
-                budgets=method.budgets,
-                recovery=method.recovery,
+                budgets=[method.budgets],
+                recoveries=[method.recovery],
                 runs=folds,
                 seed=zlib.crc32(repr(known).encode()),
+                workers=1,
             )
-            exact, *found = cross_validate(data.schema, columns, data.class_name, trial)
+            (exact, *found), _ = cross_validate(data.schema, columns, data.class_name, trial)
             busy = (time.process_time() - busy) / len(names)
             for name, result in (*zip(names, found, strict=True), ("exact", exact)):
                 points.add(

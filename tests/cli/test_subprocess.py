@@ -30,7 +30,9 @@ def test_exit_codes(desk, program):
     assert execute("--version", program=program).stdout == "hushcube, version 0.1.0\n"
 
 
-@pytest.mark.parametrize("verb", [[], ["plan"], ["release"], ["show"], ["schema"], ["demo"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "verb", [[], ["plan"], ["release"], ["show"], ["evaluate"], ["schema"], ["demo"]], ids=" ".join
+)
 def test_help_imports_nothing_heavy(verb):
     code = (
         "import sys\nfrom hushcube.cli import run\n"

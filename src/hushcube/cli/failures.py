@@ -116,9 +116,14 @@ def _chosen(context: click.Context) -> Iterator[tuple[str, str, Configured]]:
     from hushcube.faces.value import faces
     from hushcube.strategies import ALL
 
-    for parameter, option in (("strategy", "--strategy"), ("methods", "--method"), ("face", "--face")):
+    for parameter, option in (
+        ("strategy", "--strategy"),
+        ("methods", "--method"),
+        ("face", "--face"),
+        ("faces", "--face"),
+    ):
         given = context.params.get(parameter)
         for word in given if isinstance(given, tuple) else [given] if given else []:
-            known: dict[str, Configured] = {**faces()} if parameter == "face" else {**ALL}
+            known: dict[str, Configured] = {**faces()} if option == "--face" else {**ALL}
             if (configured := known.get(word.partition(":")[0].strip())) is not None:
                 yield word, option, configured

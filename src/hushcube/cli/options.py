@@ -44,19 +44,31 @@ _MEASURES = (
     option("--shares", "NAME=SHARE,...", "Parts of the budget for count and each measure.", group=WHAT),
 )
 _ROWS = "The most rows of one person.  [default: the schema's, or 1]"
-_PRIVACY = (
-    option("--epsilon", "NUMBER", "Pure or, with --delta, approximate privacy.", group=GUARANTEE),
-    option("--rho", "NUMBER", "Zero-concentrated privacy.", group=GUARANTEE),
-    option("--delta", "NUMBER", "Probability that --epsilon may fail.", group=GUARANTEE),
+
+
+def _amounts(again: str = "", **attributes: Any) -> tuple[Callable[[Any], Any], ...]:
+    return (
+        option("--epsilon", "NUMBER", f"Pure or, with --delta, approximate privacy{again}.", **attributes),
+        option("--rho", "NUMBER", f"Zero-concentrated privacy{again}.", **attributes),
+        option("--delta", "NUMBER", f"Probability that --epsilon may fail{again}.", **attributes),
+    )
+
+
+def _rules(again: str = "", **attributes: Any) -> tuple[Callable[[Any], Any], ...]:
+    return (
+        option("--budgets", "RULE", f"optimal or uniform{again}.", **attributes),
+        option("--recovery", "WAY", f"gls, ols, answers, none, or weights{again}: 'a: a=1/2, a*b=1/2'.", **attributes),
+    )
+
+
+_RELATION = (
     option("--neighbours", "RELATION", "add-remove or replace-one; no default.", group=GUARANTEE),
     option("--rows-per-person", "NUMBER", _ROWS, group=GUARANTEE, type=int),
 )
 _EXPLAINED: dict[str, Any] = {"group": HOW, "is_eager": True, "callback": explaining}
 _STRATEGY = "auto (the best), all, or one of `--strategy help`; repeatable."
-_WAYS = (
-    option("--strategy", "NAME[:OPTION=...]", _STRATEGY, multiple=True, **_EXPLAINED),
-    option("--budgets", "RULE", "optimal or uniform.", group=HOW),
-    option("--recovery", "WAY", "gls, ols, answers, none, or weights: 'a: a=1/2, a*b=1/2'.", group=HOW),
+_NAMED = option("--strategy", "NAME[:OPTION=...]", _STRATEGY, multiple=True, **_EXPLAINED)
+_SEARCH = (
     option("--objective", "WHAT", "Least total or max variance.  [default: total]", group=HOW),
     option("--effort", "LEVEL", "How long to search: low, default or high.", group=HOW),
 )
@@ -89,10 +101,30 @@ def taking(*options: Callable[[Any], Any]) -> Callable[[Decorated], Decorated]:
     return decorate
 
 
-planning = taking(*_TABLES, *_MEASURES, *_PRIVACY, *_WAYS, *_GOALS)
+planning = taking(
+    *_TABLES,
+    *_MEASURES,
+    *_amounts(group=GUARANTEE),
+    *_RELATION,
+    _NAMED,
+    *_rules(group=HOW),
+    *_SEARCH,
+    *_GOALS,
+)
 """The options of `plan`, which `release` takes too."""
-comparing = taking(*_TABLES, *_PRIVACY, *_WAYS)
-"""Those of them that `evaluate` takes."""
+_SEVERAL: dict[str, Any] = {"again": "; repeatable", "multiple": True}
+comparing = taking(
+    *_TABLES,
+    *_amounts(group=GUARANTEE, **_SEVERAL),
+    *_RELATION,
+    _NAMED,
+    *_rules(group=HOW, **_SEVERAL),
+    option(
+        "--face", "KIND[:OPTION=...]", f"unbiased, or: {_FACE[:-1]}; repeatable.", "faces", multiple=True, **_EXPLAINED
+    ),
+    *_SEARCH,
+)
+"""Those of them that `evaluate` takes, several of some."""
 as_json = option("--json", None, "Print one JSON document and nothing else.", "as_json", group=OUTPUT, is_flag=True)
 
 

@@ -14,8 +14,8 @@ that the noise of one marginal stays out of the probabilities of another.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -23,18 +23,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.errors import BadInput, DataError
-from hushcube.experiments.experiment import (
-    Answers,
-    HeldTables,
-    Outcome,
-    Table,
-    Trial,
-    known_bound,
-    overall_error,
-    standard_error,
-    truth,
-    wanted,
-)
+from hushcube.experiments.contender import Setting
+from hushcube.experiments.errors import RunErrors, Table, standard_error
+from hushcube.experiments.experiment import digest
+from hushcube.experiments.runs import repeated
+from hushcube.experiments.trial import Trial
+from hushcube.experiments.truth import Answers, HeldTables, truth, wanted
 from hushcube.lattice.family import Family
 from hushcube.model.arrays import Floats, Ints, Marginal
 from hushcube.model.schema import Schema
@@ -52,19 +46,42 @@ _BLOCK: Final = 1 << 14  # rows that are scored at a time: their scores stay in 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Classified(Outcome):
-    """How a method's classifiers did, on average over folds; errors are those of the tables. NOT private."""
+class Classified(Setting):
+    """How the classifiers of a setting did, on average over folds; NOT private."""
 
+    sanity_bound: float | str | None
     folds: int
+    overall_error: float
+    """Of the tables that a classifier is made from; not a number without a sanity bound."""
+    standard_error: float
     accuracy: float
     """The share of rows whose class was predicted."""
     accuracy_error: float
     """Its standard error; folds share most of their rows, so it is rather too small."""
+    spent: float
+    seconds: float
+    """For the noise of one fold."""
+
+    @classmethod
+    def of(cls, setting: Setting, runs: Sequence[RunErrors], bound: float | str | None) -> Classified:
+        """The averages over folds."""
+        errors, shares, spent, took = np.array([(r.relative.mean(), r.accuracy, r.spent, r.seconds) for r in runs]).T
+        return cls(
+            **vars(setting),
+            sanity_bound=bound,
+            folds=len(runs),
+            overall_error=float(errors.mean()),
+            standard_error=standard_error(errors),
+            accuracy=float(shares.mean()),
+            accuracy_error=standard_error(shares),
+            spent=float(spent.mean()),
+            seconds=float(took.mean()),
+        )
 
 
 def cross_validate(
     schema: Schema, columns: Mapping[int, Codes] | Callable[[], Mapping[int, Codes]], class_name: str, trial: Trial
-) -> tuple[Classified, ...]:
+) -> tuple[tuple[Classified, ...], dict[str, str]]:
     """The accuracy of classifiers from noisy marginals, and of the one from exact marginals before them.
 
     `columns` holds the coded rows by schema position, or reads them once all else is known to be right. The folds are
@@ -76,47 +93,39 @@ def cross_validate(
     workload, folds = class_workload(schema, class_name), trial.runs
     if folds < 2:
         raise BadInput("folds", f"{folds} is less than two", "give a whole number from 2, such as 10")
-    privacy, contenders = trial.prepare(workload)
+    if trial.keep is not None and trial.seed is None:
+        raise BadInput("seed", "is not given: folds are divided anew each time, and none can be kept", "give a seed")
+    contenders, skipped = trial.prepare(workload)
     columns = columns() if callable(columns) else columns
     rows = _checked(schema, columns)
     if rows < folds:
         raise BadInput("folds", "there are more folds than rows", "give fewer folds, or more data")
-    division = divide(rows, folds, trial.seed)
-    plans = {contender.name: contender.plan for contender in contenders}
-    family = wanted(workload, list(plans.values()))
     trial.progress("counting", 0.0)
-    scores: dict[str, list[tuple[float, ...]]] = {name: [] for name in (EXACT, *plans)}
-    target, bound = schema.position(class_name), known_bound(trial.relative, rows)
-    for fold, training in enumerate(_training(schema, columns, family, division, folds)):
-        own = np.flatnonzero(division == fold)
-        held_out = {i: column[own] for i, column in columns.items()}
+    family = wanted(workload, [contender.plan for contender in contenders])
+    division = Division(schema, columns, family, divide(rows, folds, trial.seed), folds)
+    target, bound = schema.position(class_name), trial.known_bound(workload, rows)
+
+    def run(at: int, fold: int) -> RunErrors:
+        """The first setting has no noise."""
+        training, held_out = division.fold(fold)
         exact = truth(workload, training)
-        scores[EXACT].append((0.0, _accuracy(exact, target, held_out), exact.spent, 0.0))
-        for at, contender in enumerate(contenders):
-            trial.progress(contender.name, (fold * len(contenders) + at) / (folds * len(contenders)))
-            answers, seconds = trial.run(contender, training, fold)
-            error, share = overall_error(exact.tables, answers.tables, bound), _accuracy(answers, target, held_out)
-            scores[contender.name].append((error, share, answers.spent, seconds))
-    results = []
-    for name, runs in scores.items():
-        errors, shares, spent, took = np.array(runs).T
-        results.append(
-            Classified(
-                method=name,
-                budgets=trial.budgets if name == EXACT else plans[name].budget_rule,
-                recovery="none" if name == EXACT else str(plans[name].recovery),
-                epsilon=math.inf if name == EXACT else float(privacy.epsilon or 0),
-                sanity_bound=bound,
-                folds=folds,
-                overall_error=float(errors.mean()),
-                standard_error=standard_error(errors),
-                accuracy=float(shares.mean()),
-                accuracy_error=standard_error(shares),
-                spent=float(spent.mean()),
-                seconds=float(took.mean()),
-            )
-        )
-    return tuple(results)
+        start = time.perf_counter()
+        answers = contenders[at - 1].run(training, trial.entropy(fold)) if at else exact
+        more = {"spent": answers.spent, "seconds": time.perf_counter() - start}
+        share = _accuracy(answers, target, held_out)
+        return RunErrors.of(exact.tables, answers.tables, bound.by_table, **more, accuracy=share)
+
+    about = {
+        "class": class_name,
+        "data set": digest(list(division.totals.values())),
+        "number of folds": folds,
+        "sanity bound": bound.told,
+        "seed": trial.seed,
+    }
+    names, keys = ([EXACT, *(getattr(own, name) for own in contenders)] for name in ("name", "key"))
+    settings = [Setting(method=EXACT), *(own.setting for own in contenders)]
+    found = repeated(run, names, keys, about, trial)
+    return tuple(Classified.of(*each, bound.told) for each in zip(settings, found, strict=True)), skipped
 
 
 def class_workload(schema: Schema, class_name: str) -> Workload:
@@ -139,22 +148,26 @@ def _checked(schema: Schema, columns: Mapping[int, Codes]) -> int:
     return len(columns[0])
 
 
-def _training(
-    schema: Schema, columns: Mapping[int, Codes], family: Family, division: Codes, folds: int
-) -> Iterator[HeldTables]:
-    """The tables of all rows outside each fold."""
-    place = len(schema)
-    marginals = sorted(marginal for marginal in family if marginal)
-    cells = [np.zeros(folds * schema.cells(marginal), np.int64) for marginal in marginals]
-    tables = [((place, *marginal), own) for marginal, own in zip(marginals, cells, strict=True)]
-    counting.count({**columns, place: division}, len(division), (*schema.sizes, folds), tables, None)
-    shaped = (flat.reshape(folds, *schema.shape(marginal)) for marginal, flat in zip(marginals, cells, strict=True))
-    counted: dict[Marginal, Ints] = dict(zip(marginals, shaped, strict=True))
-    totals = {marginal: by_fold.sum(axis=0) for marginal, by_fold in counted.items()}
-    sizes = np.bincount(division, minlength=folds)
-    for fold in range(folds):
-        rows = len(division) - int(sizes[fold])
-        yield HeldTables(rows, {m: totals[m] - by_fold[fold] for m, by_fold in counted.items()})
+class Division:
+    """Rows in folds, counted in one pass."""
+
+    def __init__(self, schema: Schema, columns: Mapping[int, Codes], family: Family, places: Codes, folds: int) -> None:
+        extra = len(schema)
+        marginals = sorted(marginal for marginal in family if marginal)
+        cells = [np.zeros(folds * schema.cells(marginal), np.int64) for marginal in marginals]
+        tables = [((extra, *marginal), own) for marginal, own in zip(marginals, cells, strict=True)]
+        counting.count({**columns, extra: places}, len(places), (*schema.sizes, folds), tables, None)
+        shapes = [(folds, *schema.shape(marginal)) for marginal in marginals]
+        self._counted = {m: own.reshape(shape) for m, own, shape in zip(marginals, cells, shapes, strict=True)}
+        self.totals: dict[Marginal, Ints] = {m: by_fold.sum(axis=0) for m, by_fold in self._counted.items()}
+        self._columns, self._places = columns, places
+
+    def fold(self, number: int) -> tuple[HeldTables, dict[int, Codes]]:
+        """The tables of all rows outside a fold, and its own rows."""
+        own = np.flatnonzero(self._places == number)
+        outside = {m: self.totals[m] - by_fold[number] for m, by_fold in self._counted.items()}
+        held_out = {i: column[own] for i, column in self._columns.items()}
+        return HeldTables(len(self._places) - len(own), outside), held_out
 
 
 def _accuracy(answers: Answers, target: int, held_out: Mapping[int, Codes]) -> float:

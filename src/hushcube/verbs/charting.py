@@ -1,4 +1,4 @@
-"""A chart of the expected error by the size of tables, one line for each strategy: PNG or SVG."""
+"""Charts as PNG or SVG; that of a comparison: the expected error by the size of tables, a line for each strategy."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from hushcube.text import visible
 if TYPE_CHECKING:
     from hushcube.planning.planner import Ranking
     from hushcube.planning.question import Comparison
+    from hushcube.verbs.evaluating import By, Evaluation
 
 Rows = list[dict[str, Any]]
 
@@ -30,13 +31,17 @@ _SUFFIXES = (".png", ".svg")
 _PACKAGES = ("altair", "vl_convert")
 
 
-def chart(comparison: Comparison, out: str | Path) -> Path:
-    """Draw the expected error by the size of tables, one line for each strategy, as a new .png or .svg file.
+def chart(shown: Comparison | Evaluation, out: str | Path, *, by: By = "setting") -> Path:
+    """Draw a comparison or an evaluation as a new .png or .svg file.
 
-    All strategies are there if the comparison was asked for with `strategy="all"`, which it is unless told otherwise.
+    Of a comparison, the expected error by the size of tables, one line for each strategy: all of them if it was asked
+    for with `strategy="all"`, which it is unless told otherwise. Of an evaluation, which is NOT private, the errors
+    `by` setting, dimension or table.
     """
+    from hushcube.planning.question import Comparison
+
     path = new_picture(out)
-    picture = render(comparison, path)
+    picture = render(shown, path) if isinstance(shown, Comparison) else shown.picture(path, by)
     with new_file(path) as file:
         file.write_bytes(picture)
     return path
@@ -53,10 +58,15 @@ def new_picture(path: str | Path, field: str = "out") -> Path:
 
 
 def render(comparison: Comparison, path: Path, field: str = "comparison") -> bytes:
-    """The chart in the form that a file's name asks for."""
+    """The chart of a comparison in the form that a file's name asks for."""
+    return saved(draw(comparison, field), path)
+
+
+def saved(picture: Any, path: Path) -> bytes:
+    """A picture in the form that a file's name asks for."""
     form = path.suffix.lower().removeprefix(".")
     target = io.BytesIO() if form == "png" else io.StringIO()
-    draw(comparison, field).save(target, format=form, **({"scale_factor": 2} if form == "png" else {}))
+    picture.save(target, format=form, **({"scale_factor": 2} if form == "png" else {}))
     content = target.getvalue()
     return content if isinstance(content, bytes) else content.encode("utf-8")
 
@@ -70,12 +80,7 @@ def draw(comparison: Comparison, field: str) -> Any:
     order = list(reversed(dict.fromkeys(row["strategy"] for row in rows)))  # as the lines lie: the largest error on top
     ranks = list(reversed(range(len(order))))  # the best strategy has the first colour
     legend = alt.Legend(title=None, labelLimit=320) if len({row["size"] for row in rows}) > 1 else None
-    looks: dict[str, list[Any]] = {
-        "color": [COLOURS[rank % len(COLOURS)] for rank in ranks],
-        "shape": [SHAPES[rank % len(SHAPES)] for rank in ranks],
-        "strokeDash": [[1, 0] if rank < len(COLOURS) else [5, 3] for rank in ranks],
-    }
-    scales = {name: alt.Scale(domain=order, range=values) for name, values in looks.items()}
+    scales = looks(order, ranks)
     base = alt.Chart({"values": rows}).encode(
         color=alt.Color("strategy:N", scale=scales["color"], legend=legend),
         shape=alt.Shape("strategy:N", scale=scales["shape"], legend=legend),
@@ -83,8 +88,27 @@ def draw(comparison: Comparison, field: str) -> Any:
     )
     picture = _lines(base, rows, label) if legend else _dots(base, rows, label, order)
     title = f"{visible(chosen.schema.name)}: {len(chosen.workload):,} tables, {chosen.workload.cells:,} cells"
+    return framed(picture, title, str(chosen.privacy))
+
+
+def looks(order: Sequence[str], ranks: Sequence[int]) -> dict[str, Any]:
+    """How lines are told apart, by what they are called and their ranks: colour, shape and dashes."""
+    import altair as alt
+
+    ranges: dict[str, list[Any]] = {
+        "color": [COLOURS[rank % len(COLOURS)] for rank in ranks],
+        "shape": [SHAPES[rank % len(SHAPES)] for rank in ranks],
+        "strokeDash": [[1, 0] if rank < len(COLOURS) else [5, 3] for rank in ranks],
+    }
+    return {name: alt.Scale(domain=list(order), range=values) for name, values in ranges.items()}
+
+
+def framed(picture: Any, title: str, subtitle: str) -> Any:
+    """A picture with its title."""
+    import altair as alt
+
     return (
-        picture.properties(title=alt.Title(title, subtitle=str(chosen.privacy), anchor="start", offset=14))
+        picture.properties(title=alt.Title(title, subtitle=subtitle, anchor="start", offset=14))
         .configure_view(stroke=None)
         .configure_axis(gridColor="#e4e4e4", domainColor="#888888", tickColor="#888888", titleFontWeight="normal")
     )
@@ -95,10 +119,10 @@ def _lines(base: Any, rows: Rows, label: str) -> Any:
 
     sizes, errors = sorted({row["size"] for row in rows}), [row["error"] for row in rows]
     if label == CELLS:
-        x, width = alt.X("size:Q", title=label, **_logarithmic(sizes, grid=False)), 520
+        x, width = alt.X("size:Q", title=label, **logarithmic(sizes, grid=False)), 520
     else:
         x, width = alt.X("size:O", title=label, axis=alt.Axis(labelAngle=0)), max(300, 90 * len(sizes))
-    both = base.encode(x=x, y=alt.Y("error:Q", title=ERROR, **_logarithmic(errors)))
+    both = base.encode(x=x, y=alt.Y("error:Q", title=ERROR, **logarithmic(errors)))
     layers = []
     for chosen, thickness in ((False, 1.5), (True, 3.5)):  # the chosen one on top of the others
         part = both.transform_filter(alt.datum.chosen == chosen)
@@ -115,7 +139,7 @@ def _dots(base: Any, rows: Rows, label: str, order: list[str]) -> Any:
     title = f"{ERROR}; {rows[0]['size']:,} {label}"
     side = alt.Axis(grid=True, domain=False, ticks=False, labelLimit=240, labelPadding=8)
     both = base.encode(
-        x=alt.X("error:Q", title=title, **_logarithmic([row["error"] for row in rows], grid=False)),
+        x=alt.X("error:Q", title=title, **logarithmic([row["error"] for row in rows], grid=False)),
         y=alt.Y("strategy:N", sort=order, title=None, axis=side),
         strokeDash=alt.Undefined,
     )
@@ -124,7 +148,8 @@ def _dots(base: Any, rows: Rows, label: str, order: list[str]) -> Any:
     return alt.layer(dots, numbers).properties(width=460, height=38 * len(order))
 
 
-def _logarithmic(values: Sequence[float], *, grid: bool = True) -> dict[str, Any]:
+def logarithmic(values: Sequence[float], *, grid: bool = True) -> dict[str, Any]:
+    """A logarithmic axis that holds some values."""
     import altair as alt
 
     low, high = min(values) / _ROOM, max(values) * _ROOM

@@ -11,7 +11,7 @@ from audit.fuzz.hostile import NUMBERS, TEXTS, WHOLE, scribble
 from audit.fuzz.options import BOUNDED, STRATEGIES, Groups, Making, face, measures, planning, strategy_word
 from audit.fuzz.subjects import write_schema
 
-PATHS = ("--out", "--chart")
+PATHS = ("--out", "--chart", "--csv", "--keep")
 """Options that name what is written: only places within the case's folder, or such as cannot be written."""
 OUTSIDE = (
     "", ".", "..", "/", "/dev/null", "/nonexistent/x", "/proc/x", "schema.yaml", "x/y", "a\nb", "\x1b[2J", "z" * 300,
@@ -161,11 +161,31 @@ def _evaluate(making: Making) -> Groups:
     groups = [
         group
         for group in planning(making)
-        if group[0] not in ("--strategy", "--rho", "--delta", "--relative-error", "--above") or making.maybe(0.05)
+        if group[0] not in ("--strategy", "--relative-error", "--above") or making.maybe(0.05)
     ]
-    if not any(group[0] == "--epsilon" for group in groups):
-        groups.append(["--epsilon", "1"])
-    groups.append(["--sanity-bound", rng.choice(NUMBERS if making.maybe(making.hostile / 2) else ("1", "10", "0.5"))])
+    for option, values in {
+        "--epsilon": ("0.1", "2"),
+        "--rho": ("0.5",),
+        "--delta": ("none", "1e-6"),
+        "--budgets": ("uniform", "optimal"),
+        "--recovery": ("none", "gls", "ols"),
+        "--face": ("unbiased", "consistent", "nonnegative", "integral"),
+    }.items():
+        if making.maybe(0.1):
+            groups.append([option, rng.choice(values)])
+    if making.maybe(0.8):
+        groups.append(
+            ["--sanity-bound", rng.choice(NUMBERS if making.maybe(making.hostile / 2) else ("1", "10", "0.5"))]
+        )
+    for option, values in {
+        "--by": ("setting", "dimension", "table", "year"),
+        "--csv": ("rows.csv",),
+        "--chart": ("errors.svg", "errors.png", "errors.pdf"),
+        "--keep": ("runs.jsonl", "schema.yaml"),
+        "--workers": ("1", "1", "2", "0"),
+    }.items():
+        if making.maybe(0.1):
+            groups.append([option, rng.choice(values)])
     for option, values in {"--people": ("10", "1000", "0", "-1"), "--people-epsilon": ("0.1", "0.01")}.items():
         if making.maybe(0.1):
             groups.append([option, rng.choice(values)])

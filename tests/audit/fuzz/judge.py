@@ -185,7 +185,7 @@ def _files(arguments: list[str], place: Path, outcome: Outcome, before: dict[str
     after = listing(place.parent)
     touched = sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
     done = outcome.code == 0 or "published in" in outcome.err  # a face that failed after its release was published
-    promised = [os.path.realpath(place / path) for path in promises(arguments)] if done else []
+    promised = [os.path.realpath(place / path) for path in (*(promises(arguments) if done else ()), *kept(arguments))]
     touched = [path for path in touched if path in after or LEFT_BY_THE_DEAD not in path]
     odd = [path for path in touched if not any(f"{os.path.realpath(path)}/".startswith(f"{one}/") for one in promised)]
     if odd:
@@ -212,5 +212,10 @@ def wants_json(arguments: list[str]) -> bool:
 
 def promises(arguments: list[str]) -> list[str]:
     """What a command writes when it succeeds."""
-    given = [arguments[at + 1] for at, word in enumerate(arguments[:-1]) if word in ("--out", "--chart")]
+    given = [after for word, after in pairwise(arguments) if word in ("--out", "--chart", "--csv")]
     return given or ([arguments[1]] if arguments[0] == "recover" else [])
+
+
+def kept(arguments: list[str]) -> list[str]:
+    """What a command leaves however it ends, so that it can go on."""
+    return [after for word, after in pairwise(arguments) if word == "--keep"]

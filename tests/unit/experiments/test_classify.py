@@ -1,6 +1,7 @@
 """Cross-validation: folds counted row by row are the judge; rows are read in any order to the same end."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +19,9 @@ from hushcube.experiments.classify import (
     cross_validate,
     divide,
 )
-from hushcube.experiments.experiment import Contender, Trial, overall_error
+from hushcube.experiments.contender import Contender
+from hushcube.experiments.errors import RunErrors
+from hushcube.experiments.trial import Trial
 from hushcube.model.attribute import Attribute
 from hushcube.model.privacy import Privacy
 from hushcube.model.schema import Schema
@@ -31,7 +34,12 @@ SIZES = (4, 3, 2, 7)
 SCHEMA = make_schema(SIZES)
 USUAL = {"sanity_bound": 5}
 CLASS, PLACE = "a1", 1
-ASKED = {"epsilon": 1, "neighbours": "replace-one", **USUAL, "runs": 5, "seed": 9}
+ASKED = {**USUAL, "runs": 5, "seed": 9, "workers": 1}
+
+
+def make_trial(methods, *, epsilon=1, **changed):
+    privacies = [Privacy.of(epsilon=epsilon, neighbours="replace-one")]
+    return Trial(methods=methods, privacies=privacies, **{**ASKED, **changed})
 
 
 def dependent_columns(rows=400, seed=1):
@@ -56,7 +64,7 @@ def classifier(tables):
 
 def test_every_fold_is_predicted_from_the_others():
     """Training rows counted one by one, noise from the seed plus the fold, and the classifier by itself."""
-    reference, result = cross_validate(SCHEMA, COLUMNS, CLASS, Trial(methods=["ireduct"], **ASKED))
+    (reference, result), _ = cross_validate(SCHEMA, COLUMNS, CLASS, make_trial(["ireduct"]))
     request = Request(class_workload(SCHEMA, CLASS), Privacy.of(epsilon=1, neighbours="replace-one"))
     method = Contender.of("ireduct", request, "uniform", "none", USUAL)
     codes, division = np.stack(list(COLUMNS.values()), axis=1), divide(400, 5, 9)
@@ -69,7 +77,7 @@ def test_every_fold_is_predicted_from_the_others():
         held_out = {i: column[division == fold] for i, column in COLUMNS.items()}
         exact_shares.append(accuracy(classifier(tables).predict(held_out), held_out[PLACE]))
         shares.append(accuracy(classifier(noisy.marginals).predict(held_out), held_out[PLACE]))
-        errors.append(overall_error(list(tables.values()), noisy.tables, 5))
+        errors.append(RunErrors.of(list(tables.values()), noisy.tables, [np.array(5.0)] * len(tables)).relative.mean())
     assert reference.accuracy == pytest.approx(np.mean(exact_shares))
     assert result.accuracy == pytest.approx(np.mean(shares))
     assert result.accuracy_error == pytest.approx(np.std(shares, ddof=1) / np.sqrt(5))
@@ -81,8 +89,8 @@ def test_every_fold_is_predicted_from_the_others():
 def test_accuracy_comes_with_budget():
     """With much of it noise does not matter; with little a class is guessed."""
     methods = [*ADAPTIVE, *NOT_PRIVATE, "covering"]
-    much = cross_validate(SCHEMA, COLUMNS, CLASS, Trial(methods=methods, **{**ASKED, "epsilon": 200}))
-    little = cross_validate(SCHEMA, COLUMNS, CLASS, Trial(methods=["dwork"], **{**ASKED, "epsilon": "1/1000"}))
+    much, _ = cross_validate(SCHEMA, COLUMNS, CLASS, make_trial(methods, epsilon=200))
+    little, _ = cross_validate(SCHEMA, COLUMNS, CLASS, make_trial(["dwork"], epsilon="1/1000"))
     assert much[0].accuracy > 0.55
     for result in much[1:]:
         assert result.accuracy == pytest.approx(much[0].accuracy, abs=0.03)
@@ -91,11 +99,16 @@ def test_accuracy_comes_with_budget():
     assert [result.method for result in much] == [EXACT, *methods]
 
 
-def test_seeds_repeat():
-    trial = Trial(methods=["dwork", "oracle"], **ASKED)
-    first, second = ([replace(r, seconds=0) for r in cross_validate(SCHEMA, COLUMNS, CLASS, trial)] for _ in range(2))
-    assert first == second
-    new = cross_validate(SCHEMA, COLUMNS, CLASS, Trial(methods=["dwork"], **{**ASKED, "seed": None}))
+def test_seeds_repeat(tmp_path):
+    """Also side by side, and with folds that are kept in a file."""
+
+    def results(**changed):
+        found, _ = cross_validate(SCHEMA, COLUMNS, CLASS, make_trial(["dwork", "oracle"], **changed))
+        return [replace(result, seconds=0) for result in found]
+
+    first, kept = results(), tmp_path / "folds.jsonl"
+    assert first == results() == results(workers=2, keep=kept) == results(keep=kept)
+    new, _ = cross_validate(SCHEMA, COLUMNS, CLASS, make_trial(["dwork"], seed=None))
     assert new[1].overall_error != first[1].overall_error
 
 
@@ -106,7 +119,7 @@ def test_the_class_of_any_place_and_of_two_attributes():
         assert all(name in word.split("*") for word in words)
     two = make_schema((3, 2))
     columns = {0: COLUMNS[1], 1: COLUMNS[2]}
-    assert cross_validate(two, columns, "a0", Trial(methods=["dwork"], **ASKED))[0].accuracy > 1 / 3
+    assert cross_validate(two, columns, "a0", make_trial(["dwork"]))[0][0].accuracy > 1 / 3
 
 
 @pytest.mark.parametrize(
@@ -116,7 +129,8 @@ def test_the_class_of_any_place_and_of_two_attributes():
         ({"runs": 401}, "folds: there are more folds than rows"),
         ({"seed": -1}, "seed"),
         ({"methods": ["nonsense"]}, "method: 'nonsense' is unknown"),
-        ({"sanity_bound": None}, "sanity_bound"),
+        ({"methods": ["ireduct"], "sanity_bound": None}, "sanity_bound"),
+        ({"seed": None, "keep": Path("folds.jsonl")}, "seed: is not given"),
         ({"columns": {0: COLUMNS[0]}}, "columns: are not one for each attribute"),
         ({"columns": {**COLUMNS, 2: COLUMNS[2][:-1]}}, "columns: are not one for each attribute"),
         ({"columns": {**COLUMNS, 2: COLUMNS[2] + 1}}, "attribute 'a2': holds codes outside its domain"),
@@ -124,9 +138,9 @@ def test_the_class_of_any_place_and_of_two_attributes():
     ],
 )
 def test_what_is_wrong_is_told(changed, told):
-    asked = {"columns": COLUMNS, "methods": ["dwork"], **ASKED, **changed}
+    asked = {"columns": COLUMNS, "methods": ["dwork"], **changed}
     with pytest.raises(BadInput) as problem:
-        cross_validate(SCHEMA, asked.pop("columns"), CLASS, Trial(**asked))
+        cross_validate(SCHEMA, asked.pop("columns"), CLASS, make_trial(**asked))
     assert told in str(problem.value)
 
 
@@ -142,9 +156,9 @@ def test_rows_are_read_only_once_all_else_is_right():
         raise AssertionError("the rows were read")
 
     with pytest.raises(BadInput):
-        cross_validate(SCHEMA, unread, CLASS, Trial(methods=["nonsense"], **ASKED))
+        cross_validate(SCHEMA, unread, CLASS, make_trial(["nonsense"]))
     with pytest.raises(AssertionError):
-        cross_validate(SCHEMA, unread, CLASS, Trial(methods=["dwork"], **ASKED))
+        cross_validate(SCHEMA, unread, CLASS, make_trial(["dwork"]))
 
 
 def test_coded_rows_are_the_people_in_the_order_of_their_codes():
