@@ -8,7 +8,7 @@ WORKERS ?= $(shell nproc 2>/dev/null || echo 2)
 export PYTHONDONTWRITEBYTECODE :=
 export PYTHONPYCACHEPREFIX := $(CURDIR)/.venv/pycache
 
-.PHONY: demo quick test check audit bench engines pictures tables faces relative peers options clean
+.PHONY: demo quick test check audit bench engines pictures tables faces reproduce peers options clean
 
 demo: .venv/ready
 	$(BIN)/hushcube demo
@@ -50,8 +50,9 @@ tables: .venv/dev
 faces: .venv/dev
 	$(BIN)/python -m benchmarks.face_values
 
-relative: .venv/dev
-	$(BIN)/python -m benchmarks.relative
+# The papers' experiments, within an hour and a half on two cores; goes on where it was stopped. `make reproduce FIGURES=ding-1`.
+reproduce: .venv/dev
+	$(BIN)/python -m benchmarks.reproduce $(FIGURES)
 
 # Other libraries on the same jobs, each in an environment of its own; what cannot be installed is skipped.
 peers: .venv/dev

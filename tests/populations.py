@@ -60,24 +60,17 @@ ADULT8: Final = Schema(
 )
 """The eight categorical attributes of the Adult data by their sizes: plans need no more."""
 
-CENSUS: Final = Schema(
-    tuple(
-        Attribute(name=name, codes=size)
-        for name, size in {
-            "age": 92,
-            "gender": 2,
-            "marital": 4,
-            "state": 51,
-            "birthplace": 52,
-            "race": 14,
-            "education": 5,
-            "occupation": 477,
-            "worker": 4,
-        }.items()
-    ),
-    "census",
-)
+
+def _census_of(name: str, *, ages: int, states: int, birthplaces: int, races: int, occupations: int) -> Schema:
+    sizes = {"age": ages, "gender": 2, "marital": 4, "state": states, "birthplace": birthplaces, "race": races}
+    sizes |= {"education": 5, "occupation": occupations, "worker": 4}
+    return Schema(tuple(Attribute(name=name, codes=size) for name, size in sizes.items()), name)
+
+
+CENSUS: Final = _census_of("census", ages=92, states=51, birthplaces=52, races=14, occupations=477)
 """The attributes and sizes of a United States census [Xiao et al. 2011, Table 4]; `census` makes up its people."""
+BRAZIL: Final = _census_of("brazil", ages=101, states=26, birthplaces=29, races=5, occupations=512)
+"""The same for Brazil."""
 
 _BLOCK: Final = 1_000_000
 """Rows that are drawn at a time, so that memory is little more than the columns."""
@@ -103,14 +96,14 @@ def generated(rows: int, sizes: tuple[int, ...], seed: int) -> Any:
     return pa.table(columns)
 
 
-def census(rows: int, seed: int) -> Any:
-    """Made-up people with the attributes of CENSUS as an Arrow table of codes: skewed and dependent, but no facts.
+def census(rows: int, seed: int, schema: Schema = CENSUS) -> Any:
+    """Made-up people of CENSUS or BRAZIL as an Arrow table of codes: skewed and dependent, but no facts.
 
-    Every code has a probability above 1/20,000, so that all of them are there in a few hundred thousand rows.
+    Every code of CENSUS has a probability above 1/20,000, so that all of them are there in a few hundred thousand rows.
     """
     import pyarrow as pa
 
-    population, random = _population(), np.random.default_rng(seed)
+    population, random = _population(schema.sizes), np.random.default_rng(seed)
     starts = range(0, max(rows, 1), _BLOCK)
     return pa.concat_tables([pa.table(population.draw(min(_BLOCK, rows - start), random)) for start in starts])
 
@@ -174,27 +167,29 @@ class _Population:
 
 
 @cache
-def _population() -> _Population:
+def _population(sizes: tuple[int, ...]) -> _Population:
+    ages, _, _, states, birthplaces, races, _, occupations, _ = sizes
     random = np.random.default_rng(_POPULATION)
-    age = np.arange(92.0)
-    state = random.permutation((np.arange(51) + 3.0) ** -1.3)  # the largest has 1/6 of the people, the smallest 1/250
+    age = np.arange(float(ages))
+    state = random.permutation((np.arange(states) + 3.0) ** -1.3)  # of 51 the largest has 1/6, the smallest 1/250
     state /= state.sum()
-    abroad = random.uniform(0.02, 0.25, (51, 1))
-    home = 0.58 * np.eye(51) + (0.42 - abroad) * state
-    races = np.arange(1.0, 15.0) ** -3 * np.exp(random.normal(0, 0.7, (51, 14)))
+    abroad = random.uniform(0.02, 0.25, (states, 1))
+    home = 0.58 * np.eye(states) + (0.42 - abroad) * state
+    elsewhere = 0.5 ** np.arange(1.0, birthplaces - states + 1)  # each place abroad has half the people of another
+    race = np.arange(1.0, races + 1) ** -3 * np.exp(random.normal(0, 0.7, (states, races)))
     return _Population(
         age=_Conditional.of(np.exp(-age / 250 - np.exp((age - 82) / 9))),  # slow growth, then Gompertz's mortality
-        gender=_Conditional.of(_either(0.49 + 0.2 * (age / 91) ** 4)),  # code 1 lives longer
+        gender=_Conditional.of(_either(0.49 + 0.2 * (age / age[-1]) ** 4)),  # code 1 lives longer
         marital=_Conditional.of(_marital(age)),
         state=_Conditional.of(state),
-        birthplace=_Conditional.of(np.hstack([home, abroad])),  # the last code is abroad
-        race=_Conditional.of(races),
+        birthplace=_Conditional.of(np.hstack([home, abroad * elsewhere / elsewhere.sum()])),  # the last are abroad
+        race=_Conditional.of(race),
         education=_Conditional.of(_education(age)),
         works=_Conditional.of(_either(np.where(age < 16, 0.0, 0.88 / (1 + np.exp((age - 70) / 4))))),
-        occupation=_Conditional.of(_occupation(random)),
+        occupation=_Conditional.of(_occupation(random, occupations - 1)),
         # no class of worker without an occupation; each occupation has its own mix of the others
         worker=_Conditional.of(
-            np.vstack([np.eye(1, 4), np.pad(random.dirichlet((3, 0.6, 0.4), 476), ((0, 0), (1, 0)))])
+            np.vstack([np.eye(1, 4), np.pad(random.dirichlet((3, 0.6, 0.4), occupations - 1), ((0, 0), (1, 0)))])
         ),
     )
 
@@ -218,9 +213,9 @@ def _education(age: Floats) -> Floats:
     return np.where(reached, np.array([0.12, 0.30, 0.28, 0.19, 0.11]) * rarer, 0.0)
 
 
-def _occupation(random: np.random.Generator) -> Floats:
+def _occupation(random: np.random.Generator, jobs: int) -> Floats:
     """Zipf's law, bent by the education and the gender that each occupation attracts; row 2 education + gender."""
-    common = random.permutation(1 / np.arange(1.0, 477.0))
-    level, lean = random.uniform(0, 4, 476), random.normal(0, 0.6, 476)
+    common = random.permutation(1 / np.arange(1.0, jobs + 1))
+    level, lean = random.uniform(0, 4, jobs), random.normal(0, 0.6, jobs)
     education, gender = np.arange(5.0)[:, None, None], np.array([-1.0, 1.0])[:, None]
-    return (common * np.exp(-((education - level) ** 2) / 2 + gender * lean)).reshape(10, 476)
+    return (common * np.exp(-((education - level) ** 2) / 2 + gender * lean)).reshape(10, jobs)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # processes run side by side, and times are those of one core
 
-from benchmarks.reproduce import barak, ding, ding_times, yaroslavtsev, yaroslavtsev_theory, yaroslavtsev_times
+from benchmarks.reproduce import barak, ding, ding_times, xiao, yaroslavtsev, yaroslavtsev_theory, yaroslavtsev_times
 from benchmarks.reproduce.data import present
 from benchmarks.reproduce.page import Page
 from benchmarks.reproduce.points import Kept, measured
@@ -24,6 +24,7 @@ PAPERS = {
         *yaroslavtsev_times.FIGURES,
     ),
     "Ding et al. 2011, differentially private data cubes": (*ding.FIGURES, *ding_times.FIGURES),
+    "Xiao et al. 2011, iReduct": xiao.FIGURES,
     "Barak et al. 2007, privacy, accuracy, and consistency too": barak.FIGURES,
 }
 FILES = ("adult8.parquet", "nltcs.parquet")

@@ -5,7 +5,7 @@ import pytest
 
 import populations
 from hushcube.samples import HOSPITAL, TITANIC, hospital, titanic
-from populations import BERKELEY, CENSUS, berkeley, census, generated
+from populations import BERKELEY, BRAZIL, CENSUS, berkeley, census, generated
 
 
 def count(table, **labels):
@@ -107,6 +107,14 @@ def test_the_made_up_census_has_the_sizes_of_the_paper():
     assert {str(f.type) for f in table.schema if f.name != "occupation"} == {"uint8"}
     assert str(table.schema.field("occupation").type) == "uint16"
     assert census(0, seed=1).num_rows == 0 and census(0, seed=1).schema == table.schema
+
+
+def test_the_made_up_census_of_brazil_has_the_sizes_of_the_paper():
+    assert BRAZIL.sizes == (101, 2, 4, 26, 29, 5, 5, 512, 4)
+    table = census(200_000, seed=1, schema=BRAZIL)
+    for attribute in BRAZIL.attributes:
+        codes = np.unique(table.column(attribute.name))
+        assert len(codes) > 0.95 * attribute.size and codes.max() < attribute.size
 
 
 def test_the_made_up_census_repeats_by_its_seed_in_several_blocks(monkeypatch):
