@@ -211,7 +211,12 @@ FIGURES = (
             ("PMost", "PMostC"),
         ),
         measure_threshold,
-        lambda rows: two_panels(rows, "share", "Adult: errors against theta0, in percent of theta'"),
+        lambda rows: two_panels(
+            rows,
+            "share",
+            "Adult: the threshold of PMost (dashed: without consistency)",
+            x_title="theta0, percent of theta'",
+        ),
         lambda rows: [
             *error_tables(rows, "share"),
             (

@@ -122,7 +122,7 @@ def best_two(rows: Sequence[Row], across: str, says: str, *, always: bool) -> Cl
     return held(says, text, holds=2 * sum(right) > len(right), correction=always and not all(right))
 
 
-def two_panels(rows: Sequence[Row], x: str, title: str, *, log_x: bool = False, looks: pictures.Looks = LOOKS) -> Row:
+def two_panels(rows: Sequence[Row], x: str, title: str, *, log_x: bool = False, x_title: str = "") -> Row:
     """The largest and the average error side by side."""
     shown = [
         {
@@ -135,8 +135,8 @@ def two_panels(rows: Sequence[Row], x: str, title: str, *, log_x: bool = False, 
         for row in rows
         if "refused" not in row
     ]
-    options = {"x": x, "y": "error", "panel": "of", "columns": 2, "title": title, "log_x": log_x, "looks": looks}
-    return {"": pictures.lines(shown, size=(300, 240), **options)}
+    options = {"x": x, "y": "error", "panel": "of", "columns": 2, "title": title, "log_x": log_x, "looks": LOOKS}
+    return {"": pictures.lines(shown, size=(300, 240), x_title=x_title, **options)}
 
 
 def error_tables(rows: Sequence[Row], across: str) -> list[tuple[str, list[Row]]]:
