@@ -334,6 +334,15 @@ def least_price(coverage: Coverage, power: int) -> Prices:
     return cheapest_cover(coverage, power, least_maximum(coverage, power))
 
 
+def cheapest_tables(request: Request) -> tuple[tuple[Marginal, ...], Floats] | None:
+    """The tables that `cover=cheapest` measures, with their shares; None where there are too many to choose from."""
+    cube = Cube.of(request)
+    if BMax().accepts(request) or not len(cube.weighted) or pairs(cube.weighted) > MOST_PAIRS:
+        return None
+    prices = least_price(cube.weighted, law_of(request.privacy).power)
+    return tuple(map(cube.table, prices.selection.tables)), prices.shape
+
+
 def check_pairs(coverage: Coverage, strategy: str) -> None:
     """Refuse to look for the cheapest tables where there are too many."""
     if len(coverage) and (several := pairs(coverage)) > MOST_PAIRS:

@@ -4,8 +4,8 @@ minimise over supports S, budgets e   2 (sum_A e_A)² sum_B k_B / sum_{A in S, A
 
 Every measured table answers all marginals inside it, and least squares pools what they share; Laplace noise makes few
 large tables cheaper than many small ones. Not convex: found by search, repeatable from a public seed.
-For the objective `max` its budgets are those of the least maximum, and so are those of the workload's own tables and of
-some covers; the best of them is taken.                                                          [strategies/minimax.py]
+For the objective `max` its budgets are those of the least maximum, and so are those of the workload's own tables, of
+some covers and of the tables of the least price [search/prices.py]; the best of them is taken.  [strategies/minimax.py]
 Goes beyond the papers; the best supports look like block designs.                              [docs/maths.md, 8]
 """
 
@@ -24,6 +24,7 @@ from hushcube.lattice.basis import MARGINAL
 from hushcube.lattice.family import Family
 from hushcube.model.arrays import Floats, Marginal
 from hushcube.model.privacy import Privacy
+from hushcube.strategies.bmax import cheapest_tables
 from hushcube.strategies.minimax import cell_weights
 from hushcube.strategies.search.largest import promising
 from hushcube.strategies.search.local import search
@@ -51,6 +52,7 @@ class Covering(Strategy):
         support = _search(Request(request.workload, _ANY), request.effort)
         if request.objective == "max" and budgets == "optimal":
             supports = [(support.sets, support.budgets), *promising(request, cell_weights(request), seed=SEED)]
+            supports += filter(None, [cheapest_tables(request)])
             plans = [self._with(request, budgets, recovery, *given) for given in supports]
             own = self.decide(request, budgets, recovery, MARGINAL, request.marginals, request.energies)
             return best_of([*plans, own])

@@ -194,6 +194,12 @@ def test_auto_takes_the_least_maximum_of_all(law):
     assert auto.chosen.strategy == ("covering" if auto.chosen.privacy.is_pure else "residual")
 
 
+def test_covering_looks_at_the_cheapest_tables():
+    request = replace(make_request((9, 16, 7, 6, 2), "cube", epsilon=1), objective="max", effort="low")
+    found, least = (objective_value(make_plan(request, one, "optimal", "gls")) for one in ("covering", CHEAPEST))
+    assert found <= least * (1 + 1e-9)
+
+
 def test_very_many_pairs_are_refused():
     request = make_request((2,) * 14, "cube", epsilon=1)
     with pytest.raises(NotApplicable, match="cover=cheapest looks at most at"):
