@@ -74,7 +74,8 @@ def test_strategy_all_lists_every_variant(document):
     plan = document("plan", *ASKED, *BUDGET, "--strategy", "all")
     listed = [(c["strategy"], c["budgets"], c["recovery"]) for c in plan["plans"]]
     assert len(set(listed)) == len(listed)
-    elsewhere = {"wavelet", "hierarchy", "matrix", "levels"}  # for ranges, a matrix of one's own, and several levels
+    # for ranges, a matrix or tables of one's own, and several levels
+    elsewhere = {"wavelet", "hierarchy", "matrix", "given", "levels"}
     assert not plan["skipped"]
     assert set(listed) == {(s, b, r) for s in REGISTRY.keys() - elsewhere for b in BUDGETS for r in EVERY_RECOVERY}
     assert listed[0][0] in REGISTRY

@@ -228,7 +228,9 @@ def test_the_adult_table_is_what_the_command_prints():
     from hushcube import Schema, compare
 
     text = (ROOT / "docs" / "strategies.md").read_text(encoding="utf-8")
-    schema = Schema.from_yaml(re.search(r"<<'END'\n(.*?)^END$", text, flags=re.MULTILINE | re.DOTALL).group(1))
+    schema = Schema.from_yaml(
+        re.search(r"adult8.yaml <<'END'\n(.*?)^END$", text, flags=re.MULTILINE | re.DOTALL).group(1)
+    )
     rows = re.findall(r"^\| (\w+) \| (\w+) \| (\w+) \| ([\d,]+) \| ([\d,]+) \|$", text, flags=re.MULTILINE)
     assert len(rows) >= 10
     for strategy, budgets, recovery, *printed in rows:

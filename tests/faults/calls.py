@@ -11,6 +11,7 @@ import json
 import signal
 from collections import Counter
 from dataclasses import dataclass, field
+from operator import itemgetter
 from pathlib import Path
 
 from faults.order import LOCK
@@ -157,7 +158,7 @@ def cases(program: Program, name: str, every: int) -> tuple[list[str], list[tupl
         faults = [-SIGNALS[number % 3], errno.EIO]
         faults += [-signal.SIGKILL] * (call[1] in CHANGING) + [errno.ENOSPC] * (call[1] in MAKING)
         chosen += [(number, call, fault) for fault in faults]
-    return [call[1] for call in calls], chosen[::every]
+    return [call[1] for call in calls], sorted(chosen, key=itemgetter(2))[::every]  # some of every kind
 
 
 def part(program: Program, every: int, share: tuple[int, int], verbs=tuple(VERBS), say=lambda _line: None) -> dict:

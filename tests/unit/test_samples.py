@@ -162,7 +162,7 @@ def deviations(conditional, groups, codes):
 
 def test_the_made_up_census_draws_from_its_conditionals(people):
     """Within 6 deviations, which chance exceeds about once in 10^7; the group of the next person is rejected."""
-    population, works = populations._population(), people["occupation"] > 0
+    population, works = populations._population(CENSUS.sizes), people["occupation"] > 0
     cases = [
         (population.race, people["state"], people["race"]),
         (population.birthplace, people["state"], people["birthplace"]),

@@ -207,13 +207,15 @@ class KPart(Strategy):
         allowed: Floats | float = np.inf,
         *,
         keep: bool = False,
+        alone: bool = False,
         printed: bool = False,
         details: Callable[[Floats], Mapping[str, Any]],
     ) -> Design:
         """The plan that measures the selected tables, in shares that keep to the `allowed` variances of cuboids.
 
-        For the objective `max` the shares are where a search for better ones starts, unless they are to be kept. As
-        `printed` they are the closed form for the sources of the selection, and compared with nothing.
+        For the objective `max` the shares are where a search for better ones starts, unless they are to be kept. They
+        stand `alone` where even ones would exceed what is allowed. As `printed` they are the closed form for the
+        sources of the selection, and compared with nothing.
         Details are told from the variance of a cell of each marginal of the request without recovery.
         """
         tables, public, law = selection.tables, len(cube.public), law_of(request.privacy)
@@ -229,9 +231,8 @@ class KPart(Strategy):
             return details(_variances(cube, tables, drawn))
 
         s = ordered ** (law.power + 1)  # whose closed form these shares are
-        return self.decide(
-            request, budgets, recovery, MARGINAL, measured, s, ordered, keep=keep, printed=printed, details=say
-        )
+        found = (MARGINAL, measured, s, ordered)
+        return self.decide(request, budgets, recovery, *found, keep=keep, alone=alone, printed=printed, details=say)
 
 
 def _optimal_shares(
@@ -308,16 +309,19 @@ class BMax(KPart):
         selection = least_maximum(cube.weighted, power)
         count = len(selection.tables)
         bound = largest(selection, np.full(count, float(cube.even_variance(request.privacy, count))))
-        if self.cover == "cheapest" and budgets == "optimal":  # with even shares all tables cost the same
+        priced = self.cover == "cheapest" and budgets == "optimal"  # with even shares all tables cost the same
+        if priced:
             prices = least_price(cube.weighted, power)
             noise = TableNoise.of(request.privacy, len(prices.shape), len(cube.public))
             found = largest(prices.selection, noise.variances(prices.shape / prices.shape.sum()))
-            selection, bound = (prices.selection, found) if found < bound else (selection, bound)
+            priced = found < bound
+            selection, bound = (prices.selection, found) if priced else (selection, bound)
 
         def details(cells: Floats) -> dict[str, Any]:
             return {"bound": float((cube.emphasis * cells).max())}
 
-        return self.measure(request, budgets, recovery, cube, selection, bound / relative, details=details)
+        allowed = bound / relative
+        return self.measure(request, budgets, recovery, cube, selection, allowed, alone=priced, details=details)
 
 
 @lru_cache(maxsize=8)

@@ -79,7 +79,7 @@ class Cluster(KPart):
             return self.measure(request, budgets, recovery, cube, selection, printed=printed, details=lambda _: told)
 
         if as_printed:
-            return measure(least_maximum(cube.coverage, power), printed=True)
+            return measure(least_maximum(cube.weighted, power), printed=True)
         found = promising(cube, request.workload, power, recovery, request.objective)[budgets]
         plans = [measure(cover, printed=False) for cover in found]
         if budgets == "optimal":

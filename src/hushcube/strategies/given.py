@@ -183,13 +183,13 @@ class Given(Strategy):
         kept = shares > NEGLIGIBLE * shares.max()
         if kept.all() or request.objective == "max":
             return everything
-        fewer, left_out = (
+        fewer, unused = (
             Family.of([t for t, keep in zip(measured, kept, strict=True) if keep == wanted], request.schema.sizes)
             for wanted in (True, False)
         )
         if (fewer.sum_over_supersets(request.marginals, np.ones(len(fewer))) == 0).any():
             return everything
-        names = [request.schema.describe(table) for table in left_out]
+        names = [request.schema.describe(table) for table in unused]
         return best_of([self._with(request, budgets, recovery, fewer, shares[kept], names), everything])
 
     def _with(
@@ -199,10 +199,10 @@ class Given(Strategy):
         recovery: Recovery,
         measured: Family,
         shares: Floats,
-        left_out: Sequence[str] = (),
+        unused: Sequence[str] = (),
     ) -> LatticeDesign:
         s = shares ** (law_of(request.privacy).power + 1)  # whose closed form these shares are
-        told = {"left_out": list(left_out)} if left_out else {}
+        told = {"unused": list(unused)} if unused else {}
         return self.decide(request, budgets, recovery, MARGINAL, measured, s, shares, details=lambda _: told)
 
 

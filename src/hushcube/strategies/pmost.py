@@ -122,10 +122,10 @@ class PMost(KPart):
         cube = Cube.of(request)
         threshold = theta0(request, cube, self.threshold, self.publish)
         found: dict[str, Any] = {"threshold": float(threshold)}
+        priced = self.cover == "cheapest" and budgets == "optimal"  # with even shares all tables cost the same
         if self.publishes_all:
             selection, precise = most_precise(cube, request.privacy, threshold)
         else:
-            priced = self.cover == "cheapest" and budgets == "optimal"  # with even shares all tables cost the same
             tables, within = (cheaply_precise if priced else only_precise)(cube, request.privacy, threshold)
             named = dict(zip(request.marginals, within[cube.cuboid].tolist(), strict=True))
             asked = request.workload
@@ -146,7 +146,7 @@ class PMost(KPart):
             words = [request.schema.describe(marginal) for marginal, _ in told]
             return {**found, "precise": words, "weight": math.fsum(weight for _, weight in told)}
 
-        return self.measure(request, budgets, recovery, cube, selection, kept, keep=True, details=details)
+        return self.measure(request, budgets, recovery, cube, selection, kept, keep=True, alone=priced, details=details)
 
 
 def _largest_precise(cube: Cube, privacy: Privacy, threshold: Fraction) -> Precise:

@@ -144,6 +144,7 @@ class Strategy(Configured, ABC):
         found: Floats | None = None,
         *,
         keep: bool = False,
+        alone: bool = False,
         printed: bool = False,
         details: Callable[[Floats], Mapping[str, Any]] = lambda _: {},
     ) -> LatticeDesign:
@@ -151,8 +152,8 @@ class Strategy(Configured, ABC):
 
         Optimal budgets are the closed form for s, or in the proportions that a search has found; or even ones, where
         these have the smaller objective. For the objective `max` they are those of the least largest variance, never a
-        larger one than the proportions have; unless those are to be kept. As `printed`, the proportions are compared
-        with nothing. Details are told from the budgets.
+        larger one than the proportions have; unless those are to be kept. If they stand `alone`, or as `printed`, they
+        are compared with nothing: even budgets would break a promise. Details are told from the budgets.
 
         Where one row replaces one row, the total is public: it is measured too, for nothing.
         """
@@ -181,7 +182,7 @@ class Strategy(Configured, ABC):
             partial(smoothing, basis, measured, privacy),
             make,
             tables=len(measured) if basis.holds_cells else None,
-            printed=printed or budgets == "given",
+            alone=alone or printed or budgets == "given",
         )
 
     def _energies(self, request: Request, basis: Basis, measured: Family, recovery: Weights) -> Floats:
@@ -207,15 +208,15 @@ def best_fit(
     make: Callable[[calibrate.Proof, Floats], Made],
     *,
     tables: int | None = None,
-    printed: bool = False,
+    alone: bool = False,
 ) -> Made:
-    """The best plan with budgets in some of these proportions, or, unless they stay as `printed`, even ones.
+    """The best plan with budgets in some of these proportions, or, unless they stand `alone`, even ones.
 
     So no plan is worse than that of even budgets for what is measured. `cost` is what one row of data costs under given
     budgets, `smoothing` the variance that the proof of that name adds, `tables` how many tables of plain counts are
     measured, if nothing else.
     """
-    tried = shapes if printed else with_even(shapes)
+    tried = shapes if alone else with_even(shapes)
     return best_of(
         make(proof, fitted(shape, cost, privacy, proof, smoothing() if proof == "smoothing" else None))
         for proof in calibrate.proofs(privacy, tables=tables)

@@ -60,8 +60,8 @@ def test_the_introduction_of_the_paper(tables, recovery, expected):
     assert total(planned(tables=tables, recovery=recovery)) == pytest.approx(expected, rel=1e-9)
 
 
-def test_what_is_left_out_is_named():
-    assert planned().details == {"left_out": ["a"]}
+def test_what_is_not_used_is_named():
+    assert planned().details == {"unused": ["a"]}
     assert planned(recovery="none").details == {}
     assert list(planned(budgets="uniform").count.measured) == [(0,), (0, 1)]
 
