@@ -23,17 +23,19 @@ VERDICTS = {figures.CONFIRMED, figures.CORRECTED, figures.NOT_CONFIRMED}
 @pytest.mark.slow
 @pytest.mark.parametrize("data", ["shared", "absent"])
 def test_every_figure_is_reproduced_quickly(tmp_path, data):
+    """On stand-ins; and on the data those that differ most: on empty tables errors do not depend on it."""
     if data == "shared" and not present("adult8.parquet"):
         pytest.skip("the shared data is not here")
-    environment = dict(os.environ)
+    environment, asked = dict(os.environ), ["yaroslavtsev-5", "ding-3", "barak"]
     if data == "absent":
-        environment["HUSHCUBE_SHARED_DATA"] = str(tmp_path / "nowhere")
-    command = [sys.executable, "-m", "benchmarks.reproduce", "--quick", "--out", str(tmp_path)]
+        environment["HUSHCUBE_SHARED_DATA"], asked = str(tmp_path / "nowhere"), []
+    command = [sys.executable, "-m", "benchmarks.reproduce", *asked, "--quick", "--out", str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     page = (tmp_path / "reproduction.md").read_text(encoding="utf-8")
     assert ("made-up people" in page) == (data == "absent")
-    for name, figure in FIGURES.items():
+    for name in asked or FIGURES:
+        figure = FIGURES[name]
         (section,) = (text for found, text in pages._SECTION.findall(page) if found == name)
         claims = pages._CLAIM.findall(section)
         assert claims, name
