@@ -20,7 +20,7 @@ import pytest
 from tests.datasets import shared
 
 from hushcube import Attribute, Schema, plan
-from hushcube.experiments.experiment import HeldTables
+from hushcube.experiments.truth import HeldTables
 from hushcube.private.adaptive import ireduct
 from hushcube.private.adaptive.picking import seen
 from hushcube.private.measure import draw
