@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 from operator import itemgetter
-from typing import Final, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
 import numpy as np
 
@@ -40,7 +40,8 @@ from hushcube.model.noise import law_of
 from hushcube.model.privacy import Privacy
 from hushcube.model.workload import Workload
 from hushcube.options import choice
-from hushcube.strategies.bmax import Cube, KPart, least_maximum
+from hushcube.strategies.bmax import least_maximum
+from hushcube.strategies.k_part import Cube, KPart
 from hushcube.strategies.minimax import cell_weights
 from hushcube.strategies.search.cuboids import Selection, distinct_covers
 from hushcube.strategies.search.supports import SupportProblem
@@ -76,7 +77,8 @@ class Cluster(KPart):
 
         def measure(selection: Selection, *, printed: bool) -> Design:
             told = {"clusters": len(selection.tables)} | ({"covers": self.covers} if as_printed else {})
-            return self.measure(request, budgets, recovery, cube, selection, printed=printed, details=lambda _: told)
+            how: dict[str, Any] = {"against": "nothing", "settle": False} if printed else {}
+            return self.measure(request, budgets, recovery, cube, selection, **how, details=lambda _: told)
 
         if as_printed:
             return measure(least_maximum(cube.weighted, power), printed=True)

@@ -36,10 +36,12 @@ from hushcube.model.arrays import Bools, Floats, Marginal
 from hushcube.model.noise import law_of
 from hushcube.model.privacy import Privacy
 from hushcube.options import choice, option
-from hushcube.strategies.bmax import COVER, COVERS, Cover, Cube, KPart, TableNoise, check_pairs, least_maximum
+from hushcube.strategies.bmax import COVER, COVERS, Cover, check_pairs, least_maximum
+from hushcube.strategies.k_part import Cube, KPart, TableNoise
 from hushcube.strategies.search.cuboids import Selection, select, whole
 from hushcube.strategies.search.precise import Precise, easiest, publish_most, publish_precise
 from hushcube.strategies.search.prices import Prices, serve
+from hushcube.strategies.strategy import Rivals
 from hushcube.text import short
 
 Publish = Literal["all", "precise"]
@@ -146,7 +148,8 @@ class PMost(KPart):
             words = [request.schema.describe(marginal) for marginal, _ in told]
             return {**found, "precise": words, "weight": math.fsum(weight for _, weight in told)}
 
-        return self.measure(request, budgets, recovery, cube, selection, kept, keep=True, alone=priced, details=details)
+        against: Rivals = "nothing" if priced else "even"
+        return self.measure(request, budgets, recovery, cube, selection, kept, against=against, details=details)
 
 
 def _largest_precise(cube: Cube, privacy: Privacy, threshold: Fraction) -> Precise:

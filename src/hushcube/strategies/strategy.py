@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
 
@@ -32,6 +32,9 @@ from hushcube.options import Configured
 from hushcube.strategies.minimax import least_maximum
 
 Made = TypeVar("Made", bound=Design)
+Rivals = Literal["all", "even", "better", "nothing"]
+"""What shares of the budget that a search has found are compared with: `even` ones; `better` ones, of the least largest
+variance or for weights of the user's own; or nothing, where any others would break a promise."""
 
 
 def objective_value(design: Design) -> float:
@@ -143,17 +146,15 @@ class Strategy(Configured, ABC):
         s: Floats,
         found: Floats | None = None,
         *,
-        keep: bool = False,
-        alone: bool = False,
-        printed: bool = False,
+        against: Rivals = "all",
         details: Callable[[Floats], Mapping[str, Any]] = lambda _: {},
     ) -> LatticeDesign:
         """Divide the guarantee among the measured sets, whose variances weigh s_B in the error, under the best proof.
 
         Optimal budgets are the closed form for s, or in the proportions that a search has found; or even ones, where
         these have the smaller objective. For the objective `max` they are those of the least largest variance, never a
-        larger one than the proportions have; unless those are to be kept. If they stand `alone`, or as `printed`, they
-        are compared with nothing: even budgets would break a promise. Details are told from the budgets.
+        larger one than the proportions have. `against` says which of these they may give way to. Details are told from
+        the budgets.
 
         Where one row replaces one row, the total is public: it is measured too, for nothing.
         """
@@ -161,14 +162,15 @@ class Strategy(Configured, ABC):
             measured = Family(measured.sizes, [np.zeros((1, 0), np.int32), *measured.levels[1:]])
             s = np.insert(s, 0, 0.0)
             found = None if found is None else np.insert(found, 0, 1.0)
-        if isinstance(recovery, Weights) and budgets == "optimal" and not keep:
+        improves = against in ("all", "better")
+        if isinstance(recovery, Weights) and budgets == "optimal" and improves:
             s, found = self._energies(request, basis, measured, recovery), None
         privacy, shapes, aim = request.privacy, [np.ones(len(measured))], {}
         if budgets != "uniform":
             shapes = [closed_form(basis, measured, s, privacy) if found is None else found]
             if request.objective == "max" and budgets == "optimal":
                 aim = {"objective": "max"}
-                if not (keep or printed):  # the total's budgets stay in, for discrete noise may favour them
+                if improves:  # the total's budgets stay in, for discrete noise may favour them
                     shapes.insert(0, least_maximum(request, basis, measured, recovery, s, found).budgets)
 
         def make(proof: calibrate.Proof, shares: Floats) -> LatticeDesign:
@@ -182,7 +184,7 @@ class Strategy(Configured, ABC):
             partial(smoothing, basis, measured, privacy),
             make,
             tables=len(measured) if basis.holds_cells else None,
-            alone=alone or printed or budgets == "given",
+            alone=against in ("better", "nothing") or budgets == "given",
         )
 
     def _energies(self, request: Request, basis: Basis, measured: Family, recovery: Weights) -> Floats:

@@ -13,8 +13,8 @@ from hushcube.designs.request import OBJECTIVES
 from hushcube.errors import BadInput
 from hushcube.model.noise import law_of
 from hushcube.strategies import read_strategy
-from hushcube.strategies.bmax import Cube
 from hushcube.strategies.cluster import Cluster, Prediction
+from hushcube.strategies.k_part import Cube
 from hushcube.strategies.search import cuboids
 from hushcube.strategies.strategy import objective_value
 
@@ -51,7 +51,7 @@ def test_predictions_are_the_errors_of_plans_up_to_a_unit(asked, law, neighbours
     predicted = Prediction(cube, request.workload, power, recovery, objective)
     unit = float(cube.even_variance(request.privacy, 1))
     for cover in cuboids.distinct_covers(cube.coverage, cube.energies, power):
-        kept = {"printed": True, "details": lambda _: {}}
+        kept = {"against": "nothing", "settle": False, "details": lambda _: {}}
         even, closed = (
             continuous(Cluster().measure(request, budgets, recovery, cube, cover, **kept))
             for budgets in ("uniform", "optimal")

@@ -16,7 +16,7 @@ from hushcube.lattice.family import Family
 from hushcube.model.privacy import Privacy
 from hushcube.model.workload import Workload
 from hushcube.planning.planner import compare
-from hushcube.strategies import REGISTRY, PMost, bmax
+from hushcube.strategies import REGISTRY, PMost, k_part
 from hushcube.strategies.minimax import least_maximum
 from hushcube.strategies.search import cuboids
 from hushcube.strategies.search.coverage import FAR, AllTables, ListedTables, coverage_of, listed
@@ -328,7 +328,7 @@ def test_filled_shares_are_proportional_above_what_is_needed(shape, needed, load
     shape = np.array(shape)
     needed = np.array(needed[: len(shape)]) + 1e-6
     needed = needed / needed.sum() * load * 0.999
-    shares = bmax.filled(shape, needed)
+    shares = k_part.filled(shape, needed)
     assert shares.sum() == pytest.approx(1)
     assert (shares >= needed * (1 - 1e-12)).all()
     free = shares > needed * (1 + 1e-9)
