@@ -10,7 +10,7 @@ and an inverse transform, coefficients a transform and a counted sum. A step tak
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise, product
@@ -19,7 +19,7 @@ import numpy as np
 
 from hushcube.lattice import helmert
 from hushcube.lattice.basis import MARGINAL, kernel
-from hushcube.lattice.family import Batch, Family, Rows
+from hushcube.lattice.family import Batch, Family, Inclusion, Rows
 from hushcube.model.arrays import Bools, Floats, Ints
 
 Numbers = Ints | Floats
@@ -52,6 +52,9 @@ class Coefficients:
         """Add values (one array a set, sets of one shape, repetitions allowed) to the blocks."""
         batch_of, row_of = self._places
         block, rows = self.blocks[batch_of[ids[0]]], row_of[ids]
+        if len(rows) == 1:
+            block[rows] += values
+            return
         order = np.argsort(rows, kind="stable")
         first = np.flatnonzero(np.diff(rows[order], prepend=-1))
         block[rows[order][first]] += np.add.reduceat(values[order], first, axis=0)
@@ -117,7 +120,8 @@ class Projection:
         self._places = [slice(*pair) for pair in pairwise(ends)]
         self.cells: int = ends[-1]
         """How many cells the tables have together."""
-        indices = [_index(batch, spaces, starts, self.length).ravel() for batch in tables.batches]
+        pairs = zip(tables.batches, tables.alone, strict=True)
+        indices = [_index(batch, alone.inclusions(spaces), starts, self.length).ravel() for batch, alone in pairs]
         self._index = np.concatenate([np.zeros(0, np.int64), *indices])
         scale = self.each(kernel(MARGINAL, tables, weights, spaces))
         self._inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
@@ -156,10 +160,10 @@ class Projection:
         return Coefficients(self.spaces, tuple(vector[place].reshape(shape) for place, shape in self._blocks))
 
 
-def _index(batch: Batch, spaces: Family, starts: Ints, nowhere: int) -> Ints:
+def _index(batch: Batch, inclusions: Iterable[Inclusion], starts: Ints, nowhere: int) -> Ints:
     """For each cell of the batch's transformed tables, the number of its coefficient."""
     index = np.full((len(batch.ids), *batch.shape), nowhere, np.int64)
-    for pair in Family.of_rows(batch.rows, spaces.sizes).inclusions(spaces):
+    for pair in inclusions:
         if pair.kept.ndim == 1:
             _fill(index, pair.kept, pair.big, starts[pair.small])
             continue

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import groupby
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,12 @@ from hushcube.model.arrays import Bools, Floats, Ints, Marginal, frozen
 
 Ids = Ints
 Rows = NDArray[np.int32]
+
+_FEW: Final = 1 << 14
+"""Pairs of marginals that are looked at: if there are no more, the inclusions among them are kept."""
+_KEPT: Final = 4
+"""For how many families."""
+_BITS: Final = frozen(np.left_shift(np.int64(1), np.arange(63)))
 
 
 @dataclass(frozen=True)
@@ -65,6 +71,7 @@ class Family:
         pairs = zip(given, distinct, strict=True)
         self.levels: tuple[Rows, ...] = tuple(frozen(level[first]) for level, (_, first) in pairs)
         self.starts = frozen(np.cumsum([0, *(len(level) for level in self.levels)]))
+        self._kept: list[tuple[Family, tuple[Inclusion, ...]]] = []
 
     @classmethod
     def of(cls, marginals: Iterable[Marginal], sizes: Iterable[int]) -> Family:
@@ -99,7 +106,7 @@ class Family:
         """One sortable number a row: a bit mask, a mixed-radix number, or (many attributes, high order) a long one."""
         d, k = len(self.sizes), rows.shape[1]
         if d <= 62:
-            return np.asarray(np.left_shift(np.int64(1), rows.astype(np.int64)).sum(axis=1, dtype=np.int64))
+            return np.asarray(_BITS[rows].sum(axis=1))
         if d**k < 2**62:
             key = np.zeros(len(rows), np.int64)
             for column in rows.T:
@@ -116,8 +123,8 @@ class Family:
             return np.full(len(rows), -1, np.int64)
         keys = self._keys[k]
         wanted = self._key(rows)
-        at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-        return np.where(keys[at] == wanted, at + self.starts[k], -1).astype(np.int64)
+        at = np.minimum(keys.searchsorted(wanted), len(keys) - 1)
+        return np.where(keys[at] == wanted, at + self.starts[k], -1)
 
     def ids(self, marginals: Iterable[Marginal]) -> Ids:
         """The numbers of marginals given as tuples, in their order."""
@@ -153,6 +160,11 @@ class Family:
                 batches.append(Batch(tuple(shape.tolist()), frozen(members + start), frozen(level[members])))
         return tuple(batches)
 
+    @cached_property
+    def alone(self) -> tuple[Family, ...]:
+        """Each batch as a family of its own: its marginals numbered from 0, in their order."""
+        return tuple(Family.of_rows(batch.rows, self.sizes) for batch in self.batches)
+
     def product(self, factors: Iterable[float] | Floats) -> Floats:
         """For each member, the product of its attributes' factors; 1 for the total."""
         values = np.asarray(factors, dtype=np.float64)
@@ -165,7 +177,18 @@ class Family:
         return frozen(self.product(self.sizes))
 
     def inclusions(self, small: Family) -> Iterator[Inclusion]:
-        """All pairs A >= B with A in this family and B in `small`, by whichever enumeration is shorter."""
+        """All pairs A >= B with A in this family and B in `small`; kept for the next time where there are few."""
+        if len(self) * len(small) > _FEW:
+            return self._enumerated(small)
+        for family, pairs in self._kept:
+            if family is small:
+                return iter(pairs)
+        pairs = tuple(self._enumerated(small))
+        self._kept = [*self._kept[1 - _KEPT :], (small, pairs)]
+        return iter(pairs)
+
+    def _enumerated(self, small: Family) -> Iterator[Inclusion]:
+        """By whichever enumeration is shorter."""
         for k, (start, level) in enumerate(zip(self.starts, self.levels, strict=False)):
             if not len(level):
                 continue
@@ -177,8 +200,8 @@ class Family:
 
     def _subsets(self, small: Family, k: int, start: int) -> Iterator[Inclusion]:
         level = self.levels[k]
-        for pattern in range(1 << k):
-            kept = np.array([pattern >> column & 1 for column in range(k)], dtype=bool)
+        for number in range(1 << k):
+            kept = _pattern(number, k)
             found = small.find(level[:, kept])
             present = np.flatnonzero(found >= 0)
             if len(present):
@@ -219,6 +242,12 @@ class Family:
         rows = self.levels[k][pair.big - self.starts[k]]
         products: Floats = np.where(pair.kept, inside[rows], outside[rows]).prod(axis=1)
         return products
+
+
+@lru_cache(maxsize=1 << 12)
+def _pattern(number: int, k: int) -> Bools:
+    """Which of k columns are kept: the bits of a number."""
+    return frozen([number >> column & 1 for column in range(k)], np.bool_)
 
 
 def _rows(marginals: Sequence[Marginal], k: int) -> Rows:

@@ -39,7 +39,7 @@ from hushcube.errors import PlanError
 from hushcube.lattice import hadamard, helmert
 from hushcube.lattice.basis import BASES, MARGINAL, Basis, dimensions, kernel
 from hushcube.lattice.coefficients import Coefficients
-from hushcube.lattice.family import Batch, Family
+from hushcube.lattice.family import Family, Inclusion
 from hushcube.model.arrays import Floats, Ints, Marginal, position_rows
 from hushcube.model.noise import Measurement
 from hushcube.model.privacy import Privacy
@@ -254,39 +254,46 @@ def _least_squares(design: LatticeDesign, measurement: Measurement) -> Coefficie
         return Coefficients(design.measured, measurement.values)
     basis, measured, weights = design.basis, design.measured, design.errors.recovery_weights()
     tables = (
-        (batch, part, basis.adjoint(values[part].astype(np.float64), batch.shape))
-        for batch, values in zip(measured.batches, measurement.values, strict=True)
+        (number, part, basis.adjoint(values[part].astype(np.float64), batch.shape))
+        for number, (batch, values) in enumerate(zip(measured.batches, measurement.values, strict=True))
         for part in batch.parts(_CHUNK)
     )
     scale = kernel(basis, measured, weights, design.request.spaces)
-    return _pooled(design, measurement, tables, weights / measured.cells, scale)
+    return _pooled(design, measurement, measured, tables, weights / measured.cells, scale)
 
 
 def _nearest_to_answers(design: LatticeDesign, measurement: Measurement) -> Coefficients:
     """The coefficients of the consistent tables nearest to those that are answered one by one."""
     asked, first = design.request.marginals, design.recovered_by("none").make_answers(measurement)
     tables = (
-        (batch, part, first.tables(batch.rows[part], batch.shape))
-        for batch in asked.batches
+        (number, part, first.tables(batch.rows[part], batch.shape))
+        for number, batch in enumerate(asked.batches)
         for part in batch.parts(_CHUNK)
     )
     scale = kernel(MARGINAL, asked, np.ones(len(asked)), design.request.spaces)
-    return _pooled(design, measurement, tables, 1 / asked.cells, scale)
+    return _pooled(design, measurement, asked, tables, 1 / asked.cells, scale)
 
 
 def _pooled(
     design: LatticeDesign,
     measurement: Measurement,
-    tables: Iterable[tuple[Batch, slice, Floats]],
+    family: Family,
+    tables: Iterable[tuple[int, slice, Floats]],
     shares: Floats,
     scale: Floats,
 ) -> Coefficients:
-    """For each space, the sum of its coefficients in all tables times their shares, over its scale."""
+    """For each space, the sum of its coefficients in all tables times their shares, over its scale.
+
+    Tables come in parts of the family's batches.
+    """
     spaces = design.request.spaces
     result = Coefficients(spaces, tuple(np.zeros((len(b.ids), *(n - 1 for n in b.shape))) for b in spaces.batches))
     inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
-    for batch, part, values in tables:
-        _accumulate(batch, part, values, shares, inverse, result)
+    for number, part, values in tables:
+        batch, alone = family.batches[number], family.alone[number]
+        if len(values) < len(alone):
+            alone = Family.of_rows(batch.rows[part], family.sizes)
+        _accumulate(alone.inclusions(spaces), values, shares[batch.ids[part]], inverse, result)
     total = design.measured.ids([()])[0]
     if total >= 0 and not np.isfinite(design.budgets[total]):  # public
         result.blocks[0][0] = measurement.values[0][0]
@@ -294,11 +301,10 @@ def _pooled(
 
 
 def _accumulate(
-    batch: Batch, part: slice, tables: Floats, shares: Floats, inverse: Floats, result: Coefficients
+    inclusions: Iterable[Inclusion], tables: Floats, share: Floats, inverse: Floats, result: Coefficients
 ) -> None:
-    coefficients = helmert.forward(tables, range(1, len(batch.shape) + 1))
-    share = shares[batch.ids[part]]
-    for pair in Family.of_rows(batch.rows[part], result.spaces.sizes).inclusions(result.spaces):
+    coefficients = helmert.forward(tables, range(1, tables.ndim))
+    for pair in inclusions:
         if pair.kept.ndim == 1:
             chosen = coefficients[(pair.big, *_block(pair.kept.tolist()))]
             factor = (share[pair.big] * inverse[pair.small]).reshape(-1, *[1] * (chosen.ndim - 1))
