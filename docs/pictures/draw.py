@@ -37,11 +37,11 @@ WITHOUT_FONTS = re.sub(r"@font-face \{\{.*?\}\}|<!--.*?-->", "", CONSOLE_SVG_FOR
 """A picture fetches nothing from the network: the reader's own fixed-width font is used."""
 
 
-def draw() -> str:
+def draw(sample: str = "hospital") -> str:
     """The picture as SVG text."""
     terminal = console(record=True, width=112, file=io.StringIO(), force_terminal=True, color_system="truecolor")
     terminal.print("$ hushcube demo", style="bold")
-    show("hospital", None, seed=1912, to=terminal)
+    show(sample, None, seed=1912, to=terminal)
     svg: str = terminal.export_svg(title="hushcube", code_format=WITHOUT_FONTS, unique_id="hushcube")
     return "\n".join(line.rstrip() for line in svg.splitlines()) + "\n"
 

@@ -1,6 +1,7 @@
 """The audit: attacks on what hushcube promises, each with figures that can be published.
 
     exact        the worst privacy loss over all neighbours of tiny tables, from the draws that were really made
+    costs        what plans and runs say they cost, on all databases of a few rows and on random runs
     replay       neighbouring data with the noisy answers frozen: nothing else may differ
     statistical  lower bounds on epsilon from many releases with real noise
     mutants      planted privacy bugs, each caught by a test

@@ -2,6 +2,7 @@
 
 PARTS = {
     "exact": "audit.exact",
+    "costs": "audit.costs",
     "replay": "audit.replay",
     "statistical": "audit.statistical",
     "mutants": "audit.mutants",

@@ -115,11 +115,18 @@ def _plan(mechanism):
     return mechanism.plan if isinstance(mechanism.plan, Plan) else Plan.of_counts(mechanism.plan)
 
 
+def written(mechanism, people, folder, way=None):
+    """Release to a new folder of its own."""
+    folder.mkdir()
+    traced = way or contextlib.nullcontext()
+    with patch("hushcube.private.engines.open_source", lambda data, **_: data), fixed_keys(), traced:
+        release(_plan(mechanism), mechanism.engine(people), out=folder / "published")
+
+
 def published(mechanism, people, folder):
     """Release to a new folder of its own: the way that was taken, and all files."""
-    folder.mkdir()
-    with patch("hushcube.private.engines.open_source", lambda data, **_: data), fixed_keys(), Way() as way:
-        release(_plan(mechanism), mechanism.engine(people), out=folder / "published")
+    way = Way()
+    written(mechanism, people, folder, way)
     return way.digest, listing(folder)
 
 
@@ -151,16 +158,16 @@ def replay(mechanism, people, others, folder, publish=published):
     place = {draw: at for at, draw in enumerate(own.draws)}
     number = count()
 
-    def run(some):
+    def run(some, publish):
         exact = mechanism.seen(some).exact
         shifted = [own.exact[place[draw]] - exact[place[draw]] if draw in place else 0 for draw in range(len(noise))]
         with frozen((noise + np.array(shifted, np.int64)).tolist()):
             return publish(mechanism, some, folder / str(next(number)))
 
-    run(people)  # caches are filled
-    first = run(people)
+    run(people, written)  # caches are filled
+    first = run(people, publish)
     for other in others:
-        compare(first, run(other))
+        compare(first, run(other, publish))
 
 
 def replay_method(method, people, others, folder):

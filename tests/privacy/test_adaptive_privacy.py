@@ -5,51 +5,22 @@ Record and replay: noisy answers are recorded on one table and played back on it
 noise. Every decision and every parameter must then be the same, for it may depend on nothing but these answers.
 """
 
-import math
 from fractions import Fraction
-from functools import cache
-from itertools import combinations
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+from audit.adaptive import METHODS, QUERIES
+from audit.costs import SCALES, check_adaptive_cost, counts_of, exact_cost, make_plan
 from audit.tape import record
-from helpers import NEIGHBOURS, Counts, adaptive, make_schema, random_codes
-from hushcube.designs import MatrixDesign, RepeatedDesign
+from helpers import NEIGHBOURS, random_codes
 from hushcube.designs.grid import BELOW
-from hushcube.designs.request import Request
-from hushcube.errors import BadInput
-from hushcube.model.privacy import Privacy
-from hushcube.model.queries import query_table
-from hushcube.model.workload import Workload
 from hushcube.private.adaptive import ireduct, resampling
 from hushcube.private.adaptive.paths import NoisePaths, Path
 from hushcube.private.adaptive.run import prepared
 from hushcube.private.measure import draw
 from hushcube.private.noise import SeededEntropy
-
-METHODS = ["twophase", "iresamp", "ireduct"]
-QUERIES = [[1, 1, 1, 0, 0, 0], [1, 1, 0, 0, 0, 0], [0, 1, 1, 1, 0, 0], [2, 0, 0, 1, 0, -1], [1, 1, 1, 1, 1, 1]]
-
-
-@cache
-def workload(sizes, words, queries=None):
-    schema = make_schema(sizes)
-    return Workload.parse(words, schema, None if queries is None else query_table(schema, None, queries))
-
-
-def make_plan(sizes, words, strategy, rule, *, queries=None, neighbours="add-remove", budgets="uniform", **privacy):
-    asked = workload(sizes, words, None if queries is None else tuple(map(tuple, queries)))
-    request = Request(asked, Privacy.of(neighbours=neighbours, **privacy))
-    chosen = adaptive(strategy, **rule)
-    assert chosen.accepts(request) is None
-    return chosen.plan(request, budgets, "none")
-
-
-def counts_of(plan, codes):
-    return Counts(plan.schema, codes)
-
 
 # -------------------------------------------------------------------------------------------------- record and replay
 
@@ -130,114 +101,15 @@ def test_a_decision_from_exact_answers_would_be_noticed(monkeypatch):
 # ---------------------------------------------------------------------------------------------------- the exact cost
 
 
-def exact_cost(made):
-    """What all samples cost a row of data, from the definition, in fractions."""
-    under = made.underlying if isinstance(made, RepeatedDesign) else made
-    owners = made.sample_of if isinstance(made, RepeatedDesign) else range(len(made.budgets))
-    totals = [Fraction(0)] * (max(owners) + 1)
-    for owner, rate in zip(owners, made.budgets.tolist(), strict=True):
-        if math.isfinite(rate):
-            totals[owner] += Fraction(rate)
-    comes_and_goes = made.privacy.neighbours == "add-remove" or made.privacy.rows_per_person > 1
-    is_replaced = made.privacy.neighbours == "replace-one"
-    if not isinstance(under, MatrixDesign):
-        varying = [any(made.schema.sizes[i] > 1 for i in marginal) for marginal in under.measured]
-        moved = sum((t for t, varies in zip(totals, varying, strict=True) if varies), Fraction(0))
-        return max(sum(totals) if comes_and_goes else Fraction(0), 2 * moved if is_replaced else Fraction(0))
-    S = under.rows.dense().astype(int)
-    columns = [[int(x) for x in column] for column in S.T]
-    moves = columns if comes_and_goes else []
-    if is_replaced:
-        pairs = combinations(columns, 2)
-        moves = [*moves, *([a - b for a, b in zip(one, two, strict=True)] for one, two in pairs)]
-    return max((sum(t * abs(x) for t, x in zip(totals, move, strict=True)) for move in moves), default=Fraction(0))
-
-
-def is_public(made):
-    """Groups that no replacement moves, and that alone may be published exactly."""
-    under = made.underlying if isinstance(made, RepeatedDesign) else made
-    if made.privacy.neighbours == "add-remove" or made.privacy.rows_per_person > 1:
-        return [False] * under.groups
-    if isinstance(under, MatrixDesign):
-        return [len(set(row)) == 1 for row in under.rows.dense().tolist()]
-    return [all(made.schema.sizes[i] == 1 for i in marginal) for marginal in under.measured]
-
-
-def random_configuration(rng):
-    """A small table, a workload, a budget and a rule of any kind; some do not fit and must be refused."""
-
-    def one(*choices):
-        return choices[rng.integers(len(choices))]
-
-    sizes = one((2,), (3,), (2, 2), (1, 2), (3, 2))
-    neighbours, queries = one(*NEIGHBOURS), None
-    words = one("1-way", "0-way,1-way") if len(sizes) == 1 else one("1-way", "2-way", "a0,a0*a1=2", "0-way,2-way")
-    if rng.random() < 0.25:
-        queries = rng.integers(-1, 3, (rng.integers(1, 4), math.prod(sizes)))
-        queries[:, 0] = 1
-        words, queries = "queries", queries.tolist()
-    rule = {"sanity_bound": one("0.5", 1, 3, 20), "pick": one("average", "worst"), "first_share": one("0.07", "0.5")}
-    rule |= {"caution": one(0, "0.1", "0.9")}
-    rule |= one(
-        {"lambda_factor": one("0.5", "0.8", "0.95"), "start_share": one("0.05", "1/3", "0.9")},
-        {"lambda_max": int(rng.integers(1, 200)), "lambda_factor": one("0.3", "0.9")},
-        {"lambda_max": f"{rng.integers(1, 9999)}/{rng.integers(1, 99)}", "lambda_step": f"{rng.integers(1, 99)}/7"},
-    )
-    if rng.random() < 0.3:
-        rule |= {"relative_error": one("0.05", "0.5", 2), "above": one(1, 10)}
-    if neighbours == "add-remove" and queries is None and rng.random() < 0.3:
-        rule |= {"sanity_bound": "5%", "people_epsilon": f"1/{rng.integers(2, 500)}"}
-    epsilon = one(f"{rng.integers(1, 60)}/{rng.integers(1, 64)}", f"0.{rng.integers(1, 10**6):06d}", 1)
-    privacy = {"epsilon": epsilon, "rows_per_person": one(1, 1, 1, 2, 3), "neighbours": neighbours}
-    return sizes, words, rule, queries, one("uniform", "optimal"), privacy
-
-
-def check_cost(method, seed):
-    rng = np.random.default_rng(seed)
-    sizes, words, rule, queries, budgets, privacy = random_configuration(rng)
-    try:
-        plan = make_plan(sizes, words, method, rule, queries=queries, budgets=budgets, **privacy)
-    except BadInput:  # epsilon is too small to start, or the steps too large: nothing is spent
-        return
-    codes = random_codes(sizes, int(rng.integers(0, 40)), seed)
-    made, measured = draw(plan, counts_of(plan, codes), entropy=SeededEntropy(seed))
-    allowed = Fraction(privacy["epsilon"]) / privacy["rows_per_person"]
-    spent = exact_cost(made)
-    assert 0 <= spent <= allowed
-    told = made.details["adaptive"]
-    assert told["spent"] == pytest.approx(float(spent * privacy["rows_per_person"]))
-    assert told["left"] == pytest.approx(float(Fraction(privacy["epsilon"])) - told["spent"], abs=1e-12)
-    assert (made.budgets > 0).all()
-    owners = np.array(made.sample_of if isinstance(made, RepeatedDesign) else range(len(made.budgets)))
-    assert np.isinf(made.budgets).tolist() == np.array(is_public(made))[owners].tolist()
-    assert [value.shape for value in measured.values] == made.shapes
-    if method == "ireduct" and "people_epsilon" not in rule:
-        assert (made.budgets >= plan.budgets).all()
-    if method == "iresamp":
-        again = np.flatnonzero(np.diff(owners) == 0)
-        assert (made.budgets[again + 1] == 2 * made.budgets[again]).all()
-    if "people_epsilon" in rule:
-        total = [sum(rate for rate, owner in zip(made.budgets, owners, strict=True) if owner == 0)]
-        paid = Fraction(rule["people_epsilon"]) / privacy["rows_per_person"]  # of epsilon, for the rows of one person
-        assert total == pytest.approx([float(paid)])  # the empty set comes first
-        assert spent >= paid * (1 - Fraction(1, 2**40))
-
-
 every_kind = settings(deadline=None, suppress_health_check=list(HealthCheck), derandomize=False)
 
 
 @given(st.integers(0, 2**40))
-@settings(every_kind, max_examples=2500)
-@pytest.mark.parametrize("method", ["ireduct", "iresamp", "twophase"])
+@settings(every_kind, max_examples=SCALES["short"].configurations // len(METHODS))
+@pytest.mark.parametrize("method", METHODS)
 def test_no_run_costs_more_than_epsilon(method, seed):
-    """Of 10,000 random configurations in all, together with those below."""
-    check_cost(method, seed)
-
-
-@given(st.integers(2**40, 2**41))
-@settings(every_kind, max_examples=2500)
-def test_no_run_of_ireduct_costs_more_than_epsilon(seed):
-    check_cost("ireduct", seed)
+    """On random configurations, other ones each time; the audit runs 10,000."""
+    check_adaptive_cost(method, seed)
 
 
 def test_samples_whose_rates_add_up_to_epsilon_but_for_rounding():

@@ -55,12 +55,21 @@ def layout(request, monkeypatch):
     return request.param
 
 
+@pytest.fixture(scope="module", params=[1000, 3], ids=["one file each", "packs"])
+def written(request, tmp_path_factory):
+    """Releases of all plans, and their folders."""
+    with pytest.MonkeyPatch.context() as patches:
+        patches.setattr(writing, "MOST_FILES", request.param)
+        made = [(make_release(p), tmp_path_factory.mktemp("written") / "out") for p in plans()]
+        for published, folder in made:
+            write(published, folder)
+    return made
+
+
 @pytest.mark.slow
-def test_what_is_read_is_what_was_written(tmp_path, layout):
-    for number, p in enumerate(plans()):
-        published = make_release(p)
-        write(published, tmp_path / str(number))
-        read = open_bundle(tmp_path / str(number))
+def test_what_is_read_is_what_was_written(written):
+    for published, folder in written:
+        p, read = published.plan.count, open_bundle(folder)
         assert read.private is False and read.plan.count.digest == p.digest and list(read) == list(published)
         found = all_tables(p, read.source)
         for marginal, table in all_tables(p, published.source).items():
@@ -72,13 +81,12 @@ def test_what_is_read_is_what_was_written(tmp_path, layout):
 
 
 @pytest.mark.slow
-def test_standard_errors_on_disk_are_the_plans_predictions(tmp_path, layout):
-    for number, p in enumerate(plans()):
-        write(make_release(p), tmp_path / str(number))
-        manifest = json.loads((tmp_path / str(number) / "manifest.json").read_text())
-        for entry in table_entries(tmp_path / str(number), manifest):
+def test_standard_errors_on_disk_are_the_plans_predictions(written):
+    for published, folder in written:
+        p, manifest = published.plan.count, json.loads((folder / "manifest.json").read_text())
+        for entry in table_entries(folder, manifest):
             marginal = p.schema.marginal(entry["attributes"])
-            rows = pq.read_table(tmp_path / str(number) / entry["file"])
+            rows = pq.read_table(folder / entry["file"])
             errors = rows.column("std_error").slice(entry.get("offset", 0), entry["cells"]).to_numpy()
             predicted = np.broadcast_to(np.sqrt(p.errors.cell_variance_table(marginal)), p.schema.shape(marginal))
             assert errors == pytest.approx(predicted.ravel(), rel=1e-12), label(p)

@@ -269,7 +269,7 @@ def test_plans_are_compared_by_the_objective(law):
 @pytest.mark.parametrize("words", ["prefix(age)", "2-way,ranges(age)", "1-way,prefix(age)*sex=3"])
 def test_forms_count_by_their_worst_answer(words):
     schema = Schema(
-        (Attribute(name="age", range=(0, 19)), Attribute(name="sex", values=("F", "M")), Attribute(name="x", codes=3))
+        (Attribute(name="age", range=(0, 9)), Attribute(name="sex", values=("F", "M")), Attribute(name="x", codes=3))
     )
     workload = Workload.parse(words, schema)
     for law, neighbours in product((GAUSSIAN, LAPLACE), NEIGHBOURS):
