@@ -18,7 +18,7 @@ quick: .venv/dev
 	$(BIN)/python -m pytest -n $(WORKERS) -q --dist worksteal -m "not slow and not service" --few \
 	  tests/unit tests/laws tests/contract tests/architecture src
 
-# Everything. Tests marked `slow` start first; idle workers take over work from busy ones.
+# Everything. Tests marked `slow` or `service` start first; idle workers take over work from busy ones.
 test: .venv/dev .venv/engines
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 

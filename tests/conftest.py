@@ -21,13 +21,13 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Slow tests start first, so that no worker is left with one at the end."""
+    """Slow tests and services start first: no worker is left with one at the end, and few start a service twice."""
     if config.getoption("few"):
         before = Counter()
         left_out = {item for item in items if _is_left_out(item, before)}
         config.hook.pytest_deselected(items=list(left_out))
         items[:] = [item for item in items if item not in left_out]
-    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+    items.sort(key=lambda item: not any(item.iter_markers("slow")) and not any(item.iter_markers("service")))
 
 
 def _is_left_out(item, before):

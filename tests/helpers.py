@@ -24,7 +24,9 @@ from hushcube.model.workload import Workload
 from hushcube.planning.plan import Plan
 from hushcube.planning.question import Question
 from hushcube.private.blocks import Noise
+from hushcube.private.engines import open_source
 from hushcube.private.measure import carry_out
+from hushcube.private.noise import SeededEntropy
 from hushcube.strategies import ADAPTIVE, REGISTRY, read_strategy
 
 settings.register_profile("hushcube", deadline=None, max_examples=60)
@@ -132,6 +134,24 @@ def carried_out(design, engine, **given):
 def released(design, measurement):
     """The release of a design of counts, in memory."""
     return Release.of(Plan.of_counts(design), {COUNT: measurement})
+
+
+class CountedOnce:
+    """An engine that counts once, for as many releases of one plan as there are."""
+
+    def __init__(self, engine):
+        self._engine, self._kept = engine, None
+
+    def count(self, schema, wanted, *, measures=(), progress=None):
+        self._kept = self._kept or self._engine.count(schema, wanted, measures=measures)
+        return self._kept
+
+
+def seeded_releases(plan, data, seeds):
+    """What `release` makes of a plan under each seed, in memory; the data is read once."""
+    engine = CountedOnce(open_source(data))
+    for seed in seeds:
+        yield Release.of(*carry_out(plan, engine, entropy=SeededEntropy(seed)))
 
 
 def random_codes(sizes, rows, seed=0):

@@ -4,6 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from helpers import seeded_releases
 from hushcube import Attribute, Schema, plan, release
 from hushcube.model.measure import Measure
 
@@ -47,8 +48,7 @@ def test_errors_are_as_stated_and_intervals_cover(privacy, strategy):
     squares = {name: [] for name in truth}
     covered = {name: [] for name in truth}
     narrow = {name: [] for name in truth}
-    for seed in range(RUNS):
-        found = release(cube, data, seed=seed)
+    for found in seeded_releases(cube, data, range(RUNS)):
         for name, sums in truth.items():
             table = found.table("ward*sex", f"sum({name})")
             squares[name].append(((table.values - sums) / table.std_errors) ** 2)

@@ -3,6 +3,7 @@
 import pytest
 
 from datasets import adult8_schema, coded, nltcs_schema, shared
+from helpers import seeded_releases
 from hushcube import plan, release
 from hushcube.faces.face import make_face
 from hushcube.faces.people import PeopleTables
@@ -37,8 +38,7 @@ def test_no_negative_cell_means_less_error(name, make_schema, words, epsilon, mo
     schema = make_schema()
     decided = plan(schema, words, epsilon=epsilon, neighbours="add-remove", strategy="workload")
     truth, family = people_of(name, schema), decided.count.request.marginals
-    for seed in range(DRAWS):
-        published = release(decided, str(shared(name)), seed=seed)
+    for published in seeded_releases(decided, str(shared(name)), range(DRAWS)):
         before = squared(published.source, truth, family)
         measurement = published.source.measurement()
         face = make_face(decided.count, measurement, FaceValue("nonnegative", method="local"), Clock())

@@ -130,10 +130,11 @@ class Family:
         """The numbers of marginals given as tuples, in their order."""
         listed = list(marginals)
         result = np.full(len(listed), -1, np.int64)
-        orders = np.fromiter(map(len, listed), np.int64, len(listed))
-        for k in np.unique(orders).tolist():
-            at = np.flatnonzero(orders == k)
-            result[at] = self.find(_rows([listed[i] for i in at.tolist()], k))
+        places: dict[int, list[int]] = {}
+        for at, marginal in enumerate(listed):
+            places.setdefault(len(marginal), []).append(at)
+        for k, own in places.items():
+            result[own] = self.find(_rows([listed[at] for at in own], k))
         return result
 
     @cached_property

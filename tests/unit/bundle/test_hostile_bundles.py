@@ -87,6 +87,13 @@ HOSTILE = {
 }
 
 
+def targets(folder, kind):
+    """All files; of a cube of an earlier format, which is slow to verify, one of each kind in each folder."""
+    if kind != "earlier cube":
+        return files(folder)
+    return list({name.rpartition("/")[0] + name.rpartition(".")[2]: name for name in files(folder)}.values())
+
+
 def uses(folder, kind):
     """Every way to open a release."""
     yield lambda: hc.open(folder)
@@ -101,7 +108,7 @@ def uses(folder, kind):
 @pytest.mark.parametrize("harm", HOSTILE, ids=lambda x: x.__name__)
 def test_only_regular_files_inside_the_folder_are_opened(bundle, kind, harm):
     folder = bundle(kind)
-    for name in files(folder):
+    for name in targets(folder, kind):
         kept = (folder / name).read_bytes()
         (folder / name).unlink()
         harm(folder / name)
