@@ -7,6 +7,8 @@ WORKERS ?= $(shell nproc 2>/dev/null || echo 2)
 # test starts compiles hushcube again, which takes three times as long as its work.
 export PYTHONDONTWRITEBYTECODE :=
 export PYTHONPYCACHEPREFIX := $(CURDIR)/.venv/pycache
+# Every core has a worker: threads of its linear algebra would only wait for each other, at full speed.
+ALONE := OPENBLAS_NUM_THREADS=1
 
 .PHONY: demo quick test check audit bench engines pictures tables faces reproduce peers options clean
 
@@ -15,12 +17,12 @@ demo: .venv/ready
 
 # Units, doctests, layers, every fifth case of a law and one of each contract: no services, nothing slow.
 quick: .venv/dev
-	$(BIN)/python -m pytest -n $(WORKERS) -q --dist worksteal -m "not slow and not service" --few \
+	$(ALONE) $(BIN)/python -m pytest -n $(WORKERS) -q --dist worksteal -m "not slow and not service" --few \
 	  tests/unit tests/laws tests/contract tests/architecture src
 
 # Everything. Tests marked `slow` or `service` start first; idle workers take over work from busy ones.
 test: .venv/dev .venv/engines
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+	$(ALONE) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 check: .venv/dev
 	$(BIN)/ruff check .
