@@ -87,6 +87,23 @@ def test_no_table_of_small_counts_is_left_behind(seed, epsilon):
     assert (rates * LAG > subject.even_rate * 0.9).all()
 
 
+@given(st.permutations(range(5)), st.sampled_from(["0.02", "0.3", "2"]), st.integers(0, 500))
+@settings(max_examples=60)
+def test_tables_that_look_the_same_take_turns(places, epsilon, answer):
+    """None is more than a step ahead while priorities fall, and which ones are does not depend on the order."""
+    attributes, codes = [Attribute(name=f"a{i}", codes=4) for i in range(5)], np.zeros((300, 5), int)
+    asked = {"sanity_bound": 5, "epsilon": epsilon, "neighbours": "add-remove"}
+    found = []
+    for order in (range(5), places):
+        subject = subject_of(Schema(tuple(attributes[i] for i in order), "data"), codes, "1-way", asked)
+        grids = subject.grids()
+        seen = path_of(np.full((len(grids[0]), 4), answer))
+        levels = choose_levels(subject, grids, [seen] * 5)[0].tolist()
+        assert max(levels) - min(levels) <= 1
+        found.append(dict(zip(tables_of(subject), levels, strict=True)))
+    assert found[0] == found[1]
+
+
 @pytest.mark.parametrize("strategy", ["twophase", "iresamp", "ireduct"])
 def test_a_table_of_more_weight_gets_less_noise(strategy):
     """Alike but for their weights, on average over seeds; before, weights did not count."""

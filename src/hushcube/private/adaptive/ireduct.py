@@ -74,7 +74,8 @@ def choose_levels(subject: Subject, grids: list[Grid], paths: list[Path]) -> tup
         priorities(subject, at, path, grid)[:end]
         for at, path, grid, end in zip(subject.chosen.tolist(), paths, grids, last, strict=True)
     ]
-    levels = walk(keys, lambda steps: subject.cost(rates_at(subject, grids, steps)) <= subject.allowed)
+    ranks = subject.ranks if rule.pick == "worst" else None
+    levels = walk(keys, lambda steps: subject.cost(rates_at(subject, grids, steps)) <= subject.allowed, ranks)
     target = rule.target
     return levels, target is not None and levels.tolist() == last and all(
         end < len(grid) - 1 or is_met(path.at(end), float(grid.scales[end]), target)
@@ -89,16 +90,27 @@ def rates_at(subject: Subject, grids: list[Grid], levels: Ints) -> Floats:
     return rates
 
 
-def walk(priorities: Sequence[Floats], fits: Callable[[Ints], bool]) -> Ints:
+def walk(priorities: Sequence[Floats], fits: Callable[[Ints], bool], ranks: Ints | None = None) -> Ints:
     """How many steps each table takes: `priorities[j][k]` is that of table j's step k, `fits(levels)` the budget.
+
+    Of equal priorities the first table's comes first. With ranks, tables take turns: the one that was picked least
+    often, and of those the one with the least rank.
 
     >>> steps = walk([np.array([5.0, 1.0]), np.array([3.0, 4.0])], lambda levels: levels.sum() <= 3)
     >>> steps.tolist()  # 5 of the first, then 3 and at once 4 of the second
     [1, 2]
+    >>> alike = [np.full(9, 1.0)] * 3
+    >>> walk(alike, lambda levels: levels.sum() <= 7, ranks=np.array([1, 2, 0])).tolist()
+    [2, 2, 3]
     """
     table = np.repeat(np.arange(len(priorities)), [len(p) for p in priorities])
-    key = np.concatenate([np.minimum.accumulate(p) for p in priorities] or [np.zeros(0)])
-    order = table[np.argsort(-key, kind="stable")]  # equal priorities: the first table, and its own steps in sequence
+    least = [np.minimum.accumulate(p) for p in priorities]
+    key = np.concatenate(least or [np.zeros(0)])
+    ties: tuple[Ints, ...] = ()
+    if ranks is not None and len(priorities):
+        steps = (np.where(p == q, np.arange(len(p)), 0) for p, q in zip(priorities, least, strict=True))
+        ties = (ranks[table], np.concatenate([np.maximum.accumulate(own) for own in steps]))
+    order = table[np.lexsort((*ties, -key))]  # stable: a table's own steps in sequence
     taken = np.zeros(len(priorities), np.int64)
     while order.size:
         count = _most(order, taken, fits)

@@ -22,7 +22,8 @@ with the power 3/2 by experience [benchmarks/worst_cell.py]. An answer below zer
 And no table is left behind by luck: one with less than a `LAG`th of the rate that all would have alike comes first,
 unless all of its answers are `SURE` times their noise. That takes at most a `LAG`th of the budget.
 
-Nothing depends on the order of tables, other than the choice between two whose priorities are equal.
+Nothing depends on the order of attributes: of tables with equal priorities, the one comes next that was picked least
+often, and of those the first by the names of its attributes [Subject.ranks].
 """
 
 from __future__ import annotations

@@ -144,8 +144,14 @@ def iresamp(subject: Subject, entropy: Entropy, report: Progress) -> Refined:
     waiting = {at: table.priority() for at, table in tables.items()}
     totals = subject.rates.copy()
     limits = dict(zip(chosen, subject.limits().tolist(), strict=True))  # a query of nobody costs nothing
+    ranks = dict(zip(chosen, subject.ranks.tolist(), strict=True))
+
+    def turn(at: int) -> tuple[int, ...]:
+        """Of equal priorities: the first table; for the worst cell, the one that was picked least often."""
+        return (-len(tables[at].rates), -ranks[at]) if subject.rule.pick == "worst" else (-at,)
+
     while waiting:
-        at = max(waiting, key=lambda a: (waiting[a], -a))
+        at = max(waiting, key=lambda a: (waiting[a], *turn(a)))
         if waiting[at] == -np.inf:
             break
         rate = 2 * tables[at].rates[-1]

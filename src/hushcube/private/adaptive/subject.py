@@ -19,6 +19,7 @@ from hushcube.costs import calibrate
 from hushcube.designs.adaptive import make_grids, rate_limits, sanity_bounds, worth
 from hushcube.designs.design import Design
 from hushcube.designs.grid import Grid
+from hushcube.designs.lattice.design import LatticeDesign
 from hushcube.designs.refinement import RelativeTarget, Rule
 from hushcube.model.arrays import Bools, Floats, Ints
 from hushcube.private.blocks import transformed
@@ -54,6 +55,15 @@ class Subject:
     def worth(self) -> Floats:
         """The weight of each group's error over what a unit of its rate costs by itself."""
         return worth(self.start)
+
+    @cached_property
+    def ranks(self) -> Ints:
+        """An order of the free groups that is not that of the attributes: tables by names, queries as they come."""
+        if not isinstance(self.start, LatticeDesign):
+            return np.arange(len(self.chosen))
+        names, tables = self.start.schema.names, tuple(self.start.measured)
+        by_names = [sorted(names[i] for i in tables[at]) for at in self.chosen.tolist()]
+        return np.argsort(sorted(range(len(by_names)), key=by_names.__getitem__))
 
     @cached_property
     def sanity_bounds(self) -> Floats:
