@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 
 import numpy as np
 
-from hushcube.model.arrays import Floats, Marginal
+from hushcube.model.arrays import Bools, Floats, Marginal
 from hushcube.model.form import Form
 from hushcube.model.noise import GAUSSIAN, LAPLACE, standard_margin
 
@@ -109,17 +109,21 @@ class Errors(ABC):
         """The mean cell variance of each marginal, with the noise that is drawn."""
         return self.cell_variances(exact=True)
 
+    @property
+    def noisy(self) -> Bools:
+        """The sets that get noise; the others are public."""
+        return np.isfinite(self.design.budgets)
+
     def drawn_variances(self, *, exact: bool) -> Floats:
         """The noise variance of the numbers of each set, budgets being those of the noise as drawn; public: zero."""
-        design = self.design
-        noisy = np.isfinite(design.budgets)
+        design, noisy = self.design, self.noisy
         budgets = np.where(noisy, design.budgets, 1.0)
         drawn = design.law.variance(budgets) if exact else design.law.formula(budgets) - design.smoothing
         return np.where(noisy, drawn, 0.0)
 
     def least_squares_weights(self, variances: Floats) -> Floats:
         """The weights with which least squares combines sets of given variances, at most 1; zero for what is public."""
-        noisy = np.isfinite(self.design.budgets)
+        noisy = self.noisy
         if self.design.recovery == "ols":
             return noisy.astype(np.float64)
         variances = np.where(noisy, variances, 1.0)

@@ -39,7 +39,7 @@ import numpy as np
 
 from hushcube.lattice import hadamard, helmert
 from hushcube.lattice.family import Family
-from hushcube.model.arrays import Floats, Ints
+from hushcube.model.arrays import Bools, Floats, Ints
 from hushcube.model.noise import GAUSSIAN, LAPLACE, Law
 
 
@@ -200,18 +200,38 @@ def residual_variances(
 
     Without weights it is generalised least squares, whose formula has no squares of very large or small numbers.
     """
+    if weights is None:
+        with np.errstate(divide="ignore"):
+            return 1 / precisions(basis, measured, variances, spaces)
     exact = variances == 0
     with np.errstate(divide="ignore", invalid="ignore"):
-        u = np.where(exact, 0.0, 1 / variances if weights is None else weights)
+        u = np.where(exact, 0.0, weights)
         total = kernel(basis, measured, u, spaces)
         v = 1 / (spaces.cells * total)
-        if weights is not None:
-            v *= kernel(basis, measured, u**2 * variances, spaces) / total
+        v *= kernel(basis, measured, u**2 * variances, spaces) / total
     v[total == 0] = np.inf
-    if exact.any():
-        v[kernel(basis, measured, exact.astype(np.float64), spaces) > 0] = 0.0
-    v[dimensions(spaces) == 0] = 0.0
+    v[_known(basis, measured, variances, spaces)] = 0.0
     return v
+
+
+def precisions(basis: Basis, measured: Family, variances: Floats, spaces: Family) -> Floats:
+    """1 / v_C under generalised least squares: what independent measurements say of a space adds up.
+
+    Zero where nothing measured sees the space, infinite where it is known exactly or has no dimension.
+
+    >>> precisions(MARGINAL, Family.of([(0,)], (2, 3)), np.array([0.5]), Family.of([(), (0,), (1,)], (2, 3))).tolist()
+    [1.0, 2.0, 0.0]
+    """
+    with np.errstate(divide="ignore"):
+        seen = kernel(basis, measured, np.where(variances > 0, 1 / variances, 0.0), spaces)
+    return np.where(_known(basis, measured, variances, spaces), np.inf, spaces.cells * seen)
+
+
+def _known(basis: Basis, measured: Family, variances: Floats, spaces: Family) -> Bools:
+    """The spaces of which nothing is left to be learnt: measured without noise, or without dimension."""
+    exact = (variances == 0).astype(np.float64)
+    public = kernel(basis, measured, exact, spaces) > 0 if exact.any() else False
+    return np.asarray((dimensions(spaces) == 0) | public)
 
 
 def cell_variances(marginals: Family, spaces: Family, v: Floats) -> Floats:

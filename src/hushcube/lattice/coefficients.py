@@ -59,6 +59,24 @@ class Coefficients:
         first = np.flatnonzero(np.diff(rows[order], prepend=-1))
         block[rows[order][first]] += np.add.reduceat(values[order], first, axis=0)
 
+    @classmethod
+    def zeros(cls, spaces: Family) -> Coefficients:
+        """Of all spaces, to add to."""
+        return cls(spaces, tuple(np.zeros((len(b.ids), *(n - 1 for n in b.shape))) for b in spaces.batches))
+
+    def add_tables(self, rows: Rows, tables: Floats, shares: Floats, inverse: Floats) -> None:
+        """Add what tables of one shape (rows of positions) say of each space, times their shares, over its scale."""
+        found = helmert.forward(tables, range(1, tables.ndim))
+        for pair in Family.of_rows(rows, self.spaces.sizes).inclusions(self.spaces):
+            if pair.kept.ndim == 1:
+                chosen = found[(pair.big, *_places(pair.kept.tolist()))]
+                factor = (shares[pair.big] * inverse[pair.small]).reshape(-1, *[1] * (chosen.ndim - 1))
+                self.add(pair.small, chosen * factor)
+                continue
+            for big, small, kept in zip(pair.big.tolist(), pair.small.tolist(), pair.kept.tolist(), strict=True):
+                chosen = found[(big, *_places(kept))]
+                self.add(np.array([small]), chosen[None] * (shares[big] * inverse[small]))
+
     def assemble(self, rows: Rows, shape: tuple[int, ...]) -> Floats:
         """The full coefficient arrays of marginals of one shape: index 0 along an axis is 'summed out'.
 
@@ -68,7 +86,7 @@ class Coefficients:
         for pattern in product((False, True), repeat=len(shape)):
             block = self.gather(rows[:, np.array(pattern, dtype=bool)])
             if block is not None:
-                full[(slice(None), *(slice(1, None) if kept else 0 for kept in pattern))] = block
+                full[(slice(None), *_places(pattern))] = block
         return full
 
     def tables(self, rows: Rows, shape: tuple[int, ...]) -> Floats:
@@ -160,7 +178,12 @@ class Projection:
         return Coefficients(self.spaces, tuple(vector[place].reshape(shape) for place, shape in self._blocks))
 
 
-def _index(batch: Batch, inclusions: Iterable[Inclusion], starts: Ints, nowhere: int) -> Ints:
+def _places(kept: Sequence[bool]) -> tuple[slice | int, ...]:
+    """Where a transformed table has the coefficients of the space of those of its attributes that are kept."""
+    return tuple(slice(1, None) if inside else 0 for inside in kept)
+
+
+def _index(batch: Batch, spaces: Family, starts: Ints, nowhere: int) -> Ints:
     """For each cell of the batch's transformed tables, the number of its coefficient."""
     index = np.full((len(batch.ids), *batch.shape), nowhere, np.int64)
     for pair in inclusions:
@@ -173,6 +196,6 @@ def _index(batch: Batch, inclusions: Iterable[Inclusion], starts: Ints, nowhere:
 
 
 def _fill(index: Ints, kept: Bools, rows: Ints, starts: Ints) -> None:
-    block = index[(slice(None), *(slice(1, None) if keep else 0 for keep in kept.tolist()))]
+    block = index[(slice(None), *_places(kept.tolist()))]
     inside = block.shape[1:]
     block[rows] = starts.reshape(-1, *[1] * len(inside)) + np.arange(math.prod(inside)).reshape(inside)

@@ -36,7 +36,7 @@ from hushcube.designs.lattice.errors import LatticeErrors
 from hushcube.designs.lattice.weighted import WeightedErrors, Weighting, weighted_answers
 from hushcube.designs.weights import Weights
 from hushcube.errors import PlanError
-from hushcube.lattice import hadamard, helmert
+from hushcube.lattice import hadamard
 from hushcube.lattice.basis import BASES, MARGINAL, Basis, dimensions, kernel
 from hushcube.lattice.coefficients import Coefficients
 from hushcube.lattice.family import Family, Inclusion
@@ -45,7 +45,7 @@ from hushcube.model.noise import Measurement
 from hushcube.model.privacy import Privacy
 from hushcube.model.schema import Schema
 
-_CHUNK: Final = 2**18  # cells handled at once: large enough to batch, small enough to stay out of the way
+CHUNK: Final = 2**18  # cells handled at once: large enough to batch, small enough to stay out of the way
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class FamilyDesign(Design):
         for number, batch in enumerate(self.measured.batches):
             columns, stretch = (math.prod(map(each, batch.shape)) for each in (basis.rows, basis.stretch))
             multipliers = basis.multipliers(batch.shape)
-            for part in batch.parts(_CHUNK):
+            for part in batch.parts(CHUNK):
                 rows, sets = batch.rows[part], batch.ids[part]
                 yield Block(rows, transform, sets, self.budgets[sets], columns, number, part, stretch, multipliers)
 
@@ -254,9 +254,9 @@ def _least_squares(design: LatticeDesign, measurement: Measurement) -> Coefficie
         return Coefficients(design.measured, measurement.values)
     basis, measured, weights = design.basis, design.measured, design.errors.recovery_weights()
     tables = (
-        (number, part, basis.adjoint(values[part].astype(np.float64), batch.shape))
-        for number, (batch, values) in enumerate(zip(measured.batches, measurement.values, strict=True))
-        for part in batch.parts(_CHUNK)
+        (batch, part, basis.adjoint(values[part].astype(np.float64), batch.shape))
+        for batch, values in zip(measured.batches, measurement.values, strict=True)
+        for part in batch.parts(CHUNK)
     )
     scale = kernel(basis, measured, weights, design.request.spaces)
     return _pooled(design, measurement, measured, tables, weights / measured.cells, scale)
@@ -266,9 +266,9 @@ def _nearest_to_answers(design: LatticeDesign, measurement: Measurement) -> Coef
     """The coefficients of the consistent tables nearest to those that are answered one by one."""
     asked, first = design.request.marginals, design.recovered_by("none").make_answers(measurement)
     tables = (
-        (number, part, first.tables(batch.rows[part], batch.shape))
-        for number, batch in enumerate(asked.batches)
-        for part in batch.parts(_CHUNK)
+        (batch, part, first.tables(batch.rows[part], batch.shape))
+        for batch in asked.batches
+        for part in batch.parts(CHUNK)
     )
     scale = kernel(MARGINAL, asked, np.ones(len(asked)), design.request.spaces)
     return _pooled(design, measurement, asked, tables, 1 / asked.cells, scale)
@@ -282,41 +282,15 @@ def _pooled(
     shares: Floats,
     scale: Floats,
 ) -> Coefficients:
-    """For each space, the sum of its coefficients in all tables times their shares, over its scale.
-
-    Tables come in parts of the family's batches.
-    """
-    spaces = design.request.spaces
-    result = Coefficients(spaces, tuple(np.zeros((len(b.ids), *(n - 1 for n in b.shape))) for b in spaces.batches))
+    """For each space, the sum of its coefficients in all tables times their shares, over its scale."""
+    result = Coefficients.zeros(design.request.spaces)
     inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
-    for number, part, values in tables:
-        batch, alone = family.batches[number], family.alone[number]
-        if len(values) < len(alone):
-            alone = Family.of_rows(batch.rows[part], family.sizes)
-        _accumulate(alone.inclusions(spaces), values, shares[batch.ids[part]], inverse, result)
+    for batch, part, values in tables:
+        result.add_tables(batch.rows[part], values, shares[batch.ids[part]], inverse)
     total = design.measured.ids([()])[0]
     if total >= 0 and not np.isfinite(design.budgets[total]):  # public
         result.blocks[0][0] = measurement.values[0][0]
     return result
-
-
-def _accumulate(
-    inclusions: Iterable[Inclusion], tables: Floats, share: Floats, inverse: Floats, result: Coefficients
-) -> None:
-    coefficients = helmert.forward(tables, range(1, tables.ndim))
-    for pair in inclusions:
-        if pair.kept.ndim == 1:
-            chosen = coefficients[(pair.big, *_block(pair.kept.tolist()))]
-            factor = (share[pair.big] * inverse[pair.small]).reshape(-1, *[1] * (chosen.ndim - 1))
-            result.add(pair.small, chosen * factor)
-            continue
-        for big, small, kept in zip(pair.big.tolist(), pair.small.tolist(), pair.kept.tolist(), strict=True):
-            chosen = coefficients[(big, *_block(kept))]
-            result.add(np.array([small]), chosen[None] * (share[big] * inverse[small]))
-
-
-def _block(kept: list[bool]) -> tuple[slice | int, ...]:
-    return tuple(slice(1, None) if inside else 0 for inside in kept)
 
 
 def _sums_of_sources(design: LatticeDesign, measurement: Measurement) -> Answers:

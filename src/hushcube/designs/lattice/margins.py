@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from hushcube.designs.lattice.design import LatticeDesign
     from hushcube.designs.lattice.errors import LatticeErrors
 
-_MOST_PAIRS: Final = 20_000
+MOST_PAIRS: Final = 20_000
 """Pairs (answer, measured table) for which the kurtosis is computed; beyond, one Laplace term's is taken."""
 
 
@@ -81,36 +81,41 @@ def excess_kurtosis(errors: LatticeErrors, marginal: Marginal) -> float:
         return float(3 * (rows * (terms / total) ** 2).sum()) if total else 0.0
     if _are_unknown(design):
         return LAPLACE.tail_kurtosis
-    return _least_squares_kurtosis(errors, marginal)
+    return least_squares_kurtosis(
+        marginal, design.measured, errors.recovery_weights(), errors.set_variances(exact=True)
+    )
 
 
 def _are_unknown(design: LatticeDesign) -> bool:
     """Whether the kurtosis of no answer is computed."""
     pairs = len(design.request.marginals) * len(design.measured)
-    return not design.inverts and (design.projects or not design.basis.holds_cells or pairs > _MOST_PAIRS)
+    return not design.inverts and (design.projects or not design.basis.holds_cells or pairs > MOST_PAIRS)
 
 
-def _least_squares_kurtosis(errors: LatticeErrors, A: Marginal) -> float:
-    design, sizes = errors.design, errors.design.schema.sizes
-    weights = errors.recovery_weights() / design.measured.cells
-    inside = subsets(A)
-    spaces = Family.of(inside, sizes)
-    kernel = dict(zip(spaces, design.measured.sum_over_supersets(spaces, weights).tolist(), strict=True))
-    variances = errors.set_variances(exact=True).tolist()
-    cells = design.measured.cells.tolist()
+def least_squares_kurtosis(
+    A: Marginal, measured: Family, weights: Floats, variances: Floats, relative: Floats | None = None
+) -> float:
+    """The excess kurtosis of a cell of A, from tables that least squares combines with some weights.
+
+    Where a table is a mean of several, `relative` is the fourth cumulant of its noise relative to a single draw's.
+    """
+    sizes, weights = measured.sizes.tolist(), weights / measured.cells
+    spaces = Family.of(subsets(A), sizes)
+    kernel = dict(zip(spaces, measured.sum_over_supersets(spaces, weights).tolist(), strict=True))
     parts = []
-    for c, C in enumerate(design.measured):
+    for c, C in enumerate(measured):
         shared = tuple(i for i in A if i in C)
         # w[M] = sum_{B <= shared} share_B / cells(A - B) prod_{B and M} (1 - 1/n) prod_{B - M} (-1/n)
         w = np.array([weights[c] / kernel[B] / math.prod(sizes[i] for i in A if i not in B) for B in subsets(shared)])
-        count = np.full(1, cells[c])
+        count = np.full(1, measured.cells[c])
         for axis, i in enumerate(shared):
             without, given = np.moveaxis(w.reshape(-1, 2, 1 << axis), 1, 0)
             w = np.stack((without - given / sizes[i], without + given * (1 - 1 / sizes[i])), axis=1).ravel()
             count = np.concatenate((count * (1 - 1 / sizes[i]), count / sizes[i]))
-        parts.append((count, w**2, variances[c]))
+        parts.append((count, w**2, float(variances[c])))
     total = sum(float((count * squares).sum()) * variance for count, squares, variance in parts)
     if not total:
         return 0.0
     # relative to the answer's variance: squares of tiny variances would be nothing
-    return 3 * sum(float((count * (squares * (variance / total)) ** 2).sum()) for count, squares, variance in parts)
+    fourth = [float((count * (squares * (variance / total)) ** 2).sum()) for count, squares, variance in parts]
+    return 3 * float(sum(fourth) if relative is None else relative @ fourth)

@@ -22,7 +22,7 @@ cell is then v_i times the number of its cells there, and tables need not agree.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial, reduce
 from typing import Any, Final
@@ -78,16 +78,15 @@ class LevelDesign(FamilyDesign, kind="levels"):
         return f"{len(self.measured):,} table(s) at nested levels"
 
     @cached_property
-    def errors(self) -> _LevelErrors:
+    def errors(self) -> LevelErrors:
         """Predicted errors."""
-        return _LevelErrors(self)
+        return LevelErrors(self)
 
     def make_answers(self, measurement: Measurement) -> Answers:
         """Least squares over the coordinates of the levels, or one measured table for each."""
         if self.recovery == "none":
             return OneByOne(partial(_from_source, self, dict(_measured(self, measurement))))
-        frame, theta = self.frame, _coordinates(self, measurement)
-        return OneByOne(lambda table: frame.summed(frame.blocks.table(theta, frame.table(table)), table))
+        return level_answers(self.errors, _measured(self, measurement))
 
     def is_answerable(self) -> bool:
         """Whether some measured table holds each table that is needed."""
@@ -98,7 +97,7 @@ class LevelDesign(FamilyDesign, kind="levels"):
         return {"design": "levels", **super().specification()}
 
 
-class _LevelErrors(Errors):
+class LevelErrors(Errors):
     """Variances from the covariance of the coordinates of the levels."""
 
     design: LevelDesign
@@ -153,6 +152,7 @@ class _LevelErrors(Errors):
         return frame.blocks.product_variances(V, frame.table(marginal), frame.sums(marginal, rows))
 
     def cell_variances(self, *, exact: bool) -> Floats:
+        """Mean cell variances."""
         design, marginals = self.design, self.design.request.marginals
         if design.recovery == "none":
             found = np.array([self.source(A) for A in marginals], np.int64)
@@ -166,10 +166,12 @@ class _LevelErrors(Errors):
         return frame.blocks.pairs(*asked_sums(frame, [(A, None) for A in marginals]))
 
     def cell_variance_table(self, marginal: Marginal) -> Floats:
+        """Variances of the cells of a table."""
         table = self.product_variances(marginal, [None] * len(marginal), exact=True)
         return table.reshape(-1)[:1].reshape(()) if table.size == 1 else table
 
     def form_variances(self, form: Form, *, exact: bool) -> Floats:
+        """Variances of the answers of a form."""
         rows = form_rows(form)
         if rows is not None:
             return self.product_variances(form.marginal, rows, exact=exact).reshape(form.shape)
@@ -179,6 +181,7 @@ class _LevelErrors(Errors):
         return np.array([self._weighted(form.marginal, row, exact=exact) for row in each])
 
     def form_total(self, form: Form, *, exact: bool) -> float:
+        """Their sum."""
         rows = form_rows(form)
         if rows is None or self.design.recovery == "none":
             return super().form_total(form, exact=exact)
@@ -187,6 +190,7 @@ class _LevelErrors(Errors):
         return float(blocks.totals(self.covariance(exact=exact), pairs, 1)[0])
 
     def sum_variance(self, marginal: Marginal, weights: Floats) -> float:
+        """The variance of a weighted sum of cells."""
         return self._weighted(marginal, weights, exact=True)
 
     def _weighted(self, marginal: Marginal, weights: Floats, *, exact: bool) -> float:
@@ -242,15 +246,21 @@ def _from_source(design: LevelDesign, measured: dict[int, Floats], marginal: Mar
     return values
 
 
-def _coordinates(design: LevelDesign, measurement: Measurement) -> dict[Key, Floats]:
+def level_answers(errors: LevelErrors, tables: Iterable[tuple[int, Floats]]) -> Answers:
+    """Tables from least squares over measured ones, each with its number."""
+    frame, theta = errors.design.frame, _coordinates(errors, tables)
+    return OneByOne(lambda table: frame.summed(frame.blocks.table(theta, frame.table(table)), table))
+
+
+def _coordinates(errors: LevelErrors, tables: Iterable[tuple[int, Floats]]) -> dict[Key, Floats]:
     """theta of each block: (copies, coordinates)."""
-    blocks, errors = design.frame.blocks, design.errors
+    design, blocks = errors.design, errors.design.frame.blocks
     weights = errors.recovery_weights()
     levels = [design.frame.table(m) for m in design.measured]
     G, known = errors.information(weights), 0.0
     sides: dict[Key, Floats] = {}
-    for number, values in _measured(design, measurement):
-        if not np.isfinite(design.budgets[number]):
+    for number, values in tables:
+        if not errors.noisy[number]:
             known = float(values.sum())
         for key, said in blocks.collected(values, levels[number]):
             if key not in sides:
