@@ -9,6 +9,7 @@ from hushcube.designs.levels.design import LevelDesign
 from hushcube.designs.matrix.design import MatrixDesign
 from hushcube.designs.matrix.wide import WideMatrixDesign
 from hushcube.designs.sketch.design import SketchDesign
+from hushcube.designs.stacked.design import StackedDesign
 from hushcube.designs.tree.design import TreeDesign
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "MatrixDesign",
     "RepeatedDesign",
     "SketchDesign",
+    "StackedDesign",
     "TreeDesign",
     "WideMatrixDesign",
 ]

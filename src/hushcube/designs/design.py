@@ -8,6 +8,7 @@
       MatrixDesign     the rows of any matrix over a small table                         [designs/matrix/design.py]
         WideMatrixDesign  sparse rows over a large table                                 [designs/matrix/wide.py]
       SketchDesign     buckets into which the cells of a large table are thrown          [designs/sketch/design.py]
+      StackedDesign    what others measured, one after the other                         [designs/stacked/design.py]
       DerivedDesign    another design, and what makes it different:                      [designs/derived.py]
         RepeatedDesign   everything is measured several times
         AdaptiveDesign   its noise is only the start                                     [designs/adaptive.py]
@@ -181,6 +182,11 @@ class Design(ABC):
     @abstractmethod
     def in_words(self) -> str:
         """What is measured, in words."""
+
+    @property
+    def composition(self) -> str | None:
+        """What the guarantee is made up of, where it is the sum of several."""
+        return None
 
     @property
     def note(self) -> str | None:

@@ -1,0 +1,1 @@
+"""What was measured one after the other, answered together."""
