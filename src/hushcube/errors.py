@@ -13,7 +13,8 @@ HushcubeError                 anything hushcube raises on purpose
 │   ├── OutputError           the folder to write to
 │   ├── BundleError           a release that is damaged, was changed, or is not one
 │   ├── FactsError            public facts that cannot be read, or that contradict each other
-│   └── QueryError            a question that a release cannot answer
+│   ├── QueryError            a question that a release cannot answer
+│   └── LedgerError           an account that a release cannot be charged to
 ├── ResourceError             memory, a disk or open files ran out: the machine's fault, not the input's
 ├── TimeLimitReached          post-processing that took longer than it was allowed; what was there is untouched
 └── MissingDependency         an optional package that is not installed
@@ -115,6 +116,10 @@ class QueryError(BadInput):
 
 class FactsError(BadInput):
     """Public facts that cannot be read, or that no table can satisfy."""
+
+
+class LedgerError(BadInput):
+    """An account that a release cannot be charged to."""
 
 
 class ResourceError(HushcubeError):

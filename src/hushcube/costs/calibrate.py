@@ -99,6 +99,16 @@ def below(value: Fraction) -> float:
     return near if Fraction(near) <= value else math.nextafter(near, 0.0)
 
 
+def above(value: Fraction | int) -> float:
+    """The least float that is not below.
+
+    >>> Fraction(above(Fraction(3, 10))) >= Fraction(3, 10) > Fraction(0.3)
+    True
+    """
+    near = float(value)
+    return near if Fraction(near) >= value else math.nextafter(near, math.inf)
+
+
 def analytic_delta(epsilon: float, sigma: float) -> float:
     """The delta of continuous Gaussian noise on a number of sensitivity 1, rounded up by what floats may have lost.
 
@@ -181,6 +191,23 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if zcdp_delta(middle, epsilon) <= delta else (low, middle)
     return low * (1 - _SLACK)
+
+
+def zcdp_epsilon(rho: Fraction, delta: Fraction) -> float:
+    """The least epsilon that rho-zCDP gives beside a delta, rounded up: what all charges of an account come to.
+
+    >>> zcdp_epsilon(Fraction(zcdp_rho(1.0, 1e-6)), Fraction(1, 10**6))
+    1.0
+    """
+    if not rho:
+        return 0.0
+    low, high, spent, allowed = 0.0, 1.0, above(rho), below(delta)
+    while zcdp_delta(spent, high) > allowed:
+        low, high = high, 2 * high
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if zcdp_delta(spent, middle) > allowed else (low, middle)
+    return high
 
 
 def _phi(x: float) -> float:

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from hushcube.costs.calibrate import above
 from hushcube.designs.answers import Answers
 from hushcube.designs.block import Block
 from hushcube.designs.design import EVERY_RECOVERY, Design
@@ -175,7 +176,7 @@ class RepeatedDesign(DerivedDesign, kind="repeated"):
     def row_cost(self, budgets: Floats) -> Fraction:
         """What all samples cost together: sums of rates are rounded up, if at all."""
         samples = np.split(budgets, np.flatnonzero(np.diff(self.sample_of)) + 1)
-        sums = [rounded_up(sum(map(Fraction, own.tolist()))) if np.isfinite(own).all() else np.inf for own in samples]
+        sums = [above(sum(map(Fraction, own.tolist()))) if np.isfinite(own).all() else np.inf for own in samples]
         return self.underlying.row_cost(np.array(sums))
 
     def averaged(self, measurement: Measurement) -> tuple[Design, Measurement]:
@@ -206,9 +207,3 @@ class RepeatedDesign(DerivedDesign, kind="repeated"):
     def from_specification(cls, raw: dict[str, Any], schema: Schema) -> dict[str, Any]:
         """What is measured, and how often, from the JSON form."""
         return {**super().from_specification(raw, schema), "sample_of": tuple(map(int, raw["sample_of"]))}
-
-
-def rounded_up(value: Fraction | int) -> float:
-    """The least float that is not below."""
-    near = float(value)
-    return near if Fraction(near) >= value else float(np.nextafter(near, np.inf))

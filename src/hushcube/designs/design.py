@@ -242,6 +242,10 @@ class Design(ABC):
     def row_cost(self, budgets: Floats) -> Fraction:
         """The exact cost of one row under given budgets, in epsilon or rho; OverflowError where it is infinite."""
 
+    def moves(self) -> Floats:
+        """How far a change of one row can move a number of each set under Laplace noise: by 1, as cells of counts."""
+        return np.ones(self.groups)
+
     def proof_variance(self) -> Floats | float:
         """What smoothing adds: t² over the least squared row norm of each set. Here a row moves one number of each."""
         return calibrate.smoothing_variance(self.privacy, self.groups)

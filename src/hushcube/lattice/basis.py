@@ -69,6 +69,8 @@ class Basis:
     """The squared norms of the rows over a table's shape, where Gaussian noise is in proportion to them."""
     extreme_norms: Callable[[int], tuple[int, int]] = lambda n: (1, 1)
     """The smallest and the largest of them along an axis."""
+    farthest: int = 1
+    """How far a row of data that is replaced moves a number at most, under Laplace noise; one that comes, 1 at most."""
     l1_change: Callable[[Sequence[int], Sequence[int]], float] | None = None
     """||difference of two columns||_1 over a shape, for attributes that differ or not, where no product gives it."""
 
@@ -134,6 +136,7 @@ FOURIER: Final = Basis(
     l1_column=lambda n: Fraction(hadamard.padded(n) - 1),
     l2_column=lambda n: Fraction(hadamard.padded(n) - 1),
     column_product=lambda n: Fraction(-1),
+    farthest=2,
     forward=hadamard.residual,
     adjoint=lambda numbers, shape: hadamard.adjoint(numbers, shape, range(1, len(shape) + 1)),
     has_inverse=True,

@@ -13,8 +13,8 @@ from hypothesis import given, strategies as st
 
 from helpers import NEIGHBOURS, Counts, exact_table, make_schema, random_codes
 from hushcube import plan
+from hushcube.costs.calibrate import above
 from hushcube.designs import AdaptiveDesign, LatticeDesign, MatrixDesign, RepeatedDesign
-from hushcube.designs.derived import rounded_up
 from hushcube.designs.design import BUDGETS, RECOVERIES
 from hushcube.designs.refinement import Rule
 from hushcube.designs.request import Request
@@ -294,7 +294,7 @@ def test_samples_that_do_not_fit_the_sets_are_refused(sample_of):
 
 @given(st.fractions(min_value=Fraction(1, 10**9), max_value=10**9))
 def test_rounding_up_gives_the_next_float(value):
-    up = rounded_up(value)
+    up = above(value)
     assert Fraction(up) >= value > Fraction(float(np.nextafter(up, -np.inf)))
 
 

@@ -110,6 +110,10 @@ class FamilyDesign(Design):
         """The exact cost of one row."""
         return cost_of_sets(self.basis, self.measured, budgets, self.privacy)
 
+    def moves(self) -> Floats:
+        """By the entries of a column, or of the difference of two."""
+        return np.full(self.groups, self.basis.farthest if "replace-one" in self.privacy.row_changes else 1.0)
+
     def proof_variance(self) -> Floats:
         """What the proof by smoothing adds."""
         return smoothing(self.basis, self.measured, self.privacy)

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.costs import calibrate
+from hushcube.costs.exchange import row_moves
 from hushcube.costs.row_cost import cost_of_rows
 from hushcube.designs.answers import Answers, OneByOne, summed
 from hushcube.designs.block import Block
@@ -114,6 +115,10 @@ class MatrixDesign(Design, kind="matrix"):
     def row_cost(self, budgets: Floats) -> Fraction:
         """The cost of one row of data, never understated."""
         return cost_of_rows(self.rows, np.array(self.group_of), budgets, self.privacy)
+
+    def moves(self) -> Floats:
+        """By the entries of a column, or of the difference of two."""
+        return row_moves(self.rows, np.array(self.group_of), self.groups, self.privacy)
 
     def proof_variance(self) -> float:
         """What the proof by smoothing adds."""

@@ -175,6 +175,10 @@ class SketchDesign(Design, kind="sketch"):
         """The exact cost of one row; for many cells under replace-one, a bound."""
         return row_cost(self.throws, budgets, self.privacy)
 
+    def moves(self) -> Floats:
+        """By 1, or in one bucket to the other sign."""
+        return np.full(self.groups, 2.0 if self.privacy.neighbours == "replace-one" else 1.0)
+
     @cached_property
     def errors(self) -> SketchErrors:
         """Predicted errors."""

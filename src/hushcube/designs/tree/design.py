@@ -152,6 +152,11 @@ class TreeDesign(Design, kind="tree"):
         """The exact cost of one row; under replace-one rounded up."""
         return row_cost(self.trees, self.wavelet, self.levels, budgets, self.privacy)
 
+    def moves(self) -> Floats:
+        """By 1, or from one half of a node to the other, as wavelets."""
+        opposite = ((self.levels > 0) & np.array(self.wavelet)).any(axis=1)
+        return np.where(opposite & (self.privacy.neighbours == "replace-one"), 2.0, 1.0)
+
     @cached_property
     def errors(self) -> TreeErrors:
         """Predicted errors."""

@@ -23,7 +23,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from hushcube.designs.derived import rounded_up
+from hushcube.costs.calibrate import above
 from hushcube.designs.grid import BELOW, mean_size
 from hushcube.model.arrays import Floats, Ints
 from hushcube.model.noise import laplace_variance
@@ -156,7 +156,7 @@ def iresamp(subject: Subject, entropy: Entropy, report: Progress) -> Refined:
             break
         rate = 2 * tables[at].rates[-1]
         more = totals.copy()
-        more[at] = rounded_up(sum(map(Fraction, [*tables[at].rates, rate]), Fraction(0)))
+        more[at] = above(sum(map(Fraction, [*tables[at].rates, rate]), Fraction(0)))
         if subject.cost(more) > subject.allowed or more[at] > limits[at]:
             del waiting[at]
             continue
