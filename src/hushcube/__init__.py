@@ -31,8 +31,11 @@ if TYPE_CHECKING:  # `typing` would be most of what the import of this module co
         DataError as DataError,
         FactsError as FactsError,
         HushcubeError as HushcubeError,
+        LedgerError as LedgerError,
+        LedgerUnavailable as LedgerUnavailable,
         MissingDependency as MissingDependency,
         NotApplicable as NotApplicable,
+        NotEnoughBudget as NotEnoughBudget,
         OutputError as OutputError,
         PlanError as PlanError,
         PrivacyError as PrivacyError,
@@ -41,9 +44,13 @@ if TYPE_CHECKING:  # `typing` would be most of what the import of this module co
         SchemaError as SchemaError,
         TimeLimitReached as TimeLimitReached,
         TooLarge as TooLarge,
+        UnknownAccount as UnknownAccount,
         WorkloadError as WorkloadError,
     )
     from hushcube.faces.value import FaceValue as FaceValue
+    from hushcube.ledger.account import Account as Account
+    from hushcube.ledger.charge import Charge as Charge
+    from hushcube.ledger.ledger import Ledger as Ledger
     from hushcube.model.attribute import Attribute as Attribute
     from hushcube.model.facts import Facts as Facts
     from hushcube.model.level import Level as Level
@@ -91,9 +98,13 @@ _HOMES = {
     "bundle.release": "Estimate Release",
     "bundle.verify": "verify",
     "designs.request": "Request",
-    "errors": "BadInput BudgetExceeded BundleError DataError FactsError HushcubeError MissingDependency NotApplicable"
-    " OutputError PlanError PrivacyError QueryError ResourceError SchemaError TimeLimitReached TooLarge WorkloadError",
+    "errors": "BadInput BudgetExceeded BundleError DataError FactsError HushcubeError LedgerError LedgerUnavailable"
+    " MissingDependency NotApplicable NotEnoughBudget OutputError PlanError PrivacyError QueryError ResourceError"
+    " SchemaError TimeLimitReached TooLarge UnknownAccount WorkloadError",
     "faces.value": "FaceValue",
+    "ledger.account": "Account",
+    "ledger.charge": "Charge",
+    "ledger.ledger": "Ledger",
     "model.attribute": "Attribute",
     "model.facts": "Facts",
     "model.level": "Level",

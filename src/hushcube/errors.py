@@ -14,7 +14,10 @@ HushcubeError                 anything hushcube raises on purpose
 │   ├── BundleError           a release that is damaged, was changed, or is not one
 │   ├── FactsError            public facts that cannot be read, or that contradict each other
 │   ├── QueryError            a question that a release cannot answer
-│   └── LedgerError           an account that a release cannot be charged to
+│   └── LedgerError           a ledger, an account or a charge that is refused; nothing is charged
+│       ├── NotEnoughBudget   a charge of more than is left
+│       ├── UnknownAccount    an account that the ledger does not have
+│       └── LedgerUnavailable a ledger that cannot be written now: others hold it, the disk is full, no connection
 ├── ResourceError             memory, a disk or open files ran out: the machine's fault, not the input's
 ├── TimeLimitReached          post-processing that took longer than it was allowed; what was there is untouched
 └── MissingDependency         an optional package that is not installed
@@ -29,6 +32,8 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from fractions import Fraction
+
+from hushcube.text import at_least, at_most
 
 
 class HushcubeError(Exception):
@@ -119,7 +124,30 @@ class FactsError(BadInput):
 
 
 class LedgerError(BadInput):
-    """An account that a release cannot be charged to."""
+    """A ledger, an account or a charge that is refused."""
+
+
+class NotEnoughBudget(LedgerError):
+    """A charge of more than is left of an account."""
+
+    def __init__(self, account: str, requested: Fraction, left: Fraction, currency: str) -> None:
+        problem = f"{account!r} has {at_least(left)} {currency} left, and this costs {at_most(requested)}"
+        fix = "plan with a smaller budget: what was spent cannot be had again"
+        super().__init__("account", f"{problem}; nothing is charged", fix)
+        self.requested = requested
+        self.left = left
+
+
+class UnknownAccount(LedgerError):
+    """An account that the ledger does not have."""
+
+    def __init__(self, account: str) -> None:
+        fix = "see `hushcube ledger show` for those that there are, or make it with `hushcube ledger create`"
+        super().__init__("account", f"there is no account {account!r} in the ledger", fix)
+
+
+class LedgerUnavailable(LedgerError):
+    """A ledger that cannot be read or written now, and may be later."""
 
 
 class ResourceError(HushcubeError):

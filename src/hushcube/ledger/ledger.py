@@ -1,0 +1,341 @@
+"""The ledger: accounts are made, charged and locked, and everything that happens is an entry.
+
+A filter on the whole of what is published, however each release was chosen after seeing the ones before:
+
+    pure        the ratio of probabilities of a transcript is the product of its conditional ratios, at most
+                exp(sum of what the transcript spent); while no sum passes the total, the whole is total-private,
+                also with amounts that are known only afterwards
+    rho         sums of adaptively chosen rho_i are a filter    [Feldman and Zrnic 2021]; amounts known afterwards are
+                not covered, so what was allowed is what is charged
+
+Every change is one transaction: one conditional UPDATE for each account grants or refuses, the entry is added, and the
+database's CHECK stands behind both.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final
+
+from hushcube.errors import LedgerError, NotEnoughBudget
+from hushcube.ledger import amounts, records
+from hushcube.ledger.account import Account, Terms, currency_of, total_of
+from hushcube.ledger.chain import Entry, Head
+from hushcube.ledger.charge import Charge, DataIdentity
+from hushcube.ledger.sqlite import SqliteStore
+from hushcube.ledger.store import FORMAT, Store
+from hushcube.model.privacy import Number, Privacy, exact_number
+from hushcube.text import short, visible
+
+_LONGEST: Final = 500
+
+
+class Ledger:
+    """The record of what was spent, in a file or in a Postgres database.
+
+    >>> import tempfile
+    >>> place = Path(tempfile.mkdtemp()) / "ledger.db"
+    >>> with Ledger.create(place) as ledger:
+    ...     account = ledger.create_account("people", epsilon=1, neighbours="add-remove")
+    ...     charge = ledger.charge("people", "0.25", key="first", plan_digest="ab", data="people.csv", what="2-way")
+    ...     done = ledger.publish(charge, bundle_digest="cd", place="published")
+    ...     ledger.account("people")
+    Account('people': 0.25 of 1 epsilon spent)
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    @classmethod
+    def create(cls, place: str | Path) -> Ledger:
+        """A new ledger, where nothing is yet."""
+        body = {"format": FORMAT, "ledger": secrets.token_hex(16)}
+        return cls(SqliteStore.create(Path(place), Entry.after(None, records.now(), "ledger", "", body)))
+
+    @classmethod
+    def open(cls, place: str | Path) -> Ledger:
+        """A ledger that is there."""
+        return cls(SqliteStore(Path(place)))
+
+    @property
+    def place(self) -> str:
+        """Where it is."""
+        return self._store.place
+
+    def close(self) -> None:
+        """Let go of the file or the connection."""
+        self._store.close()
+
+    def __enter__(self) -> Ledger:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Ledger({self.place!r})"
+
+    # ---------------------------------------------------------------------------------------------------- accounts
+
+    def create_account(
+        self,
+        name: str,
+        *,
+        epsilon: Number | None = None,
+        rho: Number | None = None,
+        delta: Number | None = None,
+        neighbours: str | None = None,
+        unit: str | None = None,
+        rows_per_person: int = 1,
+        source: str | None = None,
+        digest: str | None = None,
+        partition: str | None = None,
+        disjoint: bool | None = None,
+        parent: str | None = None,
+        part: str | None = None,
+    ) -> Account:
+        """A new account with a total.
+
+        Without a `source` it is bound to the data of its first charge. With a `partition` it can have parts: accounts
+        that name it as their `parent`, have its guarantee unless they are given less, and cost it the maximum over
+        parts where they are `disjoint`, else the sum. They are where a row is a person, or where you declare it.
+        """
+        _check_text("name", name)
+        for field, text in {"unit": unit, "source": source, "digest": digest, "partition": partition}.items():
+            if text is not None:
+                _check_text(field, text)
+        given = {"epsilon": epsilon, "rho": rho, "delta": delta}
+        with self._store.writing() as sql:
+            if sql.rows("SELECT name FROM accounts WHERE name = ?", name):
+                fix = "choose another name; `hushcube ledger show` lists the accounts"
+                raise LedgerError("name", f"there is an account {visible(name)!r} already", fix)
+            if parent is None:
+                if part is not None:
+                    raise LedgerError("part", "is given without its parent", "name the parent, too")
+                privacy = Privacy.of(**given, neighbours=neighbours, rows_per_person=rows_per_person)
+            else:
+                above = records.get_account(sql, parent)
+                told = {"neighbours": neighbours, "unit": unit}
+                _check_part(above, part, {k: v for k, v in told.items() if v is not None}, rows_per_person)
+                privacy, unit = _part_privacy(above, given), above.unit
+                if above.locked:
+                    raise _locked(above)
+            terms = Terms(
+                privacy=privacy,
+                unit=unit,
+                source=source,
+                digest=digest,
+                parent=parent,
+                partition=partition,
+                part=part,
+                disjoint=_is_disjoint(partition, disjoint, privacy, unit),
+            )
+            if parent is not None and source is not None:
+                records.check_part_source(sql, records.get_account(sql, parent), name, source)
+            total = total_of(privacy)
+            if total < 1:
+                raise LedgerError("epsilon", "allows less than the smallest amount, 1e-15", "give a larger budget")
+            entry = records.append(sql, "account", name, {**terms.to_dict(), "total": amounts.digits(total)})
+            sql.change(
+                "INSERT INTO accounts (name, entry, total, own, parts, locked, source, parent, part) "
+                "VALUES (?, ?, ?, 0, 0, 0, ?, ?, ?)",
+                *(name, entry.number, total, source, parent, part),
+            )
+            return records.get_account(sql, name)
+
+    def account(self, name: str) -> Account:
+        """An account by its name."""
+        with self._store.reading() as sql:
+            return records.get_account(sql, name)
+
+    def accounts(self) -> list[Account]:
+        """All accounts, in the order in which they were made."""
+        with self._store.reading() as sql:
+            return list(records.find_accounts(sql).values())
+
+    def lock(self, name: str) -> Account:
+        """Close an account for good: it, and its parts, can no longer be charged."""
+        with self._store.writing() as sql:
+            account = records.get_account(sql, name)
+            if not account.locked:
+                records.append(sql, "lock", name, {})
+                sql.change("UPDATE accounts SET locked = 1 WHERE name = ?", name)
+            return replace(account, locked=True)
+
+    # ----------------------------------------------------------------------------------------------------- charges
+
+    def charge(
+        self,
+        account: Account | str,
+        amount: Number,
+        *,
+        key: str,
+        plan_digest: str,
+        data: DataIdentity | str,
+        what: str = "",
+    ) -> Charge:
+        """Take an amount, rounded up, before anything is drawn; it is on the disk when this returns.
+
+        The same key never charges twice: for the same account, amount, plan and data it returns the charge that is
+        there, whose state says what became of it; for others it is refused. `what` is for people: what is published.
+        """
+        name = account.name if isinstance(account, Account) else account
+        asked, identity = exact_number("amount", amount, LedgerError), DataIdentity.of(data)
+        texts = {"key": key, "plan_digest": plan_digest, "data": identity.source, "digest": identity.digest or "-"}
+        for field, text in texts.items():
+            _check_text(field, text)
+        if asked <= 0:
+            raise LedgerError("amount", "is not above 0", "charge what the plan costs")
+        units = amounts.rounded_up(asked)
+        with self._store.writing() as sql:
+            if (found := records.find_charge(sql, key)) is not None:
+                found.check_same(name, amounts.in_full(units), plan_digest, identity)
+                return found
+            line = records.line_of(sql, name)
+            for one in line:
+                if one.locked:
+                    raise _locked(one)
+            line[0].check_data(identity)
+            if line[0].source is None:
+                if len(line) > 1:
+                    records.check_part_source(sql, line[1], name, identity.source)
+                sql.change("UPDATE accounts SET source = ? WHERE name = ?", identity.source, name)
+            if not records.spend(sql, line, units):
+                raise NotEnoughBudget(visible(name), amounts.in_full(units), line[0].left, line[0].currency)
+            body = {"key": key, "plan_digest": plan_digest, "data": identity.to_dict(), "what": what}
+            return records.add_charge(sql, name, units, body)
+
+    def publish(
+        self, charge: Charge | str, *, bundle_digest: str, place: str | Path, spent: Number | None = None
+    ) -> Charge:
+        """Note what was published for a charge, and where; again with the same digest it changes nothing.
+
+        `spent` settles an adaptive release of a pure account at what it spent, in the same transaction: the filter
+        allows it there (see above), and it is refused on accounts that count rho.
+        """
+        _check_text("bundle_digest", bundle_digest)
+        key = charge.key if isinstance(charge, Charge) else charge
+        with self._store.writing() as sql:
+            found = records.get_charge(sql, key)
+            units = amounts.rounded_up(found.amount)
+            settled = units if spent is None else amounts.rounded_up(exact_number("spent", spent, LedgerError))
+            if found.state == "published" and found.bundle_digest == bundle_digest:
+                return found
+            if found.state != "unfinished":
+                fix = "release with a key of its own"
+                raise LedgerError("key", f"the charge {visible(key)!r} is {found.state} already", fix)
+            line = records.line_of(sql, found.account)
+            if spent is not None:
+                _check_settled(line[0], found, settled)
+                records.spend(sql, line, settled - units)
+            body = {"bundle_digest": bundle_digest, "place": str(place), "spent": amounts.digits(settled)}
+            return records.finish_charge(sql, found, "published", body, settled)
+
+    def abandon(self, charge: Charge | str, why: str) -> Charge:
+        """Give up an unfinished charge. What was charged stays charged: noise may have been seen."""
+        key = charge.key if isinstance(charge, Charge) else charge
+        with self._store.writing() as sql:
+            found = records.get_charge(sql, key)
+            if found.state == "published":
+                raise LedgerError("key", f"the charge {visible(key)!r} is published already", "keep it: it is finished")
+            if found.state == "abandoned":
+                return found
+            return records.finish_charge(sql, found, "abandoned", {"why": why}, amounts.rounded_up(found.amount))
+
+    def find_charge(self, key: str) -> Charge | None:
+        """The charge that a key made; None where it made none."""
+        with self._store.reading() as sql:
+            return records.find_charge(sql, key)
+
+    def charges(self, account: str | None = None) -> list[Charge]:
+        """Charges in the order in which they were made."""
+        with self._store.reading() as sql:
+            if account is not None:
+                records.get_account(sql, account)
+            return records.find_charges(sql, account)
+
+    def unfinished(self) -> list[Charge]:
+        """Charges for which nothing was published yet, and which nobody gave up."""
+        return [charge for charge in self.charges() if charge.state == "unfinished"]
+
+    # ------------------------------------------------------------------------------------------------------- chain
+
+    def history(self, account: str | None = None) -> list[Entry]:
+        """All entries, or those of one account."""
+        with self._store.reading() as sql:
+            if account is not None:
+                records.get_account(sql, account)
+            return records.entries(sql, account)
+
+    @property
+    def head(self) -> Head:
+        """The last entry; noted elsewhere, it shows whether entries were cut off."""
+        with self._store.reading() as sql:
+            return records.head_of(sql)
+
+
+def _check_text(field: str, text: Any) -> None:
+    """Refuse names, keys and digests that nobody could read or type."""
+    if not isinstance(text, str) or not text.strip() or len(text) > _LONGEST or not text.isprintable():
+        problem = f"{short(text)} is not a text that can be read"
+        raise LedgerError(field, problem, f"give a text of 1 to {_LONGEST} characters that can be printed")
+
+
+def _locked(account: Account) -> LedgerError:
+    problem = f"{visible(account.name)!r} is locked; nothing is charged"
+    return LedgerError("account", problem, "use another account: a locked one stays closed")
+
+
+def _is_disjoint(partition: str | None, declared: bool | None, privacy: Privacy, unit: str | None) -> bool:
+    """Whether nobody is in two parts: so it is where a row is a person, and where the owner declares it."""
+    if partition is None:
+        if declared is not None:
+            raise LedgerError("disjoint", "is about parts, and there is no partition", "name a partition, too")
+        return False
+    if privacy.neighbours != "add-remove":
+        problem = "somebody who is replaced may move from one part to another, which no part's guarantee covers"
+        raise LedgerError("partition", problem, "use the neighbours add-remove, or accounts without parts")
+    return declared if declared is not None else unit is None and privacy.rows_per_person == 1
+
+
+def _check_part(above: Account, part: str | None, given: dict[str, str], rows_per_person: int) -> None:
+    """Refuse a part of an account that has none, or one that protects somebody else."""
+    if above.partition is None:
+        fix = "make the parent with a partition, for example `--partition year`"
+        raise LedgerError("parent", f"the account {visible(above.name)!r} has no parts", fix)
+    if part is None:
+        fix = f"say which {visible(above.partition)} it is"
+        raise LedgerError("part", "is not given", fix)
+    _check_text("part", part)
+    same = {"neighbours": above.privacy.neighbours, "unit": above.unit}
+    for field, value in given.items():
+        if value != same[field]:
+            raise LedgerError(field, "is another than the parent's", "leave it out: parts protect as their parent does")
+    if rows_per_person not in (1, above.privacy.rows_per_person):
+        raise LedgerError("rows_per_person", "is another than the parent's", "leave it out: parts have the parent's")
+
+
+def _part_privacy(above: Account, given: dict[str, Number | None]) -> Privacy:
+    """The guarantee of a part: its parent's, unless it is given a smaller one of the same kind."""
+    if all(amount is None for amount in given.values()):
+        return above.privacy
+    same = {"neighbours": above.privacy.neighbours, "rows_per_person": above.privacy.rows_per_person}
+    privacy = Privacy.of(**given, **same)  # type: ignore[arg-type] # texts and a number, each under its name
+    if currency_of(privacy) != above.currency:
+        problem = f"the parent counts {above.currency}, and this guarantee another currency"
+        raise LedgerError(currency_of(privacy), problem, "give a guarantee of the parent's kind, or none")
+    return privacy
+
+
+def _check_settled(account: Account, charge: Charge, settled: int) -> None:
+    """Refuse to settle what no theorem allows."""
+    if account.currency != "epsilon":
+        problem = f"{visible(account.name)!r} counts rho, where amounts that are known only afterwards prove nothing"
+        raise LedgerError("spent", problem, "leave it out: what was charged is what it costs")
+    if not 1 <= settled <= amounts.rounded_up(charge.amount):
+        raise LedgerError("spent", "is not above 0 and at most what was charged", "charge the allowance first")

@@ -1,0 +1,242 @@
+"""A ledger in one file: SQLite with a write-ahead log that is forced to the disk at every commit.
+
+Writers begin with BEGIN IMMEDIATE, so that only one of them is between its first look and its commit. The file is its
+owner's alone (mode 0600), and so are the log and the index beside it, which SQLite makes like it. A ledger is made
+aside and renamed: it is there whole or not at all. SQLite needs locks that work: not on network file systems.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+from hushcube import interrupts
+from hushcube.durable import check_file, new_file
+from hushcube.errors import LedgerError, LedgerUnavailable
+from hushcube.ledger.chain import Entry
+from hushcube.ledger.store import FORMAT, KEPT, WAIT, Row, Store, begin, tables
+
+_OURS: Final = 0x48434C47
+"""`HCLG`: what the header of the file says it is, beside the number of the format."""
+_LONE: Final = "nothing was charged"
+_SETTINGS: Final = (
+    "PRAGMA foreign_keys = ON",
+    "PRAGMA synchronous = FULL",
+    "PRAGMA fullfsync = ON",
+    "PRAGMA checkpoint_fullfsync = ON",
+    "PRAGMA trusted_schema = OFF",
+    "PRAGMA recursive_triggers = ON",  # REPLACE runs what refuses to delete
+)
+
+
+class SqliteStore(Store):
+    """A file; each process that uses it has a connection of its own."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.absolute()
+        self.place = str(path)
+        self._lock = threading.RLock()
+        self._connection: sqlite3.Connection | None = None
+        self._process = os.getpid()
+        self._inherited: list[sqlite3.Connection | None] = []
+        self._file: os.stat_result | None = None
+        with self._lock:
+            self._connected()
+
+    @classmethod
+    def create(cls, path: Path, first: Entry) -> SqliteStore:
+        """Make the file of a ledger with its first entry."""
+        check_file(path, "ledger", "ledger", "ledgers")
+        with new_file(path, "ledger") as file:
+            file.chmod(0o600)
+            with _explained(str(path)):
+                connection = sqlite3.connect(file, isolation_level=None)
+                try:
+                    for statement in (
+                        f"PRAGMA application_id = {_OURS}",
+                        f"PRAGMA user_version = {FORMAT}",
+                        "PRAGMA journal_mode = WAL",
+                        "BEGIN IMMEDIATE",
+                        *tables(integer="INTEGER", strict=" STRICT"),
+                        *_refusals(),
+                    ):
+                        connection.execute(statement)
+                    begin(SqliteStatements(connection), first)
+                    connection.execute("COMMIT")
+                finally:
+                    connection.close()
+        return cls(path)
+
+    @contextmanager
+    def writing(self) -> Iterator[SqliteStatements]:
+        """BEGIN IMMEDIATE ... COMMIT; requests to stop wait until it is decided."""
+        with self._lock, _undivided(), _explained(self.place):
+            connection = self._connected()
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                self._check_place()
+                yield SqliteStatements(connection)
+                connection.execute("COMMIT")
+            except BaseException:
+                _roll_back(connection)
+                raise
+
+    @contextmanager
+    def reading(self) -> Iterator[SqliteStatements]:
+        """One state of the file."""
+        with self._lock, _explained(self.place):
+            connection = self._connected()
+            self._check_place()
+            connection.execute("BEGIN")
+            try:
+                yield SqliteStatements(connection)
+            finally:
+                _roll_back(connection)
+
+    def close(self) -> None:
+        """Close the connection of this process."""
+        with self._lock:
+            if self._connection is not None and self._process == os.getpid():
+                self._connection.close()
+            self._connection = None
+
+    def _connected(self) -> sqlite3.Connection:
+        """The connection of this process: SQLite's do not survive a fork, and a closed one is opened again."""
+        if self._process != os.getpid():
+            self._inherited.append(self._connection)  # never closed here: it is the parent's
+            self._connection, self._process = None, os.getpid()
+        if self._connection is None:
+            self._connection, self._file = _open(self.path, self.place)
+        return self._connection
+
+    def _check_place(self) -> None:
+        """Refuse to write to a file that was removed or replaced: nobody would ever read it."""
+        with suppress(OSError):
+            if self._file is not None and os.path.samestat(self._file, self.path.lstat()):
+                return
+        problem = f"{self.place!r} was removed or replaced while it was open; {_LONE}"
+        raise LedgerError("ledger", problem, "bring back the file with the latest entries, and open it again")
+
+
+class SqliteStatements:
+    """SQL of one transaction."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def rows(self, statement: str, *values: Any) -> list[Row]:
+        """What a query finds."""
+        return self._connection.execute(statement, values).fetchall()
+
+    def change(self, statement: str, *values: Any) -> int:
+        """How many rows a statement changed."""
+        return self._connection.execute(statement, values).rowcount
+
+
+def _open(path: Path, place: str) -> tuple[sqlite3.Connection, os.stat_result]:
+    """A connection to a file that is a ledger of this format."""
+    found = _checked(path, place)
+    with _explained(place):
+        connection = sqlite3.connect(
+            f"file:{quote(str(path))}?mode=rw", uri=True, isolation_level=None, check_same_thread=False, timeout=WAIT
+        )
+        try:
+            for setting in _SETTINGS:
+                connection.execute(setting)
+            (ours,), (version,) = (
+                connection.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version")
+            )
+            if ours != _OURS:
+                raise _no_ledger(place)
+            if version != FORMAT:
+                problem = f"{place!r} has format {version}, which this version of hushcube does not know"
+                raise LedgerError("ledger", problem, "use the version of hushcube that wrote it, or a newer one")
+            connection.execute("PRAGMA journal_mode = WAL")
+        except BaseException:
+            connection.close()
+            raise
+    return connection, found
+
+
+def _checked(path: Path, place: str) -> os.stat_result:
+    """What is at the place: a file that is no link, which would let others choose where charges go."""
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        fix = "make it with `hushcube ledger create`, or check the path"
+        raise LedgerError("ledger", f"there is no file {place!r}", fix) from None
+    except (OSError, ValueError):
+        raise LedgerError("ledger", f"{place[:200]!r} cannot be reached", "check the path and permissions") from None
+    if stat.S_ISLNK(found.st_mode):
+        raise LedgerError("ledger", f"{place!r} is a symbolic link", "name the file itself")
+    if not stat.S_ISREG(found.st_mode):
+        raise LedgerError("ledger", f"{place!r} is not a file", "name the file of a ledger")
+    return found
+
+
+def _no_ledger(place: str) -> LedgerError:
+    return LedgerError("ledger", f"{place!r} is not a ledger", "name the file that `hushcube ledger create` made")
+
+
+def _refusals() -> Iterator[str]:
+    """Triggers that refuse to change or remove what happened."""
+    for table, refused in KEPT.items():
+        for what in refused:
+            yield (
+                f"CREATE TRIGGER {table}_{what.lower()} BEFORE {what} ON {table} "
+                f"BEGIN SELECT RAISE(ABORT, 'a ledger is append-only'); END"
+            )
+
+
+@contextmanager
+def _undivided() -> Iterator[None]:
+    """Requests to stop wait; they come to the main thread only."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    with interrupts.held():
+        yield
+
+
+def _roll_back(connection: sqlite3.Connection) -> None:
+    with suppress(sqlite3.Error):  # a transaction that failed may be gone already
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+@contextmanager
+def _explained(place: str) -> Iterator[None]:
+    """What SQLite raises, as an error that says what to do."""
+    try:
+        yield
+    except sqlite3.Error as problem:
+        raise _described(place, problem) from None
+
+
+def _described(place: str, problem: sqlite3.Error) -> LedgerError:
+    code = getattr(problem, "sqlite_errorcode", 0) or 0
+    match code & 0xFF:
+        case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+            problem_text = f"another process has held {place!r} for more than {WAIT} seconds"
+            return LedgerUnavailable("ledger", f"{problem_text}; {_LONE}", "wait for it or end it, then try again")
+        case sqlite3.SQLITE_FULL:
+            return LedgerUnavailable("ledger", f"the disk of {place!r} is full; {_LONE}", "make room, then try again")
+        case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM | sqlite3.SQLITE_AUTH:
+            told = f"{place!r} or its folder cannot be written; {_LONE}"
+            return LedgerUnavailable("ledger", told, "fix the permissions, or use a file system that can be written")
+        case sqlite3.SQLITE_NOTADB:
+            return _no_ledger(place)
+        case sqlite3.SQLITE_IOERR:
+            told = f"the disk of {place!r} failed or is full ({problem.sqlite_errorname.lower()})"
+            fix = "look at the disk, then run the same command again with the same key: it does not charge twice"
+            return LedgerUnavailable("ledger", told, fix)
+        case _:
+            told = f"{place!r} is damaged or was changed by another program"
+            return LedgerError("ledger", told, "run `hushcube ledger verify`, and bring back a copy that holds")

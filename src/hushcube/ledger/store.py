@@ -1,0 +1,107 @@
+"""What a database must do for a ledger, and the tables that are in it.
+
+Entries are the truth, and only ever added. Accounts and charges are kept beside them for two reasons: the database
+itself refuses what exceeds a total, by a CHECK that no program can forget, and what is left is known without reading
+everything. `verify` recomputes both from the entries.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Final, Protocol
+
+from hushcube.ledger.chain import Entry
+
+FORMAT: Final = 1
+WAIT: Final = 60
+"""Seconds to wait for others who write."""
+
+TABLES: Final = (
+    """CREATE TABLE head (
+         one {integer} PRIMARY KEY CHECK (one = 1),
+         format {integer} NOT NULL,
+         count {integer} NOT NULL CHECK (count >= 1),
+         hash TEXT NOT NULL
+       ){strict}""",
+    """CREATE TABLE entries (
+         number {integer} PRIMARY KEY CHECK (number >= 1),
+         time TEXT NOT NULL,
+         kind TEXT NOT NULL CHECK (kind IN ('ledger', 'account', 'charge', 'publish', 'abandon', 'lock')),
+         account TEXT NOT NULL,
+         body TEXT NOT NULL,
+         previous TEXT NOT NULL UNIQUE,
+         hash TEXT NOT NULL UNIQUE
+       ){strict}""",
+    """CREATE TABLE accounts (
+         name TEXT PRIMARY KEY,
+         entry {integer} NOT NULL UNIQUE REFERENCES entries (number),
+         total {integer} NOT NULL CHECK (total >= 1),
+         own {integer} NOT NULL CHECK (own >= 0),
+         parts {integer} NOT NULL CHECK (parts >= 0),
+         locked {integer} NOT NULL CHECK (locked IN (0, 1)),
+         source TEXT,
+         parent TEXT REFERENCES accounts (name),
+         part TEXT,
+         UNIQUE (parent, part),
+         CHECK (own + parts <= total),
+         CHECK ((parent IS NULL) = (part IS NULL))
+       ){strict}""",
+    """CREATE TABLE charges (
+         key TEXT PRIMARY KEY,
+         account TEXT NOT NULL REFERENCES accounts (name),
+         intent {integer} NOT NULL UNIQUE REFERENCES entries (number),
+         outcome {integer} UNIQUE REFERENCES entries (number),
+         amount {integer} NOT NULL CHECK (amount >= 1),
+         spent {integer} NOT NULL CHECK (spent >= 1 AND spent <= amount),
+         state TEXT NOT NULL CHECK (state IN ('unfinished', 'published', 'abandoned')),
+         CHECK ((outcome IS NULL) = (state = 'unfinished'))
+       ){strict}""",
+    "CREATE INDEX charges_of ON charges (account)",
+    "CREATE INDEX entries_of ON entries (account)",
+)
+KEPT: Final = {"head": ("DELETE",), "entries": ("UPDATE", "DELETE"), "accounts": ("DELETE",), "charges": ("DELETE",)}
+"""What is refused on each table: nothing that happened is changed or removed."""
+
+Row = tuple[Any, ...]
+
+
+class Statements(Protocol):
+    """A transaction in which SQL is run, with `?` for values."""
+
+    def rows(self, statement: str, *values: Any) -> list[Row]:
+        """What a query finds."""
+
+    def change(self, statement: str, *values: Any) -> int:
+        """How many rows a statement changed."""
+
+
+class Store(ABC):
+    """A database that holds a ledger. It may be used by several threads; several processes may each open it."""
+
+    place: str
+    """Where it is, as it may be shown."""
+
+    @abstractmethod
+    def writing(self) -> AbstractContextManager[Statements]:
+        """A transaction that no other writer overlaps; durable when it ends without an exception, else undone."""
+
+    @abstractmethod
+    def reading(self) -> AbstractContextManager[Statements]:
+        """A transaction that sees one state."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of it."""
+
+
+def tables(*, integer: str, strict: str = "") -> Sequence[str]:
+    """The statements that make the tables of a new ledger, in a database's own words."""
+    return [statement.format(integer=integer, strict=strict) for statement in TABLES]
+
+
+def begin(sql: Statements, first: Entry) -> None:
+    """Write the first entry into new tables."""
+    sql.change("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?)", *first.row)
+    sql.change("INSERT INTO head VALUES (1, ?, ?, ?)", FORMAT, first.number, first.hash)
