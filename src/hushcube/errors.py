@@ -128,10 +128,10 @@ class LedgerError(BadInput):
 
 
 class NotEnoughBudget(LedgerError):
-    """A charge of more than is left of an account."""
+    """A charge of more than is left of an account, or of a share in it."""
 
     def __init__(self, account: str, requested: Fraction, left: Fraction, currency: str) -> None:
-        problem = f"{account!r} has {at_least(left)} {currency} left, and this costs {at_most(requested)}"
+        problem = f"{account} has {at_least(left)} {currency} left, and this costs {at_most(requested)}"
         fix = "plan with a smaller budget: what was spent cannot be had again"
         super().__init__("account", f"{problem}; nothing is charged", fix)
         self.requested = requested

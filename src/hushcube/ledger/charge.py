@@ -58,6 +58,8 @@ class Charge:
     place: str | None = None
     why: str | None = None
     """For what is abandoned."""
+    who: str | None = None
+    """Who asked for it, where somebody asks on behalf of the owner: then what each spends can be limited."""
 
     def check_same(self, account: str, amount: Fraction, plan_digest: str, data: DataIdentity) -> None:
         """Refuse a key that is used again for anything but the charge that it made."""
@@ -90,7 +92,7 @@ class Charge:
             "time": self.time,
             "entry": self.entry,
         }
-        ends = {"bundle_digest": self.bundle_digest, "place": self.place, "why": self.why}
+        ends = {"bundle_digest": self.bundle_digest, "place": self.place, "why": self.why, "who": self.who}
         return told | {name: value for name, value in ends.items() if value is not None}
 
     def __repr__(self) -> str:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
@@ -178,20 +179,28 @@ class Ledger:
         plan_digest: str,
         data: DataIdentity | str,
         what: str = "",
+        who: str | None = None,
+        share: Number | None = None,
     ) -> Charge:
         """Take an amount, rounded up, before anything is drawn; it is on the disk when this returns.
 
         The same key never charges twice: for the same account, amount, plan and data it returns the charge that is
         there, whose state says what became of it; for others it is refused. `what` is for people: what is published.
+        `who` asks for it, where that is not the owner, and `share` is the most that they may spend of the account in
+        all: the sum of their charges is taken in the same transaction.
         """
         name = account.name if isinstance(account, Account) else account
         asked, identity = exact_number("amount", amount, LedgerError), DataIdentity.of(data)
         texts = {"key": key, "plan_digest": plan_digest, "data": identity.source, "digest": identity.digest or "-"}
-        for field, text in texts.items():
+        asker = {} if who is None else {"who": who}
+        for field, text in {**texts, **asker}.items():
             _check_text(field, text)
+        if share is not None and who is None:
+            raise LedgerError("share", "is of nobody", "say `who` asks")
         if asked <= 0:
             raise LedgerError("amount", "is not above 0", "charge what the plan costs")
         units = amounts.rounded_up(asked)
+        allowed = None if share is None else amounts.rounded_down(exact_number("share", share, LedgerError))
         with self._store.writing() as sql:
             if (found := records.find_charge(sql, key)) is not None:
                 found.check_same(name, amounts.in_full(units), plan_digest, identity)
@@ -205,9 +214,14 @@ class Ledger:
                 if len(line) > 1:
                     records.check_part_source(sql, line[1], name, identity.source)
                 sql.change("UPDATE accounts SET source = ? WHERE name = ?", identity.source, name)
+            if allowed is not None and who is not None:
+                room = max(allowed - records.spent_by(sql, name, who), 0)
+                if units > room:
+                    owned = f"the share of {visible(who)!r} in {visible(name)!r}"
+                    raise NotEnoughBudget(owned, amounts.in_full(units), amounts.in_full(room), line[0].currency)
             if not records.spend(sql, line, units):
-                raise NotEnoughBudget(visible(name), amounts.in_full(units), line[0].left, line[0].currency)
-            body = {"key": key, "plan_digest": plan_digest, "data": identity.to_dict(), "what": what}
+                raise NotEnoughBudget(repr(visible(name)), amounts.in_full(units), line[0].left, line[0].currency)
+            body = {"key": key, "plan_digest": plan_digest, "data": identity.to_dict(), "what": what, **asker}
             return records.add_charge(sql, name, units, body)
 
     def publish(
@@ -258,6 +272,11 @@ class Ledger:
             if account is not None:
                 records.get_account(sql, account)
             return records.find_charges(sql, account)
+
+    def spent_by(self, account: str, who: str) -> Fraction:
+        """What one of those who ask has spent of an account."""
+        with self._store.reading() as sql:
+            return amounts.in_full(records.spent_by(sql, account, who))
 
     def unfinished(self) -> list[Charge]:
         """Charges for which nothing was published yet, and which nobody gave up."""

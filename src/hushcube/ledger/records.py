@@ -179,6 +179,11 @@ def get_charge(sql: Statements, key: str) -> Charge:
     return found
 
 
+def spent_by(sql: Statements, account: str, who: str) -> int:
+    """What one of those who ask has spent of an account, in units."""
+    return sum(amounts.rounded_up(charge.spent) for charge in find_charges(sql, account) if charge.who == who)
+
+
 def add_charge(sql: Statements, account: str, units: int, body: dict[str, Any]) -> Charge:
     """Note what was charged, as unfinished."""
     entry = append(sql, "charge", account, {**body, "amount": amounts.digits(units)})
@@ -215,5 +220,6 @@ def _charge(row: Row) -> Charge:
         what=told["what"],
         time=time,
         entry=number,
+        who=told.get("who"),
         **{name: ended.get(name) for name in ("bundle_digest", "place", "why")},
     )
