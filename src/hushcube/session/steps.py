@@ -1,0 +1,72 @@
+"""A step of a session: what is measured for a question, as an ordinary design, and what it is charged.
+
+The cost is computed exactly from what will be drawn; the price is that cost for all rows of a person, rounded up to a
+multiple of 10^-15. A design cannot exist that costs more than its guarantee, and a step's guarantee is its price.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+import numpy as np
+
+from hushcube.costs.row_cost import cost_of_sets
+from hushcube.designs.lattice.design import LatticeDesign
+from hushcube.designs.request import Request
+from hushcube.lattice.basis import HELMERT, Basis
+from hushcube.lattice.family import Family
+from hushcube.model.arrays import Floats, Marginal
+from hushcube.model.noise import GAUSSIAN, LAPLACE
+from hushcube.model.privacy import SMALLEST_BUDGET, Privacy
+from hushcube.model.schema import Schema
+from hushcube.model.workload import Workload
+from hushcube.session.knowledge import seen
+
+UNIT: Final = 10**15  # charges are whole multiples of its reciprocal
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """Sets of attributes to be measured in a basis, each with a budget; infinite for a total that is public."""
+
+    basis: Basis
+    budgets: Mapping[Marginal, float]
+    answers: Marginal
+    """The table that can be answered from this step alone."""
+
+    def information(self, sizes: Sequence[int]) -> dict[Marginal, float]:
+        """What the step adds to each space."""
+        law = GAUSSIAN if self.basis is HELMERT else LAPLACE
+        found: dict[Marginal, float] = {}
+        for marginal, budget in self.budgets.items():
+            for B, kappa in seen(self.basis, law, marginal, budget, sizes):
+                found[B] = found.get(B, 0.0) + kappa
+        return found
+
+    def price(self, sizes: Sequence[int], account: Privacy) -> Fraction:
+        """What one person is charged, in epsilon or rho."""
+        measured = Family.of(self.budgets, sizes)
+        row = cost_of_sets(self.basis, measured, self._in_order(measured), _costing(Fraction(1), account))
+        person = row * account.rows_per_person ** (1 if account.is_pure else 2)
+        return max(Fraction(math.ceil(person * UNIT), UNIT), SMALLEST_BUDGET)
+
+    def design(self, schema: Schema, account: Privacy) -> LatticeDesign:
+        """The step as an ordinary design, whose guarantee is its price."""
+        measured = Family.of(self.budgets, schema.sizes)
+        word = schema.describe(self.answers) if self.answers else "0-way"
+        request = Request(Workload.parse(word, schema), _costing(self.price(schema.sizes, account), account))
+        strategy, budgets = "residual" if self.basis is HELMERT else "workload", self._in_order(measured)
+        return LatticeDesign(request, strategy, "given", "gls", "direct", budgets, self.basis, measured)
+
+    def _in_order(self, measured: Family) -> Floats:
+        return np.array([self.budgets[marginal] for marginal in measured])
+
+
+def _costing(price: Fraction, account: Privacy) -> Privacy:
+    """A price as a guarantee of its own, between the account's neighbours."""
+    amounts = {"epsilon": price} if account.is_pure else {"rho": price}
+    return Privacy.of(**amounts, neighbours=account.neighbours, rows_per_person=account.rows_per_person)

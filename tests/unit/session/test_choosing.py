@@ -1,0 +1,109 @@
+"""The next step of a session, by closed forms: vectors of the notes, and what is known already."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from helpers import make_schema
+from hushcube.errors import BadInput, TooLarge
+from hushcube.model.privacy import Privacy
+from hushcube.session.choosing import Chooser
+from hushcube.session.knowledge import MOST_ATTRIBUTES, Knowledge
+from hushcube.session.policy import Outlook, Policy
+
+RHO = Privacy.of(rho=1, neighbours="add-remove")
+PURE = Privacy.of(epsilon=1, neighbours="add-remove")
+
+
+def chooser(sizes, account=RHO, **policy):
+    policy = Policy(**{"ahead": False, **policy})
+    return Chooser(tuple(sizes), account, Outlook(policy, make_schema(sizes)))
+
+
+def test_with_nothing_known_a_question_costs_its_own_table():
+    step = chooser((2, 3)).for_variance(Knowledge((2, 3)), (0, 1), 2.0, Fraction(1))
+    assert float(step.price((2, 3), RHO)) == pytest.approx(1 / 4, rel=1e-9)
+    assert step.price((2, 3), RHO).denominator <= 10**15
+
+
+def test_a_known_marginal_lowers_the_price_of_a_finer_table():
+    """kappa is 1/(2t) on the known spaces, above the level s of the others: 2 (2t) + 4/s = 36 t."""
+    known, plan = Knowledge((2, 3)), chooser((2, 3))
+    known.add(plan.for_variance(known, (0,), 100.0, Fraction(1)).information((2, 3)))
+    step = plan.for_variance(known, (0, 1), 100.0, Fraction(1))
+    level = 4 / (3600 - 400)
+    assert float(step.price((2, 3), RHO)) == pytest.approx(4 * level / 2, rel=1e-5)
+    known.add(step.information((2, 3)))
+    assert known.variance((0, 1)) == pytest.approx(100.0)
+
+
+def test_laplace_measures_only_the_part_that_lacks():
+    """With the full table known well, it is the one-way table that makes a one-way question sharper."""
+    sizes = (2, 50)
+    known, plan = Knowledge(sizes), chooser(sizes, PURE)
+    known.add(plan.for_variance(known, (0, 1), 10.0, Fraction(1)).information(sizes))
+    assert known.variance((0,)) == pytest.approx(500.0)
+    step = plan.for_variance(known, (0,), 100.0, Fraction(1))
+    assert set(step.budgets) == {(0,)}
+    assert float(step.price(sizes, PURE)) < plan.alone(100.0)
+    # and a question of which only a coarse part is poor has that part measured
+    known = Knowledge(sizes)
+    known.add({(): 1e-9, (0,): 1.0, (1,): 1.0, (0, 1): 1.0})
+    assert set(plan.for_variance(known, (0, 1), 1.0, Fraction(1)).budgets) == {()}
+
+
+def test_looking_ahead_meets_the_target_and_pays_off():
+    """All pairs of 12 bits: each is as precise as asked, and all of them cost less than plain steps."""
+    sizes, t, total = (2,) * 12, 100.0, Fraction(66, 200)
+    spent = {}
+    for ahead in (False, True):
+        known, plan, spent[ahead] = Knowledge(sizes), chooser(sizes, ahead=ahead), Fraction(0)
+        for i in range(12):
+            for j in range(i):
+                if known.variance((j, i)) > t * (1 + 1e-9):
+                    step = plan.for_variance(known, (j, i), t, total - spent[ahead])
+                    spent[ahead] += step.price(sizes, RHO)
+                    known.add(step.information(sizes))
+                assert known.variance((j, i)) <= t * (1 + 1e-9)
+    assert spent[True] < spent[False] * Fraction(3, 4)
+    least = (1 + np.sqrt(2 * 12) + np.sqrt(66)) ** 2 / 16 / t / 2  # the optimum that knows all of them
+    assert least < spent[True] < 1.1 * least
+
+
+def test_a_step_that_looks_ahead_never_costs_more_than_is_left():
+    sizes = (2, 2, 2)
+    plan = chooser(sizes, ahead=True)
+    for share in (1, 1.01, 1.5, 3, 50):
+        left = Fraction(share * plan.alone(100.0)) + Fraction(1, 10**12)
+        assert plan.for_variance(Knowledge(sizes), (0, 1), 100.0, left).price(sizes, RHO) <= left
+
+
+def test_expected_questions_say_what_is_shared():
+    outlook = Outlook(Policy(expected=("a0*a1=3", "a2")), make_schema((2, 2, 2)))
+    assert outlook.uses(((), (0,), (2,), (0, 2)), 8.0).tolist() == [9.0, 7.0, 3.0, 1.0]
+    undeclared = Outlook(Policy(), make_schema((2, 2, 2, 1)))  # an attribute of one value is no choice
+    assert undeclared.uses(((), (0,), (1,), (0, 1)), 3.0).tolist() == [4.0, 3.0, 3.0, 2.0]
+
+
+@pytest.mark.parametrize("shares", [{"kept": 1}, {"kept": "-0.1"}, {"largest": 0}, {"largest": 2}, {"largest": "x"}])
+def test_a_share_that_is_none_is_refused(shares):
+    with pytest.raises(BadInput, match=next(iter(shares))):
+        Policy(**shares)
+
+
+def test_what_may_be_spent_under_a_policy():
+    policy = Policy(kept="0.25", largest="0.5")
+    assert policy.allowed(Fraction(4), Fraction(4)) == 2
+    assert policy.allowed(Fraction(4), Fraction(2)) == 1
+    assert policy.allowed(Fraction(4), Fraction(1)) == 0
+    assert Policy.from_dict(policy.to_dict()) == policy
+
+
+def test_a_target_that_integer_noise_cannot_meet_in_a_step_has_none():
+    assert chooser((2, 3)).for_variance(Knowledge((2, 3)), (0, 1), 0.01, Fraction(1)) is None
+
+
+def test_a_question_of_too_many_attributes_is_refused():
+    with pytest.raises(TooLarge, match="fewer attributes"):
+        Knowledge((2,) * 30).spaces(tuple(range(MOST_ATTRIBUTES + 1)))
