@@ -67,9 +67,9 @@ def laplace_rho(rates: Floats, moves: Floats, rows: int, cost: Callable[[Floats]
     `cost` is that of one row under given rates; infinite ones are public, and stay free.
     """
     noisy = np.isfinite(rates)
-    largest = np.where(noisy, rates, 0.0) * moves * (rows / 2) * _ROUND_UP
-    weights = np.where(noisy, rates * tanh_above(largest) * _ROUND_UP, np.inf)
-    return cost(weights) * rows
+    finite = np.where(noisy, rates, 0.0)
+    weights = finite * tanh_above(finite * moves * (rows / 2) * _ROUND_UP) * _ROUND_UP
+    return cost(np.where(noisy, weights, np.inf)) * rows
 
 
 def row_moves(rows: SparseRows, group_of: Ints, groups: int, privacy: Privacy) -> Floats:

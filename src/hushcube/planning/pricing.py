@@ -1,7 +1,7 @@
 """What publishing a plan costs an account: data-free, and proven for the noise that is drawn.
 
 An account promises one guarantee about everything that is ever charged to it. Pure accounts add up epsilon; the others
-add up rho, and those of (epsilon, delta) convert the sum at the end.                                  [docs/ledger.md]
+add up rho, and those of (epsilon, delta) convert the sum at the end.                              [docs/privacy.md, 6]
 
     plan               on a pure account    on an account of rho
     pure epsilon       epsilon              the rho of its Laplace noise, number by number           [costs/exchange.py]
