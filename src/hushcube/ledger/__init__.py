@@ -3,6 +3,7 @@
 A release charges first, draws second and publishes third, and each step is on the disk before the next begins:
 
     charge      an intent: plan, data, amount, key        the database itself refuses what exceeds the total
+    begin       noise is about to be drawn                once for a charge, whatever happens then
     publish     the bundle's digest and place             an adaptive release of a pure account is settled here
     abandon     why nothing was published                 what was charged stays charged
 

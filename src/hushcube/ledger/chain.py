@@ -8,6 +8,7 @@ the hash of the last entry, elsewhere.
     ledger      format and name of the ledger                       the first entry
     account     terms and total
     charge      key, amount, plan, data
+    begin       key and place                                       noise is about to be drawn
     publish     key, bundle, place, and what it cost in the end
     abandon     key and why
     lock
@@ -20,7 +21,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
 
-Kind = Literal["ledger", "account", "charge", "publish", "abandon", "lock"]
+Kind = Literal["ledger", "account", "charge", "begin", "publish", "abandon", "lock"]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 BEFORE_ALL: Final = "0" * 64
 

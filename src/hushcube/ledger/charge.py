@@ -54,6 +54,8 @@ class Charge:
     """When it was charged: UTC, ISO 8601."""
     entry: int
     """The number of the entry that charged it."""
+    begun: bool = False
+    """Whether noise may have been drawn for it: then it is never drawn again."""
     bundle_digest: str | None = None
     place: str | None = None
     why: str | None = None
@@ -75,6 +77,9 @@ class Charge:
         """What to do about it; None where nothing is to be done."""
         if self.state != "unfinished":
             return None
+        if self.begun:
+            there = f"if {visible(self.place or '')!r} is there, run the same command again to record it"
+            return f"{there}; else its noise is lost, and what was charged stays charged: give it up with `abandon`"
         again = "run the same command again with the same key: it does not charge twice"
         return f"{again}; or give it up with `abandon`: what was charged stays charged"
 
@@ -86,6 +91,7 @@ class Charge:
             "amount": exactly(self.amount),
             "spent": exactly(self.spent),
             "state": self.state,
+            "begun": self.begun,
             "what": self.what,
             "plan_digest": self.plan_digest,
             "data": self.data.to_dict(),

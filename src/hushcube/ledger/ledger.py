@@ -224,6 +224,20 @@ class Ledger:
             body = {"key": key, "plan_digest": plan_digest, "data": identity.to_dict(), "what": what, **asker}
             return records.add_charge(sql, name, units, body)
 
+    def begin(self, charge: Charge | str, *, place: str | Path) -> Charge:
+        """Note, once, that noise is about to be drawn for a charge, and where it will be published.
+
+        From here on the charge can be published or abandoned, and nothing else: somebody may have seen the noise, so
+        that drawing it again would be a second release.
+        """
+        key = charge.key if isinstance(charge, Charge) else charge
+        with self._store.writing() as sql:
+            found = records.get_charge(sql, key)
+            if found.begun or found.state != "unfinished":
+                problem = f"{visible(key)!r} has drawn its noise already, or another process draws it; nothing is drawn"
+                raise LedgerError("key", problem, "run the same command again: it opens what was published")
+            return records.begin_charge(sql, found, str(place))
+
     def publish(
         self, charge: Charge | str, *, bundle_digest: str, place: str | Path, spent: Number | None = None
     ) -> Charge:

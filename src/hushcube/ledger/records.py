@@ -155,8 +155,9 @@ def check_part_source(sql: Statements, above: Account, name: str, source: str) -
 # --------------------------------------------------------------------------------------------------------- charges
 
 _CHARGE: Final = (
-    "SELECT c.key, c.account, c.amount, c.spent, c.state, i.number, i.time, i.body, o.body "
-    "FROM charges AS c JOIN entries AS i ON i.number = c.intent LEFT JOIN entries AS o ON o.number = c.outcome"
+    "SELECT c.key, c.account, c.amount, c.spent, c.state, i.number, i.time, i.body, b.body, o.body "
+    "FROM charges AS c JOIN entries AS i ON i.number = c.intent "
+    "LEFT JOIN entries AS b ON b.number = c.begun LEFT JOIN entries AS o ON o.number = c.outcome"
 )
 
 
@@ -194,6 +195,13 @@ def add_charge(sql: Statements, account: str, units: int, body: dict[str, Any]) 
     return get_charge(sql, body["key"])
 
 
+def begin_charge(sql: Statements, charge: Charge, place: str) -> Charge:
+    """Note that noise is about to be drawn."""
+    entry = append(sql, "begin", charge.account, {"key": charge.key, "place": place})
+    sql.change("UPDATE charges SET begun = ? WHERE key = ? AND begun IS NULL", entry.number, charge.key)
+    return get_charge(sql, charge.key)
+
+
 def finish_charge(sql: Statements, charge: Charge, state: State, body: dict[str, Any], units: int) -> Charge:
     """Note what became of a charge, and what it cost in the end."""
     kind: Kind = "publish" if state == "published" else "abandon"
@@ -206,9 +214,9 @@ def finish_charge(sql: Statements, charge: Charge, state: State, body: dict[str,
 
 
 def _charge(row: Row) -> Charge:
-    key, account, amount, spent, state, number, time, intent, outcome = row
+    key, account, amount, spent, state, number, time, intent, begun, outcome = row
     told = json.loads(intent)
-    ended = {} if outcome is None else json.loads(outcome)
+    ended = {name: value for body in (begun, outcome) if body is not None for name, value in json.loads(body).items()}
     return Charge(
         account=account,
         key=key,
@@ -220,6 +228,6 @@ def _charge(row: Row) -> Charge:
         what=told["what"],
         time=time,
         entry=number,
-        who=told.get("who"),
+        begun=begun is not None,
         **{name: ended.get(name) for name in ("bundle_digest", "place", "why")},
     )

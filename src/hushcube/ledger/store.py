@@ -28,7 +28,7 @@ TABLES: Final = (
     """CREATE TABLE entries (
          number {integer} PRIMARY KEY CHECK (number >= 1),
          time TEXT NOT NULL,
-         kind TEXT NOT NULL CHECK (kind IN ('ledger', 'account', 'charge', 'publish', 'abandon', 'lock')),
+         kind TEXT NOT NULL CHECK (kind IN ('ledger', 'account', 'charge', 'begin', 'publish', 'abandon', 'lock')),
          account TEXT NOT NULL,
          body TEXT NOT NULL,
          previous TEXT NOT NULL UNIQUE,
@@ -52,6 +52,7 @@ TABLES: Final = (
          key TEXT PRIMARY KEY,
          account TEXT NOT NULL REFERENCES accounts (name),
          intent {integer} NOT NULL UNIQUE REFERENCES entries (number),
+         begun {integer} UNIQUE REFERENCES entries (number),
          outcome {integer} UNIQUE REFERENCES entries (number),
          amount {integer} NOT NULL CHECK (amount >= 1),
          spent {integer} NOT NULL CHECK (spent >= 1 AND spent <= amount),
