@@ -35,6 +35,7 @@ from hushcube.bundle.manifest import (
 from hushcube.bundle.part import Part, PublishedFace, names_of
 from hushcube.bundle.published_table import Table
 from hushcube.bundle.reading import damaged, parquet, read_text
+from hushcube.bundle.receipt import Receipt
 from hushcube.bundle.release import Release
 from hushcube.bundle.statement import STATEMENT, is_stamped
 from hushcube.bundle.tables import Entries, Entry, Rows, quantised_sums, read_numbers, written
@@ -91,13 +92,14 @@ def _open(folder: Path, verify: bool) -> Release:
             published[name].facts(plan.schema)  # which can be read
         tables = partial(MeasuredTables, folder, plan, faces[UNBIASED], private=private)
         parts = {name: Part(design, tables(name, file=files[name]), private) for name, design in plan.designs.items()}
+        receipt = Receipt.from_dict(manifest.get("receipt"))
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
         raise damaged(MANIFEST, "does not fit the plan and the tables") from None
     except BundleError:
         raise
     except BadInput as problem:
         raise damaged(PLAN, problem.problem) from None
-    return Release(plan, parts, published)
+    return Release(plan, parts, published, receipt)
 
 
 class BundleTables:

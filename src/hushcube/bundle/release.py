@@ -13,6 +13,7 @@ import numpy as np
 
 from hushcube.bundle.part import Part, PublishedFace, RecoveredTables, Tables, moved
 from hushcube.bundle.published_table import Table, Where
+from hushcube.bundle.receipt import Receipt
 from hushcube.bundle.statement import Stamped, mark
 from hushcube.bundle.tables import combined
 from hushcube.bundle.writing import write
@@ -59,6 +60,8 @@ class Release(Stamped):
     """The counts, and the whole numbers that each measure's values are summed as."""
     faces: Mapping[str, PublishedFace] = field(default_factory=dict)
     """Other faces of the counts, by their names."""
+    receipt: Receipt | None = None
+    """What was charged for it, if it was charged to an account of a ledger."""
 
     def __repr__(self) -> str:
         faces = "".join(f" and {name}" for name in self.faces)
@@ -79,14 +82,15 @@ class Release(Stamped):
         ]
         title = f"{self.schema.name}: {len(self):,} tables{words}, {self.plan.privacy}"
         grid = Grid(title, [*columns, Column(error, right=True)], cells)
-        rest = len(listed) - rows
-        return Page((grid, Remark(f"... and {rest:,} more tables: {more}")) if rest > 0 else (grid,))
+        rest = [Remark(f"... and {len(listed) - rows:,} more tables: {more}")] if len(listed) > rows else []
+        return Page((grid, *rest, *([] if self.receipt is None else [str(self.receipt)])))
 
     @classmethod
-    def of(cls, plan: Plan, measurements: Mapping[str, Measurement]) -> Release:
+    def of(cls, plan: Plan, measurements: Mapping[str, Measurement], receipt: Receipt | None = None) -> Release:
         """The release that measurements of a plan's parts allow: its tables are recovered when asked for."""
         every = ((name, design, measurements[name]) for name, design in plan.designs.items())
-        return cls(plan, {name: Part(design, RecoveredTables(design, m), m.private) for name, design, m in every})
+        parts = {name: Part(design, RecoveredTables(design, m), m.private) for name, design, m in every}
+        return cls(plan, parts, receipt=receipt)
 
     @property
     def schema(self) -> Schema:

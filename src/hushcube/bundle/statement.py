@@ -17,6 +17,7 @@ from hushcube.text import at_least, at_most, code, prose
 
 if TYPE_CHECKING:
     from hushcube.bundle.part import PublishedFace  # whose files are stamped
+    from hushcube.bundle.receipt import Receipt
     from hushcube.designs.design import Design
     from hushcube.planning.plan import Plan
 
@@ -43,18 +44,26 @@ _FACES: Final = (
 
 
 def statements(
-    plan: Plan, faces: Iterable[PublishedFace], places: Mapping[str, str], *, private: bool
+    plan: Plan,
+    faces: Iterable[PublishedFace],
+    places: Mapping[str, str],
+    *,
+    private: bool,
+    receipt: Receipt | None = None,
 ) -> dict[str, str]:
     """The texts of PRIVACY.md of a release and of its faces, in their places, by the names of the files."""
     own = {f"{places[face.name]}/{STATEMENT}": face_statement(plan, face, private=private) for face in faces}
-    return {STATEMENT: privacy_statement(plan, private=private), **own}
+    return {STATEMENT: privacy_statement(plan, private=private, receipt=receipt), **own}
 
 
-def privacy_statement(plan: Plan, *, private: bool, faces: Iterable[PublishedFace] | None = None) -> str:
+def privacy_statement(
+    plan: Plan, *, private: bool, faces: Iterable[PublishedFace] | None = None, receipt: Receipt | None = None
+) -> str:
     """The text of PRIVACY.md; in releases of formats 1 and 2 the promises of their `faces` were a part of it."""
     return _text(
         *_guarantee("release", plan.schema, plan.privacy, private=private),
         *(_sums_met(plan) if plan.asked else _counts_met(plan.count)),
+        *([] if receipt is None else [receipt.statement]),
         *(
             [_FACES]
             if faces is None

@@ -62,6 +62,7 @@ Chunk = tuple[Rows, tuple[int, ...], Columns]
 
 MOST_FILES: Final = 1_000
 SUFFIXES: Final = (".parquet", ".csv")  # of files of synthetic people
+_SMALLEST: Final = 2**16  # bytes that any release takes
 _CHUNK: Final = 2**19  # cells held at once while streaming to disk
 
 
@@ -84,6 +85,13 @@ def write(release: Release, folder: Path, *, progress: Progress | None = None) -
         (work / MANIFEST).write_bytes(seal(make_manifest(release, entries, places, checksums(work)), work))
 
 
+def room_needed(plan: Plan) -> int:
+    """Bytes that a release of the plan takes on a disk, at least: noise cannot be compressed."""
+    cells = int(plan.count.request.marginals.cells.sum()) + sum(form.cells for form in plan.workload.forms)
+    measured = sum(math.prod(shape) for design in plan.designs.values() for shape in design.shapes)
+    return 8 * (cells * len(plan.quantities) + measured) + _SMALLEST
+
+
 def write_face(release: Release, face: PublishedFace, folder: Path, place: str, progress: Progress) -> list[Entry]:
     """Write the files of a face to its place in a release; returns the entries of its tables for the manifest."""
     plan, private = release.plan, release.private
@@ -96,7 +104,8 @@ def write_face(release: Release, face: PublishedFace, folder: Path, place: str, 
 
 def write_statements(release: Release, places: dict[str, str], folder: Path) -> None:
     """What is promised by the release, and by each face in its own place."""
-    for name, text in statements(release.plan, release.faces.values(), places, private=release.private).items():
+    faces, private = release.faces.values(), release.private
+    for name, text in statements(release.plan, faces, places, private=private, receipt=release.receipt).items():
         (folder / name).write_text(text, encoding="utf-8")
 
 

@@ -165,6 +165,7 @@ def _show_contents(release: Release, rows: int, face: str | None, *, as_json: bo
             "name": release.schema.name,
             **({"cube": words} if words else {}),
             "privacy": plan.privacy.to_dict(),
+            **({} if release.receipt is None else {"receipt": release.receipt.to_dict()}),
             "faces": {name: shown.description for name, shown in release.faces.items()},
             "tables": [
                 {

@@ -26,14 +26,16 @@ from hushcube.bundle.manifest import (
 )
 from hushcube.bundle.part import PublishedFace
 from hushcube.bundle.reading import check_file, read_text
+from hushcube.bundle.receipt import Receipt
 from hushcube.bundle.statement import STATEMENT, privacy_statement, statements
 from hushcube.bundle.tables import Entries, Entry
-from hushcube.errors import BadInput, BundleError
+from hushcube.errors import BadInput, BundleError, LedgerError
 from hushcube.faces.value import UNBIASED, published_promises
 from hushcube.model.arrays import Marginal
 from hushcube.model.facts import Facts
 from hushcube.model.schema import Schema
 from hushcube.planning.plan import Plan
+from hushcube.planning.pricing import price
 from hushcube.progress import Progress
 
 
@@ -124,7 +126,8 @@ def open_release(folder: Path, manifest: Entry, broken: frozenset[str], files: C
             files.add(f"manifest.json: the facts of the face {face.name}: {problem.field}: {problem.problem}")
     places = face_folders({"faces": described})
     if len(facts) == len(faces):
-        texts = statements(plan, faces, places, private=private)
+        receipt = _receipt(manifest, plan, files, privacy)
+        texts = statements(plan, faces, places, private=private, receipt=receipt)
         if version < SEALED:
             texts = {STATEMENT: privacy_statement(plan, private=private, faces=faces)}
         for name, text in texts.items():
@@ -139,6 +142,24 @@ def open_release(folder: Path, manifest: Entry, broken: frozenset[str], files: C
         except BundleError as problem:
             files.add(f"{problem.field}: {problem.problem}")
     return Opened(folder, plan, private, entries, facts, places, broken)
+
+
+def _receipt(manifest: Entry, plan: Plan, files: Check, privacy: Check) -> Receipt | None:
+    """What was charged for the release, which must be no less than its plan costs on such an account."""
+    try:
+        receipt = Receipt.from_dict(manifest.get("receipt"))
+    except ValueError:
+        files.add("manifest.json: `receipt` cannot be read")
+        return None
+    if receipt is not None:
+        unit = plan.schema.unit
+        try:
+            covered = price(plan, receipt.total, None if unit is None else unit.column) <= receipt.amount
+        except LedgerError:
+            covered = False
+        if not covered:
+            privacy.add("manifest.json: `receipt` is of a charge that does not cover what the plan costs")
+    return receipt
 
 
 def check_schema(folder: Path, plan: Plan, source: str, broken: frozenset[str], files: Check) -> None:
