@@ -29,7 +29,7 @@ PASSING: Final = (HushcubeError, MemoryError, KeyboardInterrupt, SystemExit, Gen
 """What holds no data. Other exceptions that are no `Exception` do: polars panics with such."""
 _FOLDER: Final = str(Path(__file__).parents[1])
 _PYTHON: Final = sysconfig.get_path("stdlib")
-_CALLBACKS: Final = ("progress", "tell_owner")  # arguments that are functions of the caller
+_CALLBACKS: Final = ("progress", "tell_owner", "before_noise")  # arguments that are functions of the caller
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 _SECRET: Final = re.compile(r"@|(passw|pwd|token|secret|credential|key)[a-z_]*\s*=", re.IGNORECASE)
 _LONGEST: Final = 300

@@ -44,20 +44,23 @@ def carry_out(
     noise: Noise | None = None,
     progress: Progress | None = None,
     tell_owner: Callable[[str], None] | None = None,
+    before_noise: Callable[[], None] | None = None,
 ) -> tuple[Plan, dict[str, Measurement]]:
     """The noisy answers of each part of a plan on the data behind an engine: one scan, so all are of the same rows.
 
-    The noise is the operating system's unless given. With the answers comes the plan as it was carried out: the plan
-    itself, unless a part adapts to its noisy answers.
+    The noise is the operating system's unless given; `before_noise` is called when everything is counted, just before
+    the first of it is drawn. With the answers comes the plan as it was carried out: the plan itself, unless a part
+    adapts to its noisy answers.
     """
-    plan.check_cost()
-    _require_memory(*plan.designs.values())
+    check(plan)
     measures = [plan.schema.measure(name) for name in plan.sums]
     counts = count(plan.designs.values(), plan.schema, engine, measures=measures, progress=progress)
     for measure in measures:
         _check_sums(plan.designs[measure.name], measure, counts.rows)
     if tell_owner is not None:
         _tell(plan.schema, counts, tell_owner)
+    if before_noise is not None:
+        before_noise()
     exact = {COUNT: counts, **counts.sums}
     drawn = {
         name: draw(design, exact[name], entropy=entropy, noise=noise, progress=progress)
@@ -65,6 +68,14 @@ def carry_out(
     }
     done = plan.carried_out({name: design for name, (design, _) in drawn.items()})
     return done, {name: measurement for name, (_, measurement) in drawn.items()}
+
+
+def check(plan: Plan) -> None:
+    """Refuse, before anything is read, a plan that costs too much, cannot fit, or records what a run ended with."""
+    plan.check_cost()
+    _require_memory(*plan.designs.values())
+    for design in plan.designs.values():
+        _refuse_outcome(design)
 
 
 @guarded
@@ -82,9 +93,7 @@ def count(
     """The exact counts, and sums of measures, that designs need."""
     wanted: dict[bytes, NDArray[np.int32]] = {}
     for design in designs:
-        if design.is_outcome:
-            fix = f"plan again: a run of {design.strategy} decides its noise anew"
-            raise PlanError("plan", "records what a run ended with, and cannot be carried out again", fix)
+        _refuse_outcome(design)
         wanted |= {group.tobytes(): group for group in design.counted}
     report = progress or silent
     report("counting", 0.0)
@@ -120,6 +129,12 @@ def _require_memory(*plans: Design) -> None:
     """Refuse what cannot fit before anything is read."""
     if (excess := memory.problem(plans)) is not None:
         raise excess
+
+
+def _refuse_outcome(design: Design) -> None:
+    if design.is_outcome:
+        fix = f"plan again: a run of {design.strategy} decides its noise anew"
+        raise PlanError("plan", "records what a run ended with, and cannot be carried out again", fix)
 
 
 def _check_rows(counts: ExactCounts) -> None:

@@ -29,6 +29,7 @@ from hushcube.errors import DataError
 from hushcube.private.boundary import PASSING, reported, shown
 from hushcube.private.engines.coding import literal, quote
 from hushcube.private.engines.contract import needed, position
+from hushcube.private.engines.digests import digest_of_files, digest_of_table
 
 MEMORY: Final = 2 << 30
 """Bytes that DuckDB may use for rows of files and frames: sorts and groups beyond that go to disk, at no great cost."""
@@ -101,6 +102,16 @@ class Source(ABC):
     def own_files(self) -> Sequence[str | Path]:
         """The files that the user named, which must not change meanwhile."""
         return ()
+
+    def contents(self) -> Sequence[str | Path]:
+        """The files that hold what is read; none where that is not known, or is not in files."""
+        return self.own_files()
+
+    def digest(self) -> str | None:
+        """The SHA-256 of what is read, as of the files; None where reading it again may give something else."""
+        files = self.contents()
+        with unreadable(self.problem, self.fix, files=files):
+            return digest_of_files(files) if files else None
 
     problem = "cannot be read"
     fix = "check that the file is whole and of the kind its name says"
@@ -191,6 +202,13 @@ class Database(Source):
             with connected(database, limited=limited, read_only=read_only) as connection:
                 yield replace(self.show(connection, columns), stop=connection.interrupt)
 
+    def contents(self) -> Sequence[str | Path]:
+        """The database, for a table in it; a query may read any file."""
+        if self.path is None or self.query is not None:
+            return ()
+        log = Path(f"{self.path}.wal")  # of a writer that was killed
+        return (self.path, log) if log.exists() else (self.path,)
+
     def show(self, connection: duckdb.DuckDBPyConnection, columns: Sequence[str] | None) -> Opened:  # noqa: ARG002
         """The table, or the query's result."""
         relation, steady = (self._select(connection), False) if self.query is not None else self._table(connection)
@@ -258,6 +276,14 @@ class Frame(Source):
             kept = needed(names, columns)
             table = self._arrow(names, kept).rename_columns([f"c{i}" for i in range(len(kept))])
         return Opened(connection.from_arrow(table), tuple(names[i] for i in kept), table.num_rows)
+
+    def digest(self) -> str | None:
+        """That of its Arrow form, in one piece; a lazy frame has none."""
+        if hasattr(self.frame, "collect"):
+            return None
+        with unreadable(self.problem, self.fix, kinds=(Exception,)):
+            names = self._names()
+            return digest_of_table(self._arrow(names, range(len(names))).rename_columns(names))
 
     def _names(self) -> list[str]:
         if self.library == "polars":
