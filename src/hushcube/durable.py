@@ -72,6 +72,15 @@ def check_writable(folder: Path, field: str) -> None:
         raise explained(field, folder, problem, "nothing was written") from None
 
 
+def check_room(folder: Path, size: int, field: str) -> None:
+    """Refuse a folder whose disk has no room for so many bytes."""
+    try:
+        if shutil.disk_usage(folder).free < size:
+            raise OSError(errno.ENOSPC, "")
+    except OSError as problem:
+        raise explained(field, folder, problem, "nothing was written") from None
+
+
 @contextmanager
 def new_folder(target: Path, field: str = "out") -> Iterator[Path]:
     """A folder to work in, which takes its place when the work is done."""

@@ -24,6 +24,7 @@ GUARANTEE = "Guarantee"
 HOW = "How"
 BEFORE = "Before spending"
 DATA = "Data"
+ACCOUNT = "Account"
 OUTPUT = "Output"
 
 

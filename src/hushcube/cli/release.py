@@ -9,6 +9,7 @@ import click
 
 from hushcube.cli.command import option, verb
 from hushcube.cli.options import (
+    ACCOUNT,
     DATA,
     FACES,
     OUTPUT,
@@ -28,6 +29,7 @@ from hushcube.text import at_least, at_most, visible
 if TYPE_CHECKING:
     from hushcube.designs.design import Design
 
+_KEY = "A key never charges or draws twice.  [default: of account, plan and folder]"
 _BAD_ROWS: dict[str, Any] = {"type": click.Choice(["refuse", "missing"]), "default": "refuse"}
 
 
@@ -37,6 +39,10 @@ _BAD_ROWS: dict[str, Any] = {"type": click.Choice(["refuse", "missing"]), "defau
 @taking(*FACES, *SOURCES)
 @option("--engine", "NAME", "spark: read Parquet files with Spark.  [default: duckdb]", group=DATA)
 @option("--bad-rows", "RULE", "refuse (the default), or count what does not fit as missing.", group=DATA, **_BAD_ROWS)
+@option("--ledger", "FILE", "Charge the release to an account of this ledger, before anything is read.", group=ACCOUNT)
+@option("--account", "NAME", "The account that is charged.", group=ACCOUNT)
+@option("--part", "VALUE", "The part of the account that the data is.", group=ACCOUNT)
+@option("--key", "KEY", _KEY, group=ACCOUNT)
 @option("--out", "FOLDER", "The folder to publish; it must not exist yet.", group=OUTPUT)
 @option("--seed", "NUMBER", "Repeatable noise: the release is NOT PRIVATE.", group=OUTPUT, type=int)
 @as_json
@@ -53,7 +59,7 @@ def command(plan_file: str | None, data: str | None, out: str | None, as_json: b
     from hushcube.planning.plan import Plan
     from hushcube.verbs.releasing import release, spent
 
-    names = ("query", "engine", "bad_rows", "seed", "face", "time_limit")
+    names = ("query", "engine", "bad_rows", "seed", "face", "time_limit", "ledger", "account", "part", "key")
     measuring = {name: options.pop(name) for name in names}  # the rest is about the plan
     check_data(data, measuring["query"])
     if out is None:
@@ -62,7 +68,8 @@ def command(plan_file: str | None, data: str | None, out: str | None, as_json: b
         raise BadInput("--time-limit", "limits the making of a face, and none is asked for", "add --face")
     if plan_file is not None and (given := typed(options)):
         raise BadInput(given[0], "cannot be combined with a plan file", "leave it out: the plan decides")
-    check_output(Path(out))
+    if measuring["ledger"] is None:  # what is published already under a key is opened where it is
+        check_output(Path(out))
     text = None if plan_file is None else read_text(plan_file, PlanError, "plan")
     with progress_bar() as progress:
         plan = make_comparison(options, progress).chosen if text is None else Plan.from_json(text)
@@ -75,6 +82,8 @@ def command(plan_file: str | None, data: str | None, out: str | None, as_json: b
         words = f" with count, {', '.join(asked)}" if asked else ""
         told = f"published {len(published):,} tables{words} ({published.cells:,} cells) in {out}: {plan.privacy}"
         click.echo(visible(told))
+        if published.receipt is not None:
+            click.echo(visible(str(published.receipt)))
         for name, shown in published.faces.items():
             click.echo(f"and the face {name}: {describe(shown.description['report'])}")
         if run:
@@ -90,6 +99,7 @@ def command(plan_file: str | None, data: str | None, out: str | None, as_json: b
             "strategy": plan.strategy,
             "privacy": plan.privacy.to_dict(),
             "plan_digest": published.plan.digest,
+            **({} if published.receipt is None else {"receipt": published.receipt.to_dict()}),
             "faces": {name: shown.description for name, shown in published.faces.items()},
             **run,
         }

@@ -24,9 +24,11 @@ from hushcube.faces.value import FaceValue, read_face
 from hushcube.planning.plan import Plan
 from hushcube.progress import Clock, Progress, silent
 from hushcube.strategies import check_strategy
+from hushcube.verbs.charging import paying
 
 if TYPE_CHECKING:
     from hushcube.faces.face import Face
+    from hushcube.ledger.ledger import Ledger
     from hushcube.private.engines import BadRows
 
 _WHOLE: Final = FaceValue()
@@ -43,6 +45,10 @@ def release(
     seed: int | None = None,
     face: FaceValue | str | None = None,
     time_limit: float | None = None,
+    ledger: Ledger | str | Path | None = None,
+    account: str | None = None,
+    part: str | None = None,
+    key: str | None = None,
     progress: Progress | None = None,
     tell_owner: Callable[[str], None] | None = None,
 ) -> Release:
@@ -54,10 +60,14 @@ def release(
     can be refused is refused before anything is measured, and a folder is published before the face is made.
     Rows that cannot be read or do not fit the schema refuse the release, unless `bad_rows="missing"` counts them as
     missing. `tell_owner` is called with remarks that are for the owner of the data only: how many rows there were.
+
+    With a `ledger` the release is charged to an `account` of it (or to its `part`) before anything is measured. The
+    same `key` never charges or draws twice: it goes on where nothing was drawn, and else opens what was published.
+    Without a key it is that of the account, the plan and the folder, so that a repeated command has the same one.
     """
     from hushcube.faces.face import check_face
     from hushcube.private.engines import open_source
-    from hushcube.private.measure import carry_out
+    from hushcube.private.measure import carry_out, check
     from hushcube.private.noise import SeededEntropy
 
     if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or seed < 0):
@@ -66,21 +76,35 @@ def release(
     plan = plan if isinstance(plan, Plan) else Plan.read(plan)
     for design in plan.designs.values():
         check_strategy(design)
-    folder = None if out is None else Path(out)
-    if folder is not None:
-        check_output(folder)
-    asked = face
+    folder, asked = None if out is None else Path(out), face
     if face is not None:
         face = read_face(face, plan.count.schema)
         check_face(plan.count, face, Clock(time_limit))
-    source = open_source(data, query=query, engine=engine, bad_rows=bad_rows)
-    entropy = None if seed is None else SeededEntropy(seed)
-    done, measured = carry_out(plan, source, entropy=entropy, progress=progress, tell_owner=tell_owner)
-    published = Release.of(done, measured)
+    with paying(plan, ledger, account, part, key, data=(data, query), folder=folder, seed=seed) as payment:
+        repeated = payment.is_published(tell_owner)
+        if not repeated:
+            if folder is not None:
+                check_output(folder)
+            source = payment.holding(open_source(data, query=query, engine=engine, bad_rows=bad_rows))
+            check(plan)
+            payment.charge(tell_owner)
+            with payment.carrying_out():
+                entropy = None if seed is None else SeededEntropy(seed)
+                done, measured = carry_out(
+                    plan,
+                    source,
+                    entropy=entropy,
+                    progress=progress,
+                    tell_owner=tell_owner,
+                    before_noise=payment.begin,
+                )
+                published = Release.of(done, measured, payment.receipt)
+                if folder is not None:
+                    published.save(folder, progress=progress)
+                    payment.publish(done)
     if folder is None:
         return published if face is None else recover(published, face, time_limit=time_limit, progress=progress)
-    published.save(folder, progress=progress)
-    if face is None:
+    if face is None or (repeated and face.name in open(folder, verify=False).faces):
         with after(spent(folder)):
             return open(folder, verify=False)
     add = f"add the face with `hushcube recover {folder} --face {quote(str(asked))}`"
