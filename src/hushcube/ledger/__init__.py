@@ -15,6 +15,10 @@ A release charges first, draws second and publishes third, and each step is on t
     sqlite.py, postgres.py      the two that do
     records.py      what a transaction reads and writes
     ledger.py       Ledger: the verbs
+    opening.py      the terms of a new account
+    replay.py       accounts and charges recomputed from the entries alone
+    snapshot.py     all of a ledger at one moment: what is exported and verified
+    checking.py     whether a ledger holds what it claims
     published.py    what a charge was for, looked at again
 
 No row and no exact count comes here.

@@ -1,9 +1,7 @@
 """Accounts: a guarantee that lasts, what is spent of it, and whose data it is for.
 
 An account counts in one currency: epsilon where its guarantee is pure, rho otherwise. An (epsilon, delta) account holds
-the largest rho that still gives its guarantee, and is converted once, at the end:
-
-    total = zcdp_rho(epsilon, delta), rounded down                [Canonne, Kamath, Steinke 2020, Corollary 13]
+the largest rho that still gives its guarantee, and is converted once, at the end.               [planning/pricing.py]
 
 Parts of an account (`partition`) are accounts of their own, and cost their parent
 
@@ -18,11 +16,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
-from hushcube.costs.calibrate import below, zcdp_rho
 from hushcube.errors import LedgerError
 from hushcube.ledger import amounts
 from hushcube.ledger.charge import DataIdentity
 from hushcube.model.privacy import Privacy
+from hushcube.planning.pricing import total
 from hushcube.text import at_least, at_most, visible
 
 Currency = Literal["epsilon", "rho"]
@@ -35,10 +33,7 @@ def currency_of(privacy: Privacy) -> Currency:
 
 def total_of(privacy: Privacy) -> int:
     """How much of its currency a guarantee allows, in units, rounded down."""
-    if privacy.delta is not None:
-        epsilon = privacy.epsilon or Fraction()
-        return amounts.rounded_down(Fraction(zcdp_rho(below(epsilon), below(privacy.delta))))
-    return amounts.rounded_down(privacy.epsilon or privacy.rho or Fraction())
+    return amounts.rounded_down(total(privacy))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,15 +128,6 @@ class Account:
     def disjoint(self) -> bool:
         """Whether nobody is in two of its parts, which then cost the maximum and not the sum."""
         return self.terms.disjoint
-
-    def check_unit(self, unit: str | None) -> None:
-        """Refuse a plan that protects somebody else: whose person is another column's."""
-        if unit != self.unit:
-            plan, own = (
-                ("a row" if each is None else f"all rows of one {visible(each)!r}") for each in (unit, self.unit)
-            )
-            problem = f"in the plan a person is {plan}, in the account {visible(self.name)!r} {own}"
-            raise LedgerError("unit", problem, "plan with the account's unit in the schema, or use another account")
 
     def check_data(self, data: DataIdentity) -> None:
         """Refuse data that the account is not for."""

@@ -13,6 +13,8 @@ from typing import Final
 UNITS: Final = 10**15
 """How many units are one."""
 _PLACES: Final = 15
+BEYOND: Final = 2**62
+"""More than any total, and still within 64 bits."""
 
 
 def rounded_up(amount: Fraction) -> int:

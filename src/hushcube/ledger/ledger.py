@@ -19,19 +19,21 @@ from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final
+from typing import Any
 
 from hushcube.errors import LedgerError, NotEnoughBudget
 from hushcube.ledger import amounts, records
-from hushcube.ledger.account import Account, Terms, currency_of, total_of
+from hushcube.ledger.account import Account
 from hushcube.ledger.chain import Entry, Head
 from hushcube.ledger.charge import Charge, DataIdentity
+from hushcube.ledger.checking import LedgerVerdict, verify_snapshot
+from hushcube.ledger.opening import check_text, locked, terms_of
+from hushcube.ledger.postgres import PostgresStore, read_ledger_address
+from hushcube.ledger.snapshot import Snapshot
 from hushcube.ledger.sqlite import SqliteStore
 from hushcube.ledger.store import FORMAT, Store
-from hushcube.model.privacy import Number, Privacy, exact_number
-from hushcube.text import short, visible
-
-_LONGEST: Final = 500
+from hushcube.model.privacy import Number, exact_number
+from hushcube.text import visible
 
 
 class Ledger:
@@ -47,19 +49,22 @@ class Ledger:
     Account('people': 0.25 of 1 epsilon spent)
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store[Any]) -> None:
         self._store = store
 
     @classmethod
     def create(cls, place: str | Path) -> Ledger:
-        """A new ledger, where nothing is yet."""
+        """A new ledger, where nothing is yet: a file, or `postgresql://HOST/DATABASE#SCHEMA`."""
         body = {"format": FORMAT, "ledger": secrets.token_hex(16)}
-        return cls(SqliteStore.create(Path(place), Entry.after(None, records.now(), "ledger", "", body)))
+        first = Entry.after(None, records.now(), "ledger", "", body)
+        address = read_ledger_address(str(place))
+        return cls(SqliteStore.create(Path(place), first) if address is None else PostgresStore.create(address, first))
 
     @classmethod
     def open(cls, place: str | Path) -> Ledger:
         """A ledger that is there."""
-        return cls(SqliteStore(Path(place)))
+        address = read_ledger_address(str(place))
+        return cls(SqliteStore(Path(place)) if address is None else PostgresStore(address))
 
     @property
     def place(self) -> str:
@@ -92,7 +97,7 @@ class Ledger:
         delta: Number | None = None,
         neighbours: str | None = None,
         unit: str | None = None,
-        rows_per_person: int = 1,
+        rows_per_person: int | None = None,
         source: str | None = None,
         digest: str | None = None,
         partition: str | None = None,
@@ -106,48 +111,22 @@ class Ledger:
         that name it as their `parent`, have its guarantee unless they are given less, and cost it the maximum over
         parts where they are `disjoint`, else the sum. They are where a row is a person, or where you declare it.
         """
-        _check_text("name", name)
-        for field, text in {"unit": unit, "source": source, "digest": digest, "partition": partition}.items():
-            if text is not None:
-                _check_text(field, text)
-        given = {"epsilon": epsilon, "rho": rho, "delta": delta}
+        check_text("name", name)
         with self._store.writing() as sql:
-            if sql.rows("SELECT name FROM accounts WHERE name = ?", name):
-                fix = "choose another name; `hushcube ledger show` lists the accounts"
-                raise LedgerError("name", f"there is an account {visible(name)!r} already", fix)
-            if parent is None:
-                if part is not None:
-                    raise LedgerError("part", "is given without its parent", "name the parent, too")
-                privacy = Privacy.of(**given, neighbours=neighbours, rows_per_person=rows_per_person)
-            else:
-                above = records.get_account(sql, parent)
-                told = {"neighbours": neighbours, "unit": unit}
-                _check_part(above, part, {k: v for k, v in told.items() if v is not None}, rows_per_person)
-                privacy, unit = _part_privacy(above, given), above.unit
-                if above.locked:
-                    raise _locked(above)
-            terms = Terms(
-                privacy=privacy,
+            terms = terms_of(
+                None if parent is None else records.get_account(sql, parent),
+                {"epsilon": epsilon, "rho": rho, "delta": delta},
+                neighbours=neighbours,
+                rows_per_person=rows_per_person,
+                disjoint=disjoint,
                 unit=unit,
                 source=source,
                 digest=digest,
                 parent=parent,
                 partition=partition,
                 part=part,
-                disjoint=_is_disjoint(partition, disjoint, privacy, unit),
             )
-            if parent is not None and source is not None:
-                records.check_part_source(sql, records.get_account(sql, parent), name, source)
-            total = total_of(privacy)
-            if total < 1:
-                raise LedgerError("epsilon", "allows less than the smallest amount, 1e-15", "give a larger budget")
-            entry = records.append(sql, "account", name, {**terms.to_dict(), "total": amounts.digits(total)})
-            sql.change(
-                "INSERT INTO accounts (name, entry, total, own, parts, locked, source, parent, part) "
-                "VALUES (?, ?, ?, 0, 0, 0, ?, ?, ?)",
-                *(name, entry.number, total, source, parent, part),
-            )
-            return records.get_account(sql, name)
+            return records.add_account(sql, name, terms)
 
     def account(self, name: str) -> Account:
         """An account by its name."""
@@ -192,11 +171,8 @@ class Ledger:
         name = account.name if isinstance(account, Account) else account
         asked, identity = exact_number("amount", amount, LedgerError), DataIdentity.of(data)
         texts = {"key": key, "plan_digest": plan_digest, "data": identity.source, "digest": identity.digest or "-"}
-        asker = {} if who is None else {"who": who}
-        for field, text in {**texts, **asker}.items():
-            _check_text(field, text)
-        if share is not None and who is None:
-            raise LedgerError("share", "is of nobody", "say `who` asks")
+        for field, text in texts.items():
+            check_text(field, text)
         if asked <= 0:
             raise LedgerError("amount", "is not above 0", "charge what the plan costs")
         units = amounts.rounded_up(asked)
@@ -208,17 +184,9 @@ class Ledger:
             line = records.line_of(sql, name)
             for one in line:
                 if one.locked:
-                    raise _locked(one)
+                    raise locked(one)
             line[0].check_data(identity)
-            if line[0].source is None:
-                if len(line) > 1:
-                    records.check_part_source(sql, line[1], name, identity.source)
-                sql.change("UPDATE accounts SET source = ? WHERE name = ?", identity.source, name)
-            if allowed is not None and who is not None:
-                room = max(allowed - records.spent_by(sql, name, who), 0)
-                if units > room:
-                    owned = f"the share of {visible(who)!r} in {visible(name)!r}"
-                    raise NotEnoughBudget(owned, amounts.in_full(units), amounts.in_full(room), line[0].currency)
+            records.bind(sql, line, identity.source)
             if not records.spend(sql, line, units):
                 raise NotEnoughBudget(repr(visible(name)), amounts.in_full(units), line[0].left, line[0].currency)
             body = {"key": key, "plan_digest": plan_digest, "data": identity.to_dict(), "what": what, **asker}
@@ -246,7 +214,7 @@ class Ledger:
         `spent` settles an adaptive release of a pure account at what it spent, in the same transaction: the filter
         allows it there (see above), and it is refused on accounts that count rho.
         """
-        _check_text("bundle_digest", bundle_digest)
+        check_text("bundle_digest", bundle_digest)
         key = charge.key if isinstance(charge, Charge) else charge
         with self._store.writing() as sql:
             found = records.get_charge(sql, key)
@@ -311,58 +279,14 @@ class Ledger:
         with self._store.reading() as sql:
             return records.head_of(sql)
 
+    def verify(self, *, head: str | None = None, published: bool = True) -> LedgerVerdict:
+        """Check the chain, what follows from it, and what was published; `head` is one that was noted elsewhere."""
+        return verify_snapshot(self.export(), head=head, published=published)
 
-def _check_text(field: str, text: Any) -> None:
-    """Refuse names, keys and digests that nobody could read or type."""
-    if not isinstance(text, str) or not text.strip() or len(text) > _LONGEST or not text.isprintable():
-        problem = f"{short(text)} is not a text that can be read"
-        raise LedgerError(field, problem, f"give a text of 1 to {_LONGEST} characters that can be printed")
-
-
-def _locked(account: Account) -> LedgerError:
-    problem = f"{visible(account.name)!r} is locked; nothing is charged"
-    return LedgerError("account", problem, "use another account: a locked one stays closed")
-
-
-def _is_disjoint(partition: str | None, declared: bool | None, privacy: Privacy, unit: str | None) -> bool:
-    """Whether nobody is in two parts: so it is where a row is a person, and where the owner declares it."""
-    if partition is None:
-        if declared is not None:
-            raise LedgerError("disjoint", "is about parts, and there is no partition", "name a partition, too")
-        return False
-    if privacy.neighbours != "add-remove":
-        problem = "somebody who is replaced may move from one part to another, which no part's guarantee covers"
-        raise LedgerError("partition", problem, "use the neighbours add-remove, or accounts without parts")
-    return declared if declared is not None else unit is None and privacy.rows_per_person == 1
-
-
-def _check_part(above: Account, part: str | None, given: dict[str, str], rows_per_person: int) -> None:
-    """Refuse a part of an account that has none, or one that protects somebody else."""
-    if above.partition is None:
-        fix = "make the parent with a partition, for example `--partition year`"
-        raise LedgerError("parent", f"the account {visible(above.name)!r} has no parts", fix)
-    if part is None:
-        fix = f"say which {visible(above.partition)} it is"
-        raise LedgerError("part", "is not given", fix)
-    _check_text("part", part)
-    same = {"neighbours": above.privacy.neighbours, "unit": above.unit}
-    for field, value in given.items():
-        if value != same[field]:
-            raise LedgerError(field, "is another than the parent's", "leave it out: parts protect as their parent does")
-    if rows_per_person not in (1, above.privacy.rows_per_person):
-        raise LedgerError("rows_per_person", "is another than the parent's", "leave it out: parts have the parent's")
-
-
-def _part_privacy(above: Account, given: dict[str, Number | None]) -> Privacy:
-    """The guarantee of a part: its parent's, unless it is given a smaller one of the same kind."""
-    if all(amount is None for amount in given.values()):
-        return above.privacy
-    same = {"neighbours": above.privacy.neighbours, "rows_per_person": above.privacy.rows_per_person}
-    privacy = Privacy.of(**given, **same)  # type: ignore[arg-type] # texts and a number, each under its name
-    if currency_of(privacy) != above.currency:
-        problem = f"the parent counts {above.currency}, and this guarantee another currency"
-        raise LedgerError(currency_of(privacy), problem, "give a guarantee of the parent's kind, or none")
-    return privacy
+    def export(self) -> Snapshot:
+        """All of it, at one moment: enough to verify it elsewhere."""
+        with self._store.reading() as sql:
+            return Snapshot.take(sql)
 
 
 def _check_settled(account: Account, charge: Charge, settled: int) -> None:

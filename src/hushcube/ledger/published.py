@@ -12,6 +12,7 @@ from typing import Final
 
 from hushcube.errors import LedgerError
 from hushcube.ledger.chain import canonical
+from hushcube.planning.plan import Plan
 
 _PLAN: Final = "plan.json"
 _MEASURED: Final = ("measurement.parquet", "measurements/*.parquet")
@@ -25,6 +26,11 @@ def published_digest(folder: str | Path) -> str:
         raise LedgerError("place", "has no measurements", "give the folder that was published")
     sums = {path.relative_to(root).as_posix(): _sha256(path) for path in (root / _PLAN, *measured)}
     return hashlib.sha256(canonical(sums).encode()).hexdigest()
+
+
+def published_plan(folder: str | Path) -> Plan:
+    """The plan of what was published."""
+    return Plan.read(Path(folder) / _PLAN)
 
 
 def _sha256(path: Path) -> str:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from hushcube.errors import LedgerError, UnknownAccount
 from hushcube.ledger import amounts
-from hushcube.ledger.account import Account, Terms
+from hushcube.ledger.account import Account, Terms, total_of
 from hushcube.ledger.chain import FIELDS, Entry, Head, Kind
 from hushcube.ledger.charge import Charge, DataIdentity, State
 from hushcube.ledger.store import Row, Statements
@@ -120,32 +120,54 @@ def spend(sql: Statements, line: Sequence[Account], units: int) -> bool:
 
     A negative amount settles. A refusal leaves changes to be undone with the transaction.
     """
-    for child, above in zip(line, [*line[1:], None], strict=True):
-        if child is line[0]:
-            granted = sql.change(
-                "UPDATE accounts SET own = own + ? WHERE name = ? AND own + ? >= 0 AND own + parts + ? <= total",
-                *(units, child.name, units, units),
-            )
-            if granted != 1:
-                return False
-        if above is not None:
-            cost = _PARTS.format(cost=_COSTS[above.disjoint])
-            granted = sql.change(
-                f"UPDATE accounts SET parts = {cost} WHERE name = ? AND own + {cost} <= total",  # noqa: S608 - our words
-                *(above.name, above.name, above.name),
-            )
-            if granted != 1:
-                return False
-    return True
+    units, name = min(units, amounts.BEYOND), line[0].name
+    granted = sql.change(
+        "UPDATE accounts SET own = own + ? WHERE name = ? AND own + ? >= 0 AND own + parts + ? <= total",
+        *(units, name, units, units),
+    )
+    for above in line[1:]:
+        cost = _PARTS.format(cost=_COSTS[above.disjoint])
+        granted += sql.change(
+            f"UPDATE accounts SET parts = {cost} WHERE name = ? AND own + {cost} <= total",  # noqa: S608 - our words
+            *(above.name, above.name, above.name),
+        )
+    return granted == len(line)
 
 
-def check_part_source(sql: Statements, above: Account, name: str, source: str) -> None:
+def add_account(sql: Statements, name: str, terms: Terms) -> Account:
+    """A new account, whose name and part are not taken."""
+    if sql.rows("SELECT name FROM accounts WHERE name = ?", name):
+        fix = "choose another name; `hushcube ledger show` lists the accounts"
+        raise LedgerError("name", f"there is an account {visible(name)!r} already", fix)
+    if terms.parent is not None:
+        if found := sql.rows("SELECT name FROM accounts WHERE parent = ? AND part = ?", terms.parent, terms.part):
+            part = f"{visible(str(terms.part))!r} of {visible(terms.parent)!r}"
+            raise LedgerError("part", f"{part} is the account {visible(found[0][0])!r} already", "charge that one")
+        if terms.source is not None:
+            _check_part_source(sql, get_account(sql, terms.parent), terms.source)
+    total = total_of(terms.privacy)
+    entry = append(sql, "account", name, {**terms.to_dict(), "total": amounts.digits(total)})
+    sql.change(
+        "INSERT INTO accounts (name, entry, total, own, parts, locked, source, parent, part) "
+        "VALUES (?, ?, ?, 0, 0, 0, ?, ?, ?)",
+        *(name, entry.number, total, terms.source, terms.parent, terms.part),
+    )
+    return get_account(sql, name)
+
+
+def bind(sql: Statements, line: Sequence[Account], source: str) -> None:
+    """An account that has declared no source is for the data of its first charge, and for no other from then on."""
+    if line[0].source is None:
+        if len(line) > 1:
+            _check_part_source(sql, line[1], source)
+        sql.change("UPDATE accounts SET source = ? WHERE name = ?", source, line[0].name)
+
+
+def _check_part_source(sql: Statements, above: Account, source: str) -> None:
     """Refuse data that another part, or the whole, is charged for: then somebody would be in two parts."""
     if not above.disjoint:
         return
-    others = sql.rows(
-        "SELECT name FROM accounts WHERE parent = ? AND source = ? AND name <> ?", above.name, source, name
-    )
+    others = sql.rows("SELECT name FROM accounts WHERE parent = ? AND source = ?", above.name, source)
     taken = above.name if above.source == source else others[0][0] if others else None
     if taken is not None:
         problem = f"{visible(source)!r} is the data of the account {visible(taken)!r}, and parts share nobody"

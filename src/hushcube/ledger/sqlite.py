@@ -10,22 +10,19 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
-from hushcube import interrupts
 from hushcube.durable import check_file, new_file
 from hushcube.errors import LedgerError, LedgerUnavailable
 from hushcube.ledger.chain import Entry
-from hushcube.ledger.store import FORMAT, KEPT, WAIT, Row, Store, begin, tables
+from hushcube.ledger.store import AGAIN, FORMAT, KEPT, UNCHANGED, WAIT, Row, Store, begin, tables, undivided
 
 _OURS: Final = 0x48434C47
 """`HCLG`: what the header of the file says it is, beside the number of the format."""
-_LONE: Final = "nothing was charged"
 _SETTINGS: Final = (
     "PRAGMA foreign_keys = ON",
     "PRAGMA synchronous = FULL",
@@ -36,19 +33,15 @@ _SETTINGS: Final = (
 )
 
 
-class SqliteStore(Store):
-    """A file; each process that uses it has a connection of its own."""
+class SqliteStore(Store[sqlite3.Connection]):
+    """A file."""
 
     def __init__(self, path: Path) -> None:
+        super().__init__(str(path))
         self.path = path.absolute()
-        self.place = str(path)
-        self._lock = threading.RLock()
-        self._connection: sqlite3.Connection | None = None
-        self._process = os.getpid()
-        self._inherited: list[sqlite3.Connection | None] = []
         self._file: os.stat_result | None = None
-        with self._lock:
-            self._connected()
+        with self._connected():
+            pass
 
     @classmethod
     def create(cls, path: Path, first: Entry) -> SqliteStore:
@@ -77,8 +70,7 @@ class SqliteStore(Store):
     @contextmanager
     def writing(self) -> Iterator[SqliteStatements]:
         """BEGIN IMMEDIATE ... COMMIT; requests to stop wait until it is decided."""
-        with self._lock, _undivided(), _explained(self.place):
-            connection = self._connected()
+        with undivided(), _explained(self.place), self._connected() as connection:
             connection.execute("BEGIN IMMEDIATE")
             try:
                 self._check_place()
@@ -91,8 +83,7 @@ class SqliteStore(Store):
     @contextmanager
     def reading(self) -> Iterator[SqliteStatements]:
         """One state of the file."""
-        with self._lock, _explained(self.place):
-            connection = self._connected()
+        with _explained(self.place), self._connected() as connection:
             self._check_place()
             connection.execute("BEGIN")
             try:
@@ -100,28 +91,19 @@ class SqliteStore(Store):
             finally:
                 _roll_back(connection)
 
-    def close(self) -> None:
-        """Close the connection of this process."""
-        with self._lock:
-            if self._connection is not None and self._process == os.getpid():
-                self._connection.close()
-            self._connection = None
+    def _connect(self) -> sqlite3.Connection:
+        self._file = _checked(self.path, self.place)
+        return _open(self.path, self.place)
 
-    def _connected(self) -> sqlite3.Connection:
-        """The connection of this process: SQLite's do not survive a fork, and a closed one is opened again."""
-        if self._process != os.getpid():
-            self._inherited.append(self._connection)  # never closed here: it is the parent's
-            self._connection, self._process = None, os.getpid()
-        if self._connection is None:
-            self._connection, self._file = _open(self.path, self.place)
-        return self._connection
+    def _disconnect(self, connection: sqlite3.Connection) -> None:
+        connection.close()
 
     def _check_place(self) -> None:
         """Refuse to write to a file that was removed or replaced: nobody would ever read it."""
         with suppress(OSError):
             if self._file is not None and os.path.samestat(self._file, self.path.lstat()):
                 return
-        problem = f"{self.place!r} was removed or replaced while it was open; {_LONE}"
+        problem = f"{self.place!r} was removed or replaced while it was open; {UNCHANGED}"
         raise LedgerError("ledger", problem, "bring back the file with the latest entries, and open it again")
 
 
@@ -140,9 +122,8 @@ class SqliteStatements:
         return self._connection.execute(statement, values).rowcount
 
 
-def _open(path: Path, place: str) -> tuple[sqlite3.Connection, os.stat_result]:
+def _open(path: Path, place: str) -> sqlite3.Connection:
     """A connection to a file that is a ledger of this format."""
-    found = _checked(path, place)
     with _explained(place):
         connection = sqlite3.connect(
             f"file:{quote(str(path))}?mode=rw", uri=True, isolation_level=None, check_same_thread=False, timeout=WAIT
@@ -162,7 +143,7 @@ def _open(path: Path, place: str) -> tuple[sqlite3.Connection, os.stat_result]:
         except BaseException:
             connection.close()
             raise
-    return connection, found
+    return connection
 
 
 def _checked(path: Path, place: str) -> os.stat_result:
@@ -195,16 +176,6 @@ def _refusals() -> Iterator[str]:
             )
 
 
-@contextmanager
-def _undivided() -> Iterator[None]:
-    """Requests to stop wait; they come to the main thread only."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    with interrupts.held():
-        yield
-
-
 def _roll_back(connection: sqlite3.Connection) -> None:
     with suppress(sqlite3.Error):  # a transaction that failed may be gone already
         if connection.in_transaction:
@@ -225,18 +196,19 @@ def _described(place: str, problem: sqlite3.Error) -> LedgerError:
     match code & 0xFF:
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
             problem_text = f"another process has held {place!r} for more than {WAIT} seconds"
-            return LedgerUnavailable("ledger", f"{problem_text}; {_LONE}", "wait for it or end it, then try again")
+            return LedgerUnavailable("ledger", f"{problem_text}; {UNCHANGED}", "wait for it or end it, then try again")
         case sqlite3.SQLITE_FULL:
-            return LedgerUnavailable("ledger", f"the disk of {place!r} is full; {_LONE}", "make room, then try again")
+            return LedgerUnavailable(
+                "ledger", f"the disk of {place!r} is full; {UNCHANGED}", "make room, then try again"
+            )
         case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM | sqlite3.SQLITE_AUTH:
-            told = f"{place!r} or its folder cannot be written; {_LONE}"
+            told = f"{place!r} or its folder cannot be written; {UNCHANGED}"
             return LedgerUnavailable("ledger", told, "fix the permissions, or use a file system that can be written")
         case sqlite3.SQLITE_NOTADB:
             return _no_ledger(place)
         case sqlite3.SQLITE_IOERR:
             told = f"the disk of {place!r} failed or is full ({problem.sqlite_errorname.lower()})"
-            fix = "look at the disk, then run the same command again with the same key: it does not charge twice"
-            return LedgerUnavailable("ledger", told, fix)
+            return LedgerUnavailable("ledger", told, f"look at the disk, then {AGAIN}")
         case _:
             told = f"{place!r} is damaged or was changed by another program"
             return LedgerError("ledger", told, "run `hushcube ledger verify`, and bring back a copy that holds")

@@ -7,16 +7,23 @@ everything. `verify` recomputes both from the entries.
 
 from __future__ import annotations
 
+import os
+import threading
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
-from typing import Any, Final, Protocol
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, Final, Generic, Protocol, TypeVar
 
+from hushcube import interrupts
 from hushcube.ledger.chain import Entry
+
+Connection = TypeVar("Connection")
 
 FORMAT: Final = 1
 WAIT: Final = 60
 """Seconds to wait for others who write."""
+UNCHANGED: Final = "nothing was charged"
+AGAIN: Final = "run the same command again with the same key: it does not charge twice"
 
 TABLES: Final = (
     """CREATE TABLE head (
@@ -78,11 +85,18 @@ class Statements(Protocol):
         """How many rows a statement changed."""
 
 
-class Store(ABC):
-    """A database that holds a ledger. It may be used by several threads; several processes may each open it."""
+class Store(ABC, Generic[Connection]):
+    """A database that holds a ledger. It may be used by several threads; each process has a connection of its own."""
 
     place: str
     """Where it is, as it may be shown."""
+
+    def __init__(self, place: str) -> None:
+        self.place = place
+        self._lock = threading.RLock()
+        self._connection: Connection | None = None
+        self._process = os.getpid()
+        self._inherited: list[Connection | None] = []
 
     @abstractmethod
     def writing(self) -> AbstractContextManager[Statements]:
@@ -93,8 +107,40 @@ class Store(ABC):
         """A transaction that sees one state."""
 
     @abstractmethod
+    def _connect(self) -> Connection:
+        """A new connection."""
+
+    @abstractmethod
+    def _disconnect(self, connection: Connection) -> None:
+        """Close a connection."""
+
+    @contextmanager
+    def _connected(self) -> Iterator[Connection]:
+        """The connection of this process, for one thread at a time; none survives a fork."""
+        if self._process != os.getpid():
+            self._inherited.append(self._connection)  # never closed here: it is the parent's
+            self._connection, self._process, self._lock = None, os.getpid(), threading.RLock()
+        with self._lock:
+            if self._connection is None:
+                self._connection = self._connect()
+            yield self._connection
+
     def close(self) -> None:
-        """Let go of it."""
+        """Let go of it; the next use opens it again."""
+        with self._lock:
+            if self._connection is not None and self._process == os.getpid():
+                self._disconnect(self._connection)
+            self._connection = None
+
+
+@contextmanager
+def undivided() -> Iterator[None]:
+    """Requests to stop wait; they come to the main thread only."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    with interrupts.held():
+        yield
 
 
 def tables(*, integer: str, strict: str = "") -> Sequence[str]:

@@ -75,6 +75,11 @@ class Check:
         mark = "✗" if not self.holds else "✓" if self.checked else "–"
         return f"{mark} {self.name}: {self.what} ({self.checked:,} checked)"
 
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form."""
+        told = {"name": self.name, "what": self.what, "holds": self.holds, "checked": self.checked}
+        return told | {"problems": list(self.problems), "remarks": list(self.remarks)}
+
 
 @dataclass(frozen=True, repr=False)
 class Verdict(Stamped):
@@ -99,12 +104,7 @@ class Verdict(Stamped):
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON document of `hushcube verify`."""
-        checks = [
-            {"name": check.name, "what": check.what, "holds": check.holds, "checked": check.checked}
-            | {"problems": list(check.problems), "remarks": list(check.remarks)}
-            for check in self.checks
-        ]
-        return {"holds": self.holds, "checks": checks}
+        return {"holds": self.holds, "checks": [check.to_dict() for check in self.checks]}
 
     def __repr__(self) -> str:
         wrong = [check.name for check in self.checks if not check.holds]

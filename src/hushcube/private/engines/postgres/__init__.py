@@ -2,9 +2,9 @@
 
     postgres://[user@]host[:port]/database#table        postgresql://...#schema.table
 
-Credentials come from the environment only, as for every program of Postgres: PGUSER, PGPASSWORD, PGPASSFILE,
-a password file or a service file. Identifiers are quoted by psycopg, values are bound; what is left of the SQL
-is written here. One read-only transaction (repeatable read) sees one state of the data; answers are streamed.
+Credentials come from the environment only [postgres_address.py]. Identifiers are quoted by psycopg, values are bound;
+what is left of the SQL is written here. One read-only transaction (repeatable read) sees one state of the data;
+answers are streamed.
 
 Values of attributes are compared byte by byte (COLLATE "C"): a collation may take twins for one text, and so does
 citext. People are told apart as their column does it, so that such twins are one person. Types that are neither
@@ -14,15 +14,16 @@ Messages of the server quote data, so none of them is passed on.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from hushcube.errors import DataError, MissingDependency, ResourceError
-from hushcube.private.boundary import normal, shown
+from hushcube.errors import DataError, ResourceError
+from hushcube.postgres_address import PostgresAddress
+from hushcube.private.boundary import shown
 from hushcube.private.engines.grouped import GroupedEngine
 from hushcube.private.engines.grouped.warehouse import Opened, Warehouse
 from hushcube.private.engines.postgres.table import PostgresRows
@@ -30,18 +31,7 @@ from hushcube.private.engines.postgres.table import PostgresRows
 if TYPE_CHECKING:
     import psycopg
 
-_SCHEMES: Final = ("postgres://", "postgresql://")
-_SECRETS: Final = ("password", "sslpassword", "oauth_client_secret")
 _HELP: Final = "write postgres://host:port/database#table or #schema.table"
-_DEFAULTS: Final = {
-    "application_name": "hushcube",
-    "client_encoding": "UTF8",
-    "connect_timeout": "10",
-    # A peer that vanished in the middle of a query is noticed within a minute.
-    "keepalives_idle": "30",
-    "keepalives_interval": "10",
-    "keepalives_count": "3",
-}
 _LACKING: Final = {"53100": "disk", "53200": "memory", "53400": "configured limit"}
 """What a server ran out of, by its code."""
 _SESSION: Final = {
@@ -56,33 +46,20 @@ _SESSION: Final = {
 
 def recognise_postgres(source: object, engine: str | None = None) -> GroupedEngine | None:  # noqa: ARG001 - as all do
     """The engine of `postgres://...#table`; None where the source is something else. Nothing is connected yet."""
-    text = normal(source) if isinstance(source, str) else ""
-    if not text.startswith(_SCHEMES):
+    text = source if isinstance(source, str) else ""
+    found = PostgresAddress.read(text, what=DataError, where="data", purpose="reading from Postgres", fix=_HELP)
+    if found is None:
         return None
-    address, _, table = text.partition("#")
-    try:
-        from psycopg import ProgrammingError
-        from psycopg.conninfo import conninfo_to_dict
-    except ImportError:
-        raise MissingDependency("psycopg", "reading from Postgres", "postgres") from None
-    try:
-        parameters = conninfo_to_dict(address)
-    except (ProgrammingError, UnicodeError):  # its message quotes the address, with any password in it
-        raise DataError("data", "is not an address of a Postgres table", _HELP) from None
-    if any(parameters.get(secret) for secret in _SECRETS):
-        fix = "take it out of the address and set PGPASSWORD, or write it to the password file ~/.pgpass"
-        raise DataError("data", "the address holds a password, which others can read there", fix)
-    if not table or "\0" in table:
+    if not found.name or "\0" in found.name:
         raise DataError("data", "names a Postgres database but no table", _HELP)
-    return GroupedEngine(Postgres({**_DEFAULTS, **parameters}, table))
+    return GroupedEngine(Postgres(found))
 
 
 @dataclass(frozen=True)
 class Postgres(Warehouse):
     """A table, view or foreign table of a Postgres database."""
 
-    parameters: Mapping[str, Any] = field(repr=False)
-    table: str
+    address: PostgresAddress
 
     @contextmanager
     def open(self) -> Iterator[Opened]:
@@ -90,33 +67,17 @@ class Postgres(Warehouse):
         connection = self._connect()
         try:
             with _explained(connection):
-                yield _find(connection, self.table)
+                yield _find(connection, self.address.name)
         finally:
             connection.close()
 
     def _connect(self) -> psycopg.Connection[Any]:
         import psycopg
 
-        try:
-            connection = psycopg.connect(**self.parameters)
-        except psycopg.Error as error:
-            raise _no_connection(error) from None
-        except (OSError, UnicodeError):
-            raise _no_connection(None) from None
+        connection = self.address.connect(DataError, "data")
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         connection.read_only = True
         return connection
-
-
-def _no_connection(error: psycopg.Error | None) -> DataError:
-    """Why there is no connection, as far as the driver's state tells it: never the server's words."""
-    state = None if error is None else error.pgconn
-    if state is not None and (state.needs_password or state.used_password):
-        problem = "the Postgres server refuses the user, the password or the database"
-        fix = "set PGUSER, PGPASSWORD and PGDATABASE, or write the password to ~/.pgpass"
-        return DataError("data", problem, fix)
-    fix = "check host, port, database and user in the address or in PGHOST, PGPORT, PGDATABASE and PGUSER"
-    return DataError("data", "there is no connection to the Postgres server", f"{fix}, and that the server runs")
 
 
 @contextmanager
