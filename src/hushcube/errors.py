@@ -14,8 +14,10 @@ HushcubeError                 anything hushcube raises on purpose
 │   ├── BundleError           a release that is damaged, was changed, or is not one
 │   ├── FactsError            public facts that cannot be read, or that contradict each other
 │   ├── QueryError            a question that a release cannot answer
+│   ├── SessionError          a session that cannot be opened, or a question that it cannot take
 │   └── LedgerError           a ledger, an account or a charge that is refused; nothing is charged
 │       ├── NotEnoughBudget   a charge of more than is left
+│       ├── OutOfReach        a question of a session whose target costs more than may be spent
 │       ├── UnknownAccount    an account that the ledger does not have
 │       └── LedgerUnavailable a ledger that cannot be written now: others hold it, the disk is full, no connection
 ├── ResourceError             memory, a disk or open files ran out: the machine's fault, not the input's
@@ -123,6 +125,10 @@ class FactsError(BadInput):
     """Public facts that cannot be read, or that no table can satisfy."""
 
 
+class SessionError(BadInput):
+    """A session that cannot be opened or resumed, or a question that it cannot take."""
+
+
 class LedgerError(BadInput):
     """A ledger, an account or a charge that is refused."""
 
@@ -136,6 +142,17 @@ class NotEnoughBudget(LedgerError):
         super().__init__("account", f"{problem}; nothing is charged", fix)
         self.requested = requested
         self.left = left
+
+
+class OutOfReach(LedgerError):
+    """A question whose target costs more than may be spent; says what could be had, and nothing is charged."""
+
+    def __init__(self, question: str, price: Fraction, allowed: Fraction, currency: str, could: float) -> None:
+        costs = f"costs {at_most(price)} {currency}" if price else "is finer than whole-number noise can be"
+        told = f"{question!r}, as precise as that, {costs}, and {at_least(allowed)} may be spent on it"
+        had = f"; all of that would give a standard error of {could:.4g}" if math.isfinite(could) else ""
+        super().__init__("question", f"{told}{had}; nothing is charged", "ask for a larger error, or a smaller table")
+        self.price, self.allowed, self.std_error = price, allowed, could
 
 
 class UnknownAccount(LedgerError):

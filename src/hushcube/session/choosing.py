@@ -28,12 +28,13 @@ import numpy as np
 
 from hushcube.costs.calibrate import below
 from hushcube.lattice.basis import HELMERT, MARGINAL
+from hushcube.ledger.amounts import in_full, rounded_down
 from hushcube.model.arrays import Floats, Marginal, subsets
 from hushcube.model.noise import LAPLACE, SMOOTH
 from hushcube.model.privacy import LARGEST_BUDGET, Privacy
 from hushcube.session.knowledge import Knowledge, Spaces
 from hushcube.session.policy import Outlook
-from hushcube.session.steps import UNIT, Step
+from hushcube.session.steps import Step
 
 _NEXT_TO_NOTHING: Final = 2.0**-20  # of the level: what a space gets that is known well enough
 _ALL_PARTS: Final = 6  # attributes of a question up to which all tables inside it are looked at
@@ -49,26 +50,29 @@ class Chooser:
     account: Privacy
     outlook: Outlook
 
-    def for_variance(self, known: Knowledge, question: Marginal, t: float, left: Fraction) -> Step | None:
+    def for_variance(
+        self, known: Knowledge, question: Marginal, t: float, left: Fraction, most: Fraction | None = None
+    ) -> Step | None:
         """The step after which every cell of a question has a variance of at most t; None where no step reaches it.
 
-        What is left to be spent says how far it is worth looking ahead; the step may cost more than that.
+        What is left to be spent says how far it is worth looking ahead, as long as the step costs no more than `most`
+        (all that is left, unless given). The cheapest step may cost more than either.
         """
         spaces = self._spaces(known, question)
         if self.account.is_pure:
             return self._cheapest_table(spaces, question, t)
         uses = self.outlook.uses(spaces.marginals, float(left) / self.alone(t) - 1)
         ahead = self._water_level(spaces, question, t, np.sqrt(uses))
-        if ahead is None or ahead.price(self.sizes, self.account) <= left:
+        if ahead is None or ahead.price(self.sizes, self.account) <= (left if most is None else most):
             return ahead
         return self._water_level(spaces, question, t, np.ones(len(uses)))
 
     def for_price(self, known: Knowledge, question: Marginal, price: Fraction) -> Step:
         """The step that costs at most a price, rounded down, and leaves a question with the least variance."""
-        price = Fraction(math.floor(price * UNIT), UNIT)
+        price = in_full(rounded_down(price))
         spaces = self._spaces(known, question)
         if self.account.is_pure:
-            rate = below(price / (self.account.rows_per_person * self._moved))
+            rate = self.table_budget(price)
             parts = _parts(question)
             best = min(parts, key=lambda part: spaces.variance(self._adds(part, rate) * _inside(spaces, part)))
             return self._measured(best, rate)
@@ -81,15 +85,20 @@ class Chooser:
             return at(level).price(self.sizes, self.account) > price
 
         top = _top(spaces, flat)
-        return at(_edge(is_over, top, within=1e-6)[0] if is_over(top) else top)
+        return at(edge(is_over, top, within=1e-6)[0] if is_over(top) else top)
+
+    def table_budget(self, price: Fraction) -> float:
+        """The budget of a table that costs a price: its Laplace rate, or 1 / (2 variance)."""
+        k = self.account.rows_per_person
+        return below(in_full(rounded_down(price)) / (self.moved * (k if self.account.is_pure else k**2)))
 
     def alone(self, t: float) -> float:
         """What a table of variance t costs where nothing is known."""
         k = self.account.rows_per_person
-        return self._moved * (k * laplace_rate(t) if self.account.is_pure else k**2 / (2 * t))
+        return self.moved * (k * laplace_rate(t) if self.account.is_pure else k**2 / (2 * t))
 
     @property
-    def _moved(self) -> int:
+    def moved(self) -> int:
         """How many cells of a table change with a row: it comes or goes, or leaves one cell for another."""
         return 2 if self.account.neighbours == "replace-one" else 1
 
@@ -115,7 +124,7 @@ class Chooser:
 
         if not is_met(top := _top(spaces, shape)):
             return None
-        return self._raised(spaces, question, _added(spaces, shape, _edge(is_met, top)[1]))
+        return self._raised(spaces, question, _added(spaces, shape, edge(is_met, top)[1]))
 
     def _cheapest_table(self, spaces: Spaces, question: Marginal, t: float) -> Step | None:
         """The cheapest of the tables inside a question that meet its target."""
@@ -137,7 +146,7 @@ class Chooser:
 
         if not is_met(most := self._adds(part, LARGEST_BUDGET)):
             return None
-        return laplace_rate(1 / (_edge(is_met, most)[1] * self._cells(part)))
+        return laplace_rate(1 / (edge(is_met, most)[1] * self._cells(part)))
 
     def _adds(self, table: Marginal, rate: float) -> float:
         return 1 / (float(LAPLACE.variance(np.array(rate))) * self._cells(table))
@@ -183,7 +192,7 @@ def _top(spaces: Spaces, shape: Floats) -> float:
     return float(((known + 1) / shape).max())
 
 
-def _edge(holds: Callable[[float], bool], top: float, within: float = _ROUNDING) -> tuple[float, float]:
+def edge(holds: Callable[[float], bool], top: float, within: float = _ROUNDING) -> tuple[float, float]:
     """The last number found at which something does not hold and the first at which it does, as it does at the top."""
     low, high = 0.0, top
     while high - low > within * high and high > _TINY:

@@ -60,7 +60,11 @@ class Policy:
 
     def allowed(self, total: Fraction, left: Fraction) -> Fraction:
         """What one question may be charged."""
-        return max(min(self.largest * total, left - self.kept * total), Fraction(0))
+        return min(self.largest * total, self.left(total, left))
+
+    def left(self, total: Fraction, left: Fraction) -> Fraction:
+        """What all later questions together may be charged."""
+        return max(left - self.kept * total, Fraction(0))
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form."""

@@ -6,11 +6,9 @@ multiple of 10^-15. A design cannot exist that costs more than its guarantee, an
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Final
 
 import numpy as np
 
@@ -19,14 +17,13 @@ from hushcube.designs.lattice.design import LatticeDesign
 from hushcube.designs.request import Request
 from hushcube.lattice.basis import HELMERT, Basis
 from hushcube.lattice.family import Family
+from hushcube.ledger.amounts import in_full, rounded_up
 from hushcube.model.arrays import Floats, Marginal
 from hushcube.model.noise import GAUSSIAN, LAPLACE
 from hushcube.model.privacy import SMALLEST_BUDGET, Privacy
 from hushcube.model.schema import Schema
 from hushcube.model.workload import Workload
 from hushcube.session.knowledge import seen
-
-UNIT: Final = 10**15  # charges are whole multiples of its reciprocal
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,18 +49,26 @@ class Step:
         measured = Family.of(self.budgets, sizes)
         row = cost_of_sets(self.basis, measured, self._in_order(measured), _costing(Fraction(1), account))
         person = row * account.rows_per_person ** (1 if account.is_pure else 2)
-        return max(Fraction(math.ceil(person * UNIT), UNIT), SMALLEST_BUDGET)
+        return max(in_full(rounded_up(person)), SMALLEST_BUDGET)
 
     def design(self, schema: Schema, account: Privacy) -> LatticeDesign:
-        """The step as an ordinary design, whose guarantee is its price."""
-        measured = Family.of(self.budgets, schema.sizes)
-        word = schema.describe(self.answers) if self.answers else "0-way"
-        request = Request(Workload.parse(word, schema), _costing(self.price(schema.sizes, account), account))
-        strategy, budgets = "residual" if self.basis is HELMERT else "workload", self._in_order(measured)
+        """The step as an ordinary design, whose guarantee is its price; its workload knows its own levels alone."""
+        workload = Workload.parse(question_word(schema, self.answers), schema)
+        named = {tuple(schema.names[i] for i in marginal): budget for marginal, budget in self.budgets.items()}
+        placed = replace(self, budgets={workload.schema.marginal(names): budget for names, budget in named.items()})
+        request = Request(workload, _costing(self.price(schema.sizes, account), account))
+        measured = Family.of(placed.budgets, workload.schema.sizes)
+        strategy = "residual" if self.basis.is_minimal else "workload"
+        budgets = placed._in_order(measured)
         return LatticeDesign(request, strategy, "given", "gls", "direct", budgets, self.basis, measured)
 
     def _in_order(self, measured: Family) -> Floats:
         return np.array([self.budgets[marginal] for marginal in measured])
+
+
+def question_word(schema: Schema, question: Marginal) -> str:
+    """The workload word that asks for a question's table alone."""
+    return schema.describe(question) if question else "0-way"
 
 
 def _costing(price: Fraction, account: Privacy) -> Privacy:

@@ -23,10 +23,10 @@ from typing import Any, Final, Self
 
 import numpy as np
 
+from hushcube.costs.calibrate import above
 from hushcube.costs.row_cost import cost_of_sets
 from hushcube.designs.answers import Answers
 from hushcube.designs.block import Block
-from hushcube.designs.derived import rounded_up
 from hushcube.designs.design import Design
 from hushcube.designs.errors import Errors
 from hushcube.designs.lattice.design import FamilyDesign
@@ -231,7 +231,7 @@ class StackedDesign(Design, kind=STACKED):
 
 def _sum(budgets: Sequence[float]) -> float:
     """The least float that is not below the exact sum."""
-    return rounded_up(sum(map(Fraction, budgets), Fraction(0))) if math.isfinite(max(budgets)) else math.inf
+    return above(sum(map(Fraction, budgets), Fraction(0))) if math.isfinite(max(budgets)) else math.inf
 
 
 def _moved(design: Design, schema: Schema) -> list[Moved]:
