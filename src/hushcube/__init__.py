@@ -34,6 +34,7 @@ if TYPE_CHECKING:  # `typing` would be most of what the import of this module co
         LedgerError as LedgerError,
         LedgerUnavailable as LedgerUnavailable,
         MissingDependency as MissingDependency,
+        NoLedger as NoLedger,
         NotApplicable as NotApplicable,
         NotEnoughBudget as NotEnoughBudget,
         OutputError as OutputError,
@@ -99,8 +100,8 @@ _HOMES = {
     "bundle.verify": "verify",
     "designs.request": "Request",
     "errors": "BadInput BudgetExceeded BundleError DataError FactsError HushcubeError LedgerError LedgerUnavailable"
-    " MissingDependency NotApplicable NotEnoughBudget OutputError PlanError PrivacyError QueryError ResourceError"
-    " SchemaError TimeLimitReached TooLarge UnknownAccount WorkloadError",
+    " MissingDependency NoLedger NotApplicable NotEnoughBudget OutputError PlanError PrivacyError QueryError"
+    " ResourceError SchemaError TimeLimitReached TooLarge UnknownAccount WorkloadError",
     "faces.value": "FaceValue",
     "ledger.account": "Account",
     "ledger.charge": "Charge",

@@ -19,6 +19,7 @@ HushcubeError                 anything hushcube raises on purpose
 │       ├── NotEnoughBudget   a charge of more than is left
 │       ├── OutOfReach        a question of a session whose target costs more than may be spent
 │       ├── UnknownAccount    an account that the ledger does not have
+│       ├── NoLedger          a place where no ledger is
 │       └── LedgerUnavailable a ledger that cannot be written now: others hold it, the disk is full, no connection
 ├── ResourceError             memory, a disk or open files ran out: the machine's fault, not the input's
 ├── TimeLimitReached          post-processing that took longer than it was allowed; what was there is untouched
@@ -161,6 +162,14 @@ class UnknownAccount(LedgerError):
     def __init__(self, account: str) -> None:
         fix = "see `hushcube ledger show` for those that there are, or make it with `hushcube ledger create`"
         super().__init__("account", f"there is no account {account!r} in the ledger", fix)
+
+
+class NoLedger(LedgerError):
+    """A place where no ledger is."""
+
+    def __init__(self, place: str) -> None:
+        fix = "make one with `hushcube ledger create`, or check the place"
+        super().__init__("ledger", f"there is no ledger {place[:200]!r}", fix)
 
 
 class LedgerUnavailable(LedgerError):

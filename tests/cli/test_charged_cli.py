@@ -58,7 +58,7 @@ def first():
 
 
 REFUSED = {
-    "no such ledger": ([*RELEASE, "--ledger", "none.db", "--account", "people"], "there is no file 'none.db'"),
+    "no such ledger": ([*RELEASE, "--ledger", "none.db", "--account", "people"], "there is no ledger 'none.db'"),
     "not a ledger": ([*RELEASE, "--ledger", "people.duckdb", "--account", "people"], "is not a ledger"),
     "no account is named": ([*RELEASE, "--ledger", "ledger.db"], "--account: is not given"),
     "no ledger is named": ([*RELEASE, "--account", "people"], "--account: is given, but no ledger"),

@@ -18,6 +18,8 @@ from ledger_clients import granted
 from postgres_server import PASSWORD, Server
 
 PURE = {"epsilon": 4, "neighbours": "add-remove"}
+PEOPLE = "/data/people.csv"
+ONE = "/1.csv"
 COUNTED = itertools.count()
 
 
@@ -56,9 +58,9 @@ def problems(ledger, **options):
 
 
 def test_an_account_knows_its_guarantee_and_what_is_left(ledger, place):
-    made = ledger.create_account("people", **PURE, unit="person", rows_per_person=3, source="people.csv")
+    made = ledger.create_account("people", **PURE, unit="person", rows_per_person=3, source=PEOPLE)
     assert (made.currency, made.total, made.spent, made.left) == ("epsilon", 4, 0, 4)
-    assert (made.unit, made.source, made.privacy.rows_per_person, made.locked) == ("person", "people.csv", 3, False)
+    assert (made.unit, made.source, made.privacy.rows_per_person, made.locked) == ("person", PEOPLE, 3, False)
     with Ledger.open(place) as again:
         assert again.account("people") == made and again.accounts() == [made]
 
@@ -166,14 +168,16 @@ def test_a_locked_account_stays_closed(ledger):
 
 
 def test_other_data_is_refused(ledger):
-    ledger.create_account("declared", **PURE, source="people.csv", digest="d1")
+    ledger.create_account("declared", **PURE, source=PEOPLE, digest="d1")
     ledger.create_account("open", **PURE)
-    with pytest.raises(LedgerError, match=r"data: the account 'declared' is for 'people\.csv', and this is 'b.csv'"):
+    with pytest.raises(
+        LedgerError, match=r"data: the account 'declared' is for '/data/people\.csv', and this is 'b.csv'"
+    ):
         charge(ledger, "declared", data="b.csv")
     for digest in (None, "d2"):
         with pytest.raises(LedgerError, match="data: the account 'declared' is bound to a digest"):
-            charge(ledger, "declared", data=DataIdentity("people.csv", digest))
-    charge(ledger, "declared", data=DataIdentity("people.csv", "d1"))
+            charge(ledger, "declared", data=DataIdentity(PEOPLE, digest))
+    charge(ledger, "declared", data=DataIdentity(PEOPLE, "d1"))
     charge(ledger, "open", data="a.csv")
     with pytest.raises(LedgerError, match=r"'open' is for 'a\.csv', and this is 'b.csv'"):
         charge(ledger, "open", data="b.csv")
@@ -264,7 +268,7 @@ def test_parts_of_parts(ledger):
 def test_what_is_wrong_with_parts_is_refused(ledger):
     ledger.create_account("plain", **PURE)
     ledger.create_account("people", **PURE, partition="year")
-    ledger.create_account("one", parent="people", part="1", source="1.csv")
+    ledger.create_account("one", parent="people", part="1", source="/1.csv")
     make = ledger.create_account
     for problem, wrong in {
         "parent: the account 'plain' has no parts": lambda: make("x", parent="plain", part="1"),
@@ -276,13 +280,15 @@ def test_what_is_wrong_with_parts_is_refused(ledger):
         "rho: the parent counts epsilon": lambda: make("x", parent="people", part="2", rho=1),
         "partition: somebody who is replaced": lambda: make("x", **PURE | BOUNDED, partition="year"),
         "disjoint: is about parts": lambda: make("x", **PURE, disjoint=True),
-        "data: '1.csv' is the data of the account 'one'": lambda: make("x", parent="people", part="2", source="1.csv"),
+        "data: '/1.csv' is the data of the account 'one'": lambda: make(
+            "x", parent="people", part="2", source="/1.csv"
+        ),
     }.items():
         with pytest.raises(LedgerError, match=problem):
             wrong()
     make("two", parent="people", part="2")
-    with pytest.raises(LedgerError, match=r"data: '1\.csv' is the data of the account 'one'"):
-        charge(ledger, "two", data="1.csv")
+    with pytest.raises(LedgerError, match=r"data: '/1\.csv' is the data of the account 'one'"):
+        charge(ledger, "two", data="/1.csv")
     assert ledger.account("two").source is None and len(ledger.history()) == 5 and not problems(ledger)
 
 
@@ -294,7 +300,7 @@ BOUNDED = {"neighbours": "replace-one"}
 
 def test_many_processes_are_granted_the_total_and_no_more(ledger, place):
     """Eight clients with ten charges of 0.01 against 0.2 and against parts; `make audit` has a hundred against 5."""
-    ledger.create_account("one", epsilon="0.2", neighbours="add-remove", source="one")
+    ledger.create_account("one", epsilon="0.2", neighbours="add-remove")
     names = parts(ledger, 3)
     assert sum(granted(place, ["one", *names], 8, 16)) == 20 + 3 * 32
     account, spent = ledger.account("one"), [ledger.account(name).spent for name in names]
@@ -326,7 +332,7 @@ def test_threads_share_one_ledger(ledger):
 @pytest.fixture
 def used(ledger):
     ledger.create_account("people", **PURE)
-    ledger.publish(charge(ledger, key="a"), bundle_digest="b", place="nowhere")
+    ledger.publish(ledger.begin(charge(ledger, key="a"), place="here"), bundle_digest="b", place="nowhere")
     charge(ledger, key="b", amount="0.25")
     charge(ledger, key="c", amount="0.125")
     return ledger
@@ -359,12 +365,13 @@ class Undone(Exception):
 
 
 CHANGED = {
-    "entry 5: was changed": ['UPDATE entries SET body = replace(body, \'"amount":"0\', \'"amount":"1\')'],
+    "entry 6: was changed": ['UPDATE entries SET body = replace(body, \'"amount":"0\', \'"amount":"1\')'],
     "entry 3: was changed": ["UPDATE entries SET time = 'x' WHERE number = 3"],
-    "entry 5: is missing": ["DELETE FROM charges WHERE key = 'b'", "DELETE FROM entries WHERE number = 5"],
-    "some were cut off": ["DELETE FROM charges WHERE key = 'c'", "DELETE FROM entries WHERE number = 6"],
+    "entry 6: is missing": ["DELETE FROM charges WHERE key = 'b'", "DELETE FROM entries WHERE number = 6"],
+    "some were cut off": ["DELETE FROM charges WHERE key = 'c'", "DELETE FROM entries WHERE number = 7"],
     "its own is not what": ["UPDATE accounts SET own = own - 1"],
     "its locked is not what": ["UPDATE accounts SET locked = 1"],
+    "its begun is not what": ["UPDATE charges SET begun = NULL"],
     "its source is not what": ["UPDATE accounts SET source = 'b.csv'"],
     "its amount is not what": ["UPDATE charges SET amount = amount + 1 WHERE key = 'b'"],
     "charge 'c': is missing": ["DELETE FROM charges WHERE key = 'c'"],

@@ -20,6 +20,8 @@ A release charges first, draws second and publishes third, and each step is on t
     snapshot.py     all of a ledger at one moment: what is exported and verified
     checking.py     whether a ledger holds what it claims
     published.py    what a charge was for, looked at again
+    sources.py      the names of data
+    pages.py        what people see
 
 No row and no exact count comes here.
 """

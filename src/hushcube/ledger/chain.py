@@ -62,6 +62,15 @@ class Entry:
         read: dict[str, Any] = json.loads(self.body)
         return read
 
+    @property
+    def summary(self) -> str:
+        """What its body says, in a few words."""
+        told = self.told
+        words = (
+            f"{name} {told[name]}" for name in ("key", "amount", "spent", "what", "place", "why") if told.get(name)
+        )
+        return ", ".join(words) or (f"total {told['total']}" if "total" in told else "")
+
     def to_dict(self) -> dict[str, Any]:
         """The JSON form, from which its hash can be recomputed: `body` is a text."""
         return dict(zip(FIELDS, self.row, strict=True))

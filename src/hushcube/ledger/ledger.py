@@ -15,28 +15,31 @@ database's CHECK stands behind both.
 from __future__ import annotations
 
 import secrets
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from hushcube.errors import LedgerError, NotEnoughBudget
+from hushcube.errors import LedgerError, NoLedger, NotEnoughBudget, OutputError
 from hushcube.ledger import amounts, records
 from hushcube.ledger.account import Account
 from hushcube.ledger.chain import Entry, Head
 from hushcube.ledger.charge import Charge, DataIdentity
 from hushcube.ledger.checking import LedgerVerdict, verify_snapshot
 from hushcube.ledger.opening import check_text, locked, terms_of
+from hushcube.ledger.pages import ledger_page
 from hushcube.ledger.postgres import PostgresStore, read_ledger_address
 from hushcube.ledger.snapshot import Snapshot
 from hushcube.ledger.sqlite import SqliteStore
 from hushcube.ledger.store import FORMAT, Store
 from hushcube.model.privacy import Number, exact_number
+from hushcube.shown import Page, Shown
 from hushcube.text import visible
 
 
-class Ledger:
+class Ledger(Shown):
     """The record of what was spent, in a file or in a Postgres database.
 
     >>> import tempfile
@@ -66,6 +69,20 @@ class Ledger:
         address = read_ledger_address(str(place))
         return cls(SqliteStore(Path(place)) if address is None else PostgresStore(address))
 
+    @classmethod
+    def ensure(cls, place: str | Path) -> Ledger:
+        """The ledger that is there, or else a new one."""
+        try:
+            return cls.open(place)
+        except NoLedger:
+            pass
+        try:
+            return cls.create(place)
+        except (OutputError, LedgerError):  # another process may have made it meanwhile
+            with suppress(NoLedger):
+                return cls.open(place)
+            raise
+
     @property
     def place(self) -> str:
         """Where it is."""
@@ -85,6 +102,30 @@ class Ledger:
 
     def __repr__(self) -> str:
         return f"Ledger({self.place!r})"
+
+    def page(self, name: str | None = None) -> Page:
+        """What `hushcube ledger show` prints: all accounts, or one with its parts; what is unfinished; the head."""
+        return ledger_page(self.place, *self._seen(name))
+
+    def to_dict(self, name: str | None = None) -> dict[str, Any]:
+        """The JSON document of `hushcube ledger show`."""
+        accounts, unfinished, head = self._seen(name)
+        return {
+            "ledger": self.place,
+            "head": str(head),
+            "accounts": [account.to_dict() for account in accounts],
+            "unfinished": [{**charge.to_dict(), "advice": charge.advice} for charge in unfinished],
+        }
+
+    def _seen(self, name: str | None) -> tuple[list[Account], list[Charge], Head]:
+        """Accounts, unfinished charges and the head, at one moment."""
+        with self._store.reading() as sql:
+            if name is not None:
+                records.get_account(sql, name)
+            every = list(records.find_accounts(sql).values())
+            names = {a.name for a in every if name is None or name in (a.name, a.parent)}
+            charges = [c for c in records.find_charges(sql) if c.state == "unfinished" and c.account in names]
+            return [a for a in every if a.name in names], charges, records.head_of(sql)
 
     # ---------------------------------------------------------------------------------------------------- accounts
 
@@ -107,15 +148,18 @@ class Ledger:
     ) -> Account:
         """A new account with a total.
 
-        Without a `source` it is bound to the data of its first charge. With a `partition` it can have parts: accounts
-        that name it as their `parent`, have its guarantee unless they are given less, and cost it the maximum over
-        parts where they are `disjoint`, else the sum. They are where a row is a person, or where you declare it.
+        It is for the data of one `source`, with one `digest` if that is given; without a source, for that of its first
+        charge. With a `partition` it can have parts: accounts that name it as their `parent`, have its guarantee unless
+        they are given another, and cost it the maximum over parts where they are `disjoint`, else the sum. They are
+        where a row is a person, or where you declare it.
         """
         check_text("name", name)
         with self._store.writing() as sql:
             terms = terms_of(
                 None if parent is None else records.get_account(sql, parent),
-                {"epsilon": epsilon, "rho": rho, "delta": delta},
+                epsilon=epsilon,
+                rho=rho,
+                delta=delta,
                 neighbours=neighbours,
                 rows_per_person=rows_per_person,
                 disjoint=disjoint,

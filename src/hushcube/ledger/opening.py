@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from hushcube.errors import LedgerError
 from hushcube.ledger.account import Account, Terms, currency_of
+from hushcube.ledger.sources import declared_source
 from hushcube.model.privacy import Number, Privacy
 from hushcube.text import short, visible
 
@@ -28,17 +29,22 @@ def locked(account: Account) -> LedgerError:
 
 def terms_of(
     above: Account | None,
-    budget: Mapping[str, Number | None],
     *,
+    epsilon: Number | None,
+    rho: Number | None,
+    delta: Number | None,
     neighbours: str | None,
     rows_per_person: int | None,
     disjoint: bool | None,
     **texts: str | None,
 ) -> Terms:
     """The terms of an account, or of a part of the one `above`; `texts` are fields of `Terms`."""
+    budget = {"epsilon": epsilon, "rho": rho, "delta": delta}
     for field, text in texts.items():
         if text is not None:
             check_text(field, text)
+    if texts["source"] is not None:
+        texts["source"] = declared_source(texts["source"])
     if above is None:
         if texts["part"] is not None:
             raise LedgerError("part", "is given without its parent", "name the parent, too")

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from hushcube.errors import LedgerError, LedgerUnavailable
+from hushcube.errors import LedgerError, LedgerUnavailable, NoLedger
 from hushcube.ledger.chain import Entry
 from hushcube.ledger.store import AGAIN, FORMAT, KEPT, UNCHANGED, WAIT, Row, Store, begin, tables, undivided
 from hushcube.postgres_address import PostgresAddress
@@ -50,8 +50,7 @@ class PostgresStore(Store["psycopg.Connection[Any]"]):
         super().__init__(f"postgresql://{host}/{database}#{self._schema}")
         with self.reading() as sql:
             if not sql.rows("SELECT 1 FROM pg_catalog.pg_class WHERE oid = to_regclass('head')"):
-                fix = "make it with `hushcube ledger create`, or check the address"
-                raise LedgerError("ledger", f"there is no ledger in {self.place!r}", fix)
+                raise NoLedger(self.place)
             ((version,),) = sql.rows("SELECT format FROM head")
             if version != FORMAT:
                 problem = f"{self.place!r} has format {version}, which this version of hushcube does not know"

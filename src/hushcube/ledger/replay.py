@@ -39,6 +39,7 @@ class ChargeRow:
     key: str
     account: str
     intent: int
+    begun: int | None
     outcome: int | None
     amount: int
     spent: int
@@ -102,7 +103,13 @@ class Replay:
             raise Refused(f"{visible(account.name)!r} is charged for other data")
         self.accounts[account.name] = replace(account, source=source)
         self._spend(account.name, units)
-        self.charges[key] = ChargeRow(key, account.name, entry.number, None, units, units, "unfinished")
+        self.charges[key] = ChargeRow(key, account.name, entry.number, None, None, units, units, "unfinished")
+
+    def _begin(self, entry: Entry, told: dict[str, Any]) -> None:
+        charge = self._open(told["key"], entry)
+        if charge.begun is not None:
+            raise Refused(f"noise is drawn twice for {visible(charge.key)!r}")
+        self.charges[charge.key] = replace(charge, begun=entry.number)
 
     def _publish(self, entry: Entry, told: dict[str, Any]) -> None:
         charge, spent = self._open(told["key"], entry), amounts.from_digits(told["spent"])

@@ -37,6 +37,15 @@ def source_name(data: object, query: str | None = None) -> str:
     return asked if data is None else f"{_place(data)} {asked}"
 
 
+def declared_source(text: str) -> str:
+    """What an account is bound to, as its owner writes it: a source, or the name that a charge records for it.
+
+    >>> declared_source("frame:pandas.DataFrame"), declared_source("/data/../data/people.csv")
+    ('frame:pandas.DataFrame', '/data/people.csv')
+    """
+    return text if text.startswith(("frame:", "query sha256:")) else source_name(text)
+
+
 def _place(data: object) -> str:
     if not isinstance(data, str | os.PathLike):
         return f"frame:{type(data).__module__.partition('.')[0]}.{type(data).__name__}"

@@ -17,7 +17,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from hushcube.durable import check_file, new_file
-from hushcube.errors import LedgerError, LedgerUnavailable
+from hushcube.errors import LedgerError, LedgerUnavailable, NoLedger
 from hushcube.ledger.chain import Entry
 from hushcube.ledger.store import AGAIN, FORMAT, KEPT, UNCHANGED, WAIT, Row, Store, begin, tables, undivided
 
@@ -151,8 +151,7 @@ def _checked(path: Path, place: str) -> os.stat_result:
     try:
         found = path.lstat()
     except FileNotFoundError:
-        fix = "make it with `hushcube ledger create`, or check the path"
-        raise LedgerError("ledger", f"there is no file {place!r}", fix) from None
+        raise NoLedger(place) from None
     except (OSError, ValueError):
         raise LedgerError("ledger", f"{place[:200]!r} cannot be reached", "check the path and permissions") from None
     if stat.S_ISLNK(found.st_mode):

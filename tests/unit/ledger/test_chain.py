@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from hushcube.ledger.chain import Entry, Head
+from hushcube.ledger.chain import KINDS, Entry, Head
 from hushcube.ledger.checking import verify_snapshot
 from hushcube.ledger.ledger import Ledger
 from hushcube.ledger.snapshot import Snapshot
@@ -18,6 +18,7 @@ def whole(tmp_path_factory):
         ledger.create_account("2024", parent="people", part="2024")
         for key in "abc":
             ledger.charge("2024", "0.5", key=key, plan_digest="p", data="2024.csv", what=key)
+        ledger.begin("a", place="nowhere")
         ledger.publish("a", bundle_digest="d", place="nowhere", spent="0.25")
         ledger.abandon("b", "why not")
         ledger.lock("people")
@@ -34,7 +35,7 @@ def with_entries(whole, entries):
 
 def test_the_whole_holds(whole):
     assert holds(whole) and whole.entries[0].kind == "ledger"
-    assert {entry.kind for entry in whole.entries} == {"ledger", "account", "charge", "publish", "abandon", "lock"}
+    assert {entry.kind for entry in whole.entries} == set(KINDS)
 
 
 def test_every_changed_missing_or_moved_entry_is_found(whole):
@@ -76,6 +77,7 @@ FORGERIES = {
     "ends another charge": lambda told: {**told, "key": "c"} if told["key"] == "b" else {**told, "key": "x"},
     "is for other data": lambda told: {**told, "data": {"source": "b.csv"}},
     "has another total": lambda told: {**told, "total": "5"},
+    "draws twice": lambda told: {**told, "key": "b"} if set(told) == {"key", "place"} else told,
     "charges twice": lambda told: {**told, "key": "a"},
 }
 
