@@ -447,7 +447,7 @@ MUTANTS = [
         "private/measure.py",
         "    if before_noise is not None:\n        before_noise()\n",
         "",
-        "tests/cli/test_charged_cli.py::test_noise_that_cannot_be_written_is_not_drawn_again",
+        "tests/cli/test_charged_cli.py::test_noise_that_is_not_published_is_not_drawn_again[full-1]",
     ),
     Mutant(
         "noise is drawn again under a key",

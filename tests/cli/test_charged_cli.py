@@ -12,6 +12,7 @@ import pytest
 
 import hushcube as hc
 from cli.desk import BUDGET, SECRET, listing
+from hushcube import interrupts
 from hushcube.cli import run
 from hushcube.ledger.published import published_digest
 
@@ -266,17 +267,24 @@ def test_bad_data_is_corrected_under_the_same_charge(ledger, done, drawn, capsys
         assert opened.account("people").spent == Fraction(7, 2)
 
 
-def test_noise_that_cannot_be_written_is_not_drawn_again(ledger, drawn, capsys, monkeypatch):
-    def fail(*_arguments, **_options):
-        raise OSError(errno.ENOSPC, SECRET)
+def full():
+    raise OSError(errno.ENOSPC, SECRET)
 
+
+def interrupted():
+    signal.raise_signal(signal.SIGINT)
+
+
+@pytest.mark.parametrize(("happens", "code"), [(full, 1), (interrupted, 130)])
+def test_noise_that_is_not_published_is_not_drawn_again(ledger, drawn, listening, capsys, monkeypatch, happens, code):
     with monkeypatch.context() as patch:
-        patch.setattr("hushcube.bundle.writing.write_tables", fail)
-        assert run(CHARGED) == 1
+        patch.setattr("hushcube.bundle.writing.write_tables", lambda *_arguments, **_options: happens())
+        assert run(CHARGED) == code
     told = capsys.readouterr().err
     assert "stays charged, since noise was drawn" in told and not Path("new").exists()
     charge, count = first(), len(drawn)
     assert (charge.state, charge.spent) == ("abandoned", 1) and SECRET not in charge.why and count
+    interrupts._noted.clear()  # another process
     assert run(CHARGED) == 2 and "was abandoned: it failed after noise was drawn" in capsys.readouterr().err
     assert len(drawn) == count and first() == charge
 

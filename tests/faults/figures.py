@@ -14,25 +14,37 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from faults import calls, interrupts, order, power, together
+from faults import calls, charged, interrupts, order, power, together
 from faults.program import Program
 
 SCALES = {
-    "short": {"calls": 149, "cuts": 24, "pairs": 2, "workers": 1, "moments": 0},
-    "long": {"calls": 1, "cuts": 1, "pairs": 100, "workers": os.cpu_count() or 1, "moments": 252},
+    "short": {"calls": 149, "cuts": 24, "pairs": 2, "workers": 1, "moments": 0, "rounds": 1, "kills": 24},
+    "long": {
+        "calls": 1,
+        "cuts": 1,
+        "pairs": 100,
+        "workers": os.cpu_count() or 1,
+        "moments": 252,
+        "rounds": 20,
+        "kills": 1,
+    },
 }
-"""Every how many faults and cuts, how many pairs, in how many processes; and at how many moments a request to stop,
-where tests/faults/test_interrupts.py does not do it."""
+"""Every how many faults and cuts, how many pairs, in how many processes; at how many moments a request to stop, where
+tests/faults/test_interrupts.py does not do it; and in how many rounds a charged release is killed, at every how many
+steps."""
 ATTACKED = """\
 A release, a face, a plan or a file of synthetic people is there whole or not at all, whatever happens while it is
-written; a published release is never lost or damaged."""
+written; a published release is never lost or damaged. What is charged to an account is charged and drawn once, before
+anything is published."""
 HOW = """\
 Every file-system call of `release`, `recover`, `synth` and `plan --out` that touches the folder of the output fails
 with EIO or ENOSPC, or the process gets SIGINT, SIGTERM, SIGHUP or SIGKILL just before it (writes are torn). The folder
 must hold the old or the new, whole; exit code and message must say which; and the next command must leave no remains.
 The order of writes, fsyncs and renames is checked against what a power cut may lose, and the power is cut: images of a
 disk are taken at every change and right after the announcement. Two recovers of one release run at a time, and readers
-meanwhile. Releases from a file, from a database and with a face are asked to stop at many moments."""
+meanwhile. A release that is charged to an account is killed at every write, fsync, rename and commit, in 20 rounds, and
+run again under the same key; two processes release under one key at once. Releases from a file, from a database and
+with a face are asked to stop at many moments."""
 HERE = Path(__file__).resolve().parent
 
 
@@ -52,9 +64,7 @@ def measured(scale: str) -> dict:
         library = compiled(Path(folder))
         if library is None:
             return {"skipped": "there is no C compiler with the headers of glibc, or this is not Linux"}
-        places = [str(HERE.parent), str(HERE.parents[1] / "src"), os.environ.get("PYTHONPATH", "")]
-        environment = {**os.environ, "LD_PRELOAD": str(library), "PYTHONPATH": os.pathsep.join(places)}
-        running = []
+        running, environment = [], preloading(library)
         for number in range(SCALES[scale]["workers"]):
             command = [sys.executable, "-m", "faults.figures", "--scale", scale, "--library", library]
             command += ["--folder", Path(folder, str(number)), "--share", str(number)]
@@ -66,6 +76,12 @@ def measured(scale: str) -> dict:
     first["calls"]["problems"] = [problem for other in found for problem in other["calls"]["problems"]]
     first["requests"] = _requests(SCALES[scale]["moments"])
     return first
+
+
+def preloading(library: Path) -> dict[str, str]:
+    """The environment of a process in which faults can be injected."""
+    places = [str(HERE.parent), str(HERE.parents[1] / "src"), os.environ.get("PYTHONPATH", "")]
+    return {**os.environ, "LD_PRELOAD": str(library), "PYTHONPATH": os.pathsep.join(places)}
 
 
 def _requests(moments: int) -> dict:
@@ -86,6 +102,7 @@ def share(scale: str, folder: Path, library: Path, number: int) -> dict:
         found["order"] = _ordered(program)
         found["power"] = power.part(program, folder, chosen["cuts"])
         found["together"] = together.part(program, chosen["pairs"])
+        found["charged"] = charged.part(program, folder, chosen["rounds"], chosen["kills"], -(-chosen["pairs"] // 4))
     return found
 
 
@@ -133,6 +150,14 @@ def figures(scale: str) -> dict:
             "faces lost": found["together"]["lost"],
             "reads meanwhile": found["together"]["reads"],
             "two releases to one folder": found["together"]["races"],
+            "durable steps of a charged release": found["charged"]["steps"],
+            **{
+                f"of a charged release {what} - {state}": count
+                for what in ("killed", "failed")
+                for state, count in sorted(found["charged"][what].items())
+            },
+            "two processes with one key": found["charged"]["pairs"],
+            "full and read-only disks": found["charged"]["disks"],
         },
         "violations": len(problems),
     }

@@ -42,6 +42,11 @@ def test_recovers_and_readers_at_once(found):
     assert (found["together"]["destroyed"], found["together"]["lost"]) == (0, 0)
 
 
+def test_a_charged_release_that_is_killed_charges_and_draws_once(found):
+    assert found["charged"]["problems"] == []
+    assert sum(found["charged"]["killed"].values()) >= 5 and found["charged"]["pairs"] == 1
+
+
 def test_the_audit_gets_its_figures(found, monkeypatch, capsys):
     monkeypatch.setattr(figures, "measured", lambda scale: found)
     told = figures.figures("short")
