@@ -1,6 +1,6 @@
 """Raw damage of published folders: whatever byte, length, name or place of a file changes, `verify` says so.
 
-Three small releases: of counts, of counts with whole numbers and people beside them, and a cube. In the long form every
+Small releases: of counts, of counts with whole numbers and people beside them, a cube, a stack. In the long form every
 byte of the manifest, every third of the other texts and every ninth of the tables is changed, one at a time.
 """
 
@@ -12,15 +12,18 @@ from pathlib import Path
 import pyarrow as pa
 
 from hushcube import plan, recover, release
+from hushcube.bundle.release import Release
 from hushcube.bundle.verify import verify
+from hushcube.designs import StackedDesign
 from hushcube.errors import BundleError
 from hushcube.model.attribute import Attribute
 from hushcube.model.measure import Measure
-from hushcube.model.schema import Schema
+from hushcube.model.schema import COUNT, Schema
+from hushcube.planning.plan import Plan
 
 ATTRIBUTES = (Attribute(name="sex", values=("F", "M")), Attribute(name="age", codes=3))
 DATA = pa.table({"sex": ["F", "M", "M"] * 9, "age": [0, 1, 2] * 9, "days": [3, 4, 5] * 9})
-KINDS = ("counts", "faces", "cube")
+KINDS = ("counts", "faces", "cube", "stack")
 _TEXTS = (".json", ".yaml", ".md")
 _SAMPLE = {"short": (40, 2), "long": (None, None)}
 """Changed bytes in the manifest and in each other file; None: as many as the docstring says."""
@@ -32,6 +35,14 @@ def make(folder, kind):
         schema = Schema(ATTRIBUTES, measures=(Measure(name="days", bounds=(0, 9)),))
         asked = plan(schema, "<=1-way", measures=["avg(days)"], epsilon=1, neighbours="add-remove")
         release(asked, DATA, out=folder)
+        return
+    if kind == "stack":
+        schema = Schema(ATTRIBUTES)
+        plans = [plan(schema, words, rho=1, neighbours="add-remove") for words in ("sex", "<=2-way")]
+        designs = [each.count for each in plans]
+        measured = [release(each, DATA).source.measurement() for each in plans]
+        stack, joined = StackedDesign.join(designs, measured, designs[-1].workload)
+        Release.of(Plan.of_counts(stack), {COUNT: joined}).save(folder)
         return
     asked = plan(Schema(ATTRIBUTES), "<=2-way", epsilon=1, neighbours="add-remove", strategy="workload")
     release(asked, DATA, out=folder)

@@ -17,6 +17,7 @@ import pyarrow as pa
 from audit.tags import Tags
 from helpers import NEIGHBOURS, MemoryEngine, make_schema
 from hushcube import Attribute, Schema, plan
+from hushcube.designs import StackedDesign
 from hushcube.designs.design import BUDGETS
 from hushcube.designs.request import Request
 from hushcube.errors import BadInput
@@ -108,6 +109,22 @@ def _ranges(privacy, scale):
 def _levels(privacy, scale):
     schema = Schema((attribute("s", [[0, 0, 1, 1, 1], [0, 1]]), flat("u", 2)))
     yield from _planned("levels", schema, "s*u,s@l1,s@l2*u,0-way", privacy, scale, [ALL["levels"]])
+
+
+def _stacks(privacy, scale):
+    """Layers one after the other, in every pair of bases, and at nested levels; deltas are not stacked."""
+    if "delta" in privacy:
+        return
+    schema, guarantee = make_schema((2, 3)), Privacy.of(**privacy)
+    names = ["workload", "fourier", "covering"] if guarantee.is_pure else ["workload", "fourier", "residual"]
+    for first, second in [names[:2], names[::2]] if scale == "short" else product(names, repeat=2):
+        asked = [Request(Workload.parse(words, schema), guarantee, effort="low") for words in ("a0,a1", "cube")]
+        layers = [ALL[name].plan(each, "optimal", "gls") for name, each in zip((first, second), asked, strict=True)]
+        yield in_memory("stacks", f"{first}, then {second}", StackedDesign.of(layers, asked[-1].workload))
+    schema = Schema((attribute("s", [[0, 0, 1]]), flat("u", 2)))
+    asked = [Request(Workload.parse(words, schema), guarantee, effort="low") for words in ("s@l1*u", "s")]
+    layers = [ALL["workload"].plan(each, "optimal", "gls") for each in asked]
+    yield in_memory("stacks", "levels", StackedDesign.of(layers, Workload.parse("s@l1*u,s", schema)))
 
 
 def _matrices(privacy, scale):
@@ -220,6 +237,7 @@ FAMILIES = {
     "sketches": _sketches,
     "trees": _ranges,
     "levels": _levels,
+    "stacks": _stacks,
     "matrices": _matrices,
     "2 rows per person": _several_rows,
     "cubes": _cubes,

@@ -129,7 +129,7 @@ def _counts_met(design: Design) -> list[str]:
         "Everything else in this folder is computed from those noisy numbers and costs nothing more. "
         "The full description is in `plan.json`.",
         *_left_out(design),
-        *_composed(design),
+        *([] if design.composition is None else [design.composition]),
         *_spending(design),
         *([] if design.note is None else [f"Note: {design.note}."]),
         "The attributes and their values (`schema.yaml`) were declared as public; they are not protected."
@@ -155,13 +155,6 @@ def _left_out(design: Design) -> list[str]:
     words = design.left_out
     told = f"{', '.join(map(code, words[:_LISTED]))}{f' and {len(words) - _LISTED:,} more' * (len(words) > _LISTED)}"
     return [f"Asked for, but left out, for they would not be precise: {told}."] if words else []
-
-
-def _composed(design: Design) -> list[str]:
-    """What the guarantee is the sum of."""
-    return (
-        [] if design.composition is None else [f"It was measured in {design.composition}; the guarantee is their sum."]
-    )
 
 
 def _measured(design: Design) -> str:

@@ -185,7 +185,7 @@ class Design(ABC):
 
     @property
     def composition(self) -> str | None:
-        """What the guarantee is made up of, where it is the sum of several."""
+        """What the guarantee is made up of, in sentences, where several add up to it."""
         return None
 
     @property

@@ -1,10 +1,11 @@
 """Designs of what was measured one after the other, answered by least squares over everything.
 
 A stack has layers. Each is what one design measured, with its own guarantee; several may have measured the same sets.
-What they spent adds up, whatever made someone choose the later ones:                            [docs/privacy.md, 5]
+What they spent adds up,                                                                         [docs/privacy.md, 6]
 
-    pure epsilon    epsilon = sum of the layers' epsilons          rho-zCDP    rho = sum of the layers' rhos
+    pure epsilon    epsilon >= sum of the layers' epsilons         rho-zCDP    rho >= sum of the layers' rhos
 
+and where later layers were chosen by earlier answers, the guarantee is what all of them were allowed to spend together.
 One row costs at most the sum of what it costs each layer. Under add-remove that is exact, for all columns of a basis
 are alike; under replace-one the layers of one basis are maximised together, as one design whose budgets are sums.
 
@@ -42,6 +43,7 @@ from hushcube.lattice.basis import BASES
 from hushcube.lattice.family import Family
 from hushcube.model.arrays import Floats, Marginal
 from hushcube.model.noise import Measurement
+from hushcube.model.privacy import Privacy
 from hushcube.model.schema import Schema
 from hushcube.model.workload import Workload
 
@@ -66,26 +68,35 @@ class StackedDesign(Design, kind=STACKED):
         for layer in self.layers:
             layer.check_fits(self.request)
         for name in ("epsilon", "rho"):
-            spent = sum((getattr(layer.privacy, name) or Fraction(0) for layer in self.layers), Fraction(0))
-            if spent > (whole := getattr(self.privacy, name) or Fraction(0)):
+            spent, whole = (getattr(each, name) or Fraction(0) for each in (self.spent, self.privacy))
+            if spent > whole:
                 raise BudgetExceeded(spent, whole, f"{name} for all layers")
         if self.schema.is_nested and self.frame is None:
             raise NotApplicable(self.strategy, TOO_COUPLED)
         super().__post_init__()
 
     @classmethod
-    def of(cls, designs: Sequence[Design], workload: Workload) -> Self:
-        """The stack of what designs measured, to answer a workload; what they spent is its guarantee."""
+    def of(cls, designs: Sequence[Design], workload: Workload, *, allowed: Privacy | None = None) -> Self:
+        """The stack of what designs measured, to answer a workload.
+
+        Its guarantee is what they were allowed to spend together, or, unless that is given, what they spent.
+        """
         moved = [each for design in designs for each in _moved(design, workload.schema)]
         if not moved:
             raise bad("are none", "give at least one design")
-        request = Request(workload, spent_in_all([each.design.privacy for each in moved]))
+        spent = spent_in_all([each.design.privacy for each in moved])
+        request = Request(workload, spent if allowed is None else allowed)
         budgets = np.concatenate([each.budgets for each in moved])
         return cls(request, STACKED, "given", "gls", "direct", budgets, tuple(each.layer for each in moved))
 
     @classmethod
     def join(
-        cls, designs: Sequence[Design], measurements: Sequence[Measurement], workload: Workload
+        cls,
+        designs: Sequence[Design],
+        measurements: Sequence[Measurement],
+        workload: Workload,
+        *,
+        allowed: Privacy | None = None,
     ) -> tuple[Self, Measurement]:
         """The stack of what designs measured, and all measurements as one of it."""
         values = []
@@ -95,7 +106,7 @@ class StackedDesign(Design, kind=STACKED):
             arrays = iter(measurement.values)
             for each in _moved(design, workload.schema):
                 values += each.values(list(islice(arrays, len(each.design.shapes))))
-        stack = cls.of(designs, workload)
+        stack = cls.of(designs, workload, allowed=allowed)
         joined = Measurement(stack.digest, tuple(values), private=all(each.private for each in measurements))
         if len({total for pool in stack.pools for total in pool.public_totals(joined)}) > 1:
             problem = "have public totals that differ: they are not of the same people"
@@ -128,12 +139,20 @@ class StackedDesign(Design, kind=STACKED):
         bases = " and ".join(dict.fromkeys(layer.basis.name for layer in self.layers))
         return f"{self.groups:,} set(s) of attributes ({bases} basis) in {len(self.layers):,} layer(s)"
 
+    @cached_property
+    def spent(self) -> Privacy:
+        """What the layers cost together."""
+        return spent_in_all([layer.privacy for layer in self.layers])
+
     @property
     def composition(self) -> str | None:
-        """How the guarantees of the layers make up the whole."""
-        several = len(self.layers) > 1
+        """What the layers cost together, and when that is the guarantee."""
+        if len(self.layers) == 1 and self.spent == self.privacy:
+            return None
         return (
-            f"{len(self.layers):,} layers, one after the other, each with a guarantee of its own" if several else None
+            f"It was measured in {len(self.layers):,} layer(s), one after the other, each with a guarantee of its own; "
+            f"together they cost {self.spent.amounts}. If a layer was chosen by what earlier ones had answered, the "
+            "guarantee is what the layers were allowed to spend together, and that sum is what this outcome cost."
         )
 
     @property

@@ -56,21 +56,39 @@ class Pool:
     @cached_property
     def public(self) -> Bools:
         """The sets that are measured without noise."""
-        return self._added([np.isinf(layer.budgets).astype(np.float64) for _, layer in self.layers]) > 0
+        return self._added(self._public) > 0
 
     def variances(self, *, exact: bool) -> Floats:
         """Of the mean of what all layers say of each set; zero where it is public."""
         with np.errstate(divide="ignore"):
-            added = self._added([1 / set_variances(layer, exact=exact) for _, layer in self.layers])
-        return np.where(self.public, 0.0, 1 / added)
+            return np.where(self.public, 0.0, 1 / self._added(self._precisions(exact=exact)))
 
     @cached_property
     def kurtosis(self) -> Floats:
         """sum_j (variance / v_j)²: the fourth cumulant of the mean, relative to that of one draw of its variance."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            precisions = [1 / set_variances(layer, exact=True) for _, layer in self.layers]
+            precisions = self._precisions(exact=True)
             found = self._added([own**2 for own in precisions]) / self._added(precisions) ** 2
         return np.where(self.public, 0.0, found)
+
+    @cached_property
+    def _shares(self) -> tuple[Floats, ...]:
+        """What the numbers of each layer's sets weigh in the mean; what is public is the same in every layer."""
+        variances, known = self.variances(exact=True), self._added(self._public)
+        shares = []
+        for places, own, public in zip(self.places, self._precisions(exact=True), self._public, strict=True):
+            with np.errstate(divide="ignore", invalid="ignore"):
+                shares.append(np.where(self.public[places], public / known[places], variances[places] * own))
+        return tuple(shares)
+
+    def _precisions(self, *, exact: bool) -> list[Floats]:
+        """Of each layer's sets; infinite where they are public."""
+        with np.errstate(divide="ignore"):
+            return [1 / set_variances(layer, exact=exact) for _, layer in self.layers]
+
+    @property
+    def _public(self) -> list[Floats]:
+        return [np.isinf(layer.budgets).astype(np.float64) for _, layer in self.layers]
 
     def _added(self, values: Sequence[Floats]) -> Floats:
         result = np.zeros(len(self.measured))
@@ -110,13 +128,7 @@ class Pool:
         """The mean of what all layers measured of each set, in the basis."""
         shapes = ((len(b.ids), *map(self.basis.rows, b.shape)) for b in self.measured.batches)
         result = Coefficients(self.measured, tuple(map(np.zeros, shapes)))
-        variances, noisy = self.variances(exact=True), ~self.public
-        known = self._added([np.isinf(layer.budgets).astype(np.float64) for _, layer in self.layers])
-        for (start, layer), places in zip(self.layers, self.places, strict=True):
-            with np.errstate(divide="ignore", invalid="ignore"):
-                weighed = variances[places] / set_variances(layer, exact=True)
-                alike = np.isinf(layer.budgets) / known[places]  # what is public is the same in every layer
-            shares = np.where(noisy[places], weighed, alike)
+        for (start, layer), places, shares in zip(self.layers, self.places, self._shares, strict=True):
             for number, batch in enumerate(layer.measured.batches):
                 numbers = measurement.values[start + number].astype(np.float64)
                 said = numbers * shares[batch.ids].reshape(-1, *[1] * len(batch.shape))
