@@ -317,6 +317,38 @@ MUTANTS = [
         "return 1e-9",
         f"{_PRIVACY}/test_calibration.py::test_smoothing_variance_keeps_all_numbers_within_the_allowance",
     ),
+    Mutant(
+        "the first layer of a stack is free",
+        "what was spent adds up",
+        "designs/stacked/layer.py",
+        "for privacy in layers), Fraction(0))",
+        "for privacy in layers[1:] or layers), Fraction(0))",
+        exact("stacks"),
+    ),
+    Mutant(
+        "layers may cost more than the stack allows",
+        "what was spent adds up",
+        "designs/stacked/design.py",
+        "            if spent > whole:\n",
+        "            if spent > 100 * whole:\n",
+        f"{_PRIVACY}/test_stack_cost.py::test_a_stack_in_a_file_is_checked_again",
+    ),
+    Mutant(
+        "layers may have neighbours of their own",
+        "one kind of neighbours",
+        "designs/stacked/layer.py",
+        "if (own.neighbours, own.rows_per_person) != (whole.neighbours, whole.rows_per_person):",
+        "if own.rows_per_person != whole.rows_per_person:",
+        "tests/contract/test_stacks.py::test_the_guarantee_may_be_what_the_layers_were_allowed",
+    ),
+    Mutant(
+        "layers are drawn with twice their budgets",
+        "all sets are paid for",
+        "designs/stacked/design.py",
+        "yield replace(block, array=block.array + arrays, sets=block.sets + sets)",
+        "yield replace(block, array=block.array + arrays, sets=block.sets + sets, budgets=2 * block.budgets)",
+        exact("stacks"),
+    ),
     # --------------------------------------------------------------------------------------------- adaptive methods
     Mutant(
         "iresamp does not compare a sample with the budget",

@@ -39,7 +39,7 @@ def alike(first, second):
         np.testing.assert_allclose(one.errors.cell_variance_table(A), expected, rtol=1e-9, atol=1e-12)
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(SEEDS)
 def test_a_stack_is_dense_generalised_least_squares(seed):
     """Tables, variances of cells and of weighted sums."""
@@ -68,7 +68,7 @@ def test_the_random_stacks_have_what_is_hard():
     assert any(len(stack.pools) == 1 and len(stack.measured) < stack.groups for stack in stacks)
 
 
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(SEEDS)
 def test_neither_the_order_nor_the_grouping_of_layers_matters(seed):
     rng = np.random.default_rng(seed)
