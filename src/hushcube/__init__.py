@@ -37,12 +37,14 @@ if TYPE_CHECKING:  # `typing` would be most of what the import of this module co
         NoLedger as NoLedger,
         NotApplicable as NotApplicable,
         NotEnoughBudget as NotEnoughBudget,
+        OutOfReach as OutOfReach,
         OutputError as OutputError,
         PlanError as PlanError,
         PrivacyError as PrivacyError,
         QueryError as QueryError,
         ResourceError as ResourceError,
         SchemaError as SchemaError,
+        SessionError as SessionError,
         TimeLimitReached as TimeLimitReached,
         TooLarge as TooLarge,
         UnknownAccount as UnknownAccount,
@@ -62,6 +64,9 @@ if TYPE_CHECKING:  # `typing` would be most of what the import of this module co
     from hushcube.planning.inverse import Found as Found
     from hushcube.planning.plan import Plan as Plan
     from hushcube.planning.question import Comparison as Comparison, Scenario as Scenario, Scenarios as Scenarios
+    from hushcube.session.answer import Answer as Answer, Answered as Answered, Offer as Offer
+    from hushcube.session.policy import Policy as Policy
+    from hushcube.session.session import Session as Session
     from hushcube.strategies.adaptive import (
         Dwork as Dwork,
         IReduct as IReduct,
@@ -100,8 +105,8 @@ _HOMES = {
     "bundle.verify": "verify",
     "designs.request": "Request",
     "errors": "BadInput BudgetExceeded BundleError DataError FactsError HushcubeError LedgerError LedgerUnavailable"
-    " MissingDependency NoLedger NotApplicable NotEnoughBudget OutputError PlanError PrivacyError QueryError"
-    " ResourceError SchemaError TimeLimitReached TooLarge UnknownAccount WorkloadError",
+    " MissingDependency NotApplicable NotEnoughBudget OutOfReach OutputError PlanError PrivacyError QueryError"
+    " ResourceError SchemaError SessionError TimeLimitReached TooLarge UnknownAccount WorkloadError",
     "faces.value": "FaceValue",
     "ledger.account": "Account",
     "ledger.charge": "Charge",
@@ -116,6 +121,9 @@ _HOMES = {
     "planning.inverse": "Found",
     "planning.plan": "Plan",
     "planning.question": "Comparison Scenario Scenarios",
+    "session.answer": "Answer Answered Offer",
+    "session.policy": "Policy",
+    "session.session": "Session",
     "strategies.adaptive": "Dwork IReduct IResamp TwoPhase",
     "strategies.bmax": "BMax",
     "strategies.given": "Given",

@@ -31,6 +31,7 @@ _VERBS = {
     "recover": "Add a face to a release: non-negative, whole numbers, other norms; costs no budget.",
     "release": "Measure a plan on data, once, and publish the tables.",
     "schema": "Check a schema file, or draft one from data.",
+    "session": "Ask an online cube questions, one by one, from one account.",
     "show": "Print a table of a release, with error bars.",
     "synth": "Write synthetic people whose tables match a release.",
     "verify": "Check a release: checksums, roll-ups, signs, whole numbers, people, public facts.",

@@ -18,30 +18,25 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
-import numpy as np
-
-from hushcube.bundle.published_table import Table
 from hushcube.bundle.release import Release
-from hushcube.designs.errors import COVERAGE
 from hushcube.errors import LedgerError, SessionError
 from hushcube.ledger.account import Account
 from hushcube.ledger.amounts import exactly
 from hushcube.ledger.charge import Charge, DataIdentity
 from hushcube.ledger.ledger import Ledger
 from hushcube.ledger.sources import source_name
-from hushcube.model.arrays import Floats, Marginal
-from hushcube.model.noise import law_of, standard_margin
-from hushcube.model.privacy import SMALLEST_BUDGET, Number
+from hushcube.model.privacy import Number
 from hushcube.model.schema import COUNT, Schema
 from hushcube.planning.plan import Plan
 from hushcube.progress import Progress
 from hushcube.session.answer import Answer, Answered, Offer
-from hushcube.session.cube import Cube, LatticeCube, Proposal, in_words
+from hushcube.session.answering import make_answer, make_offer
+from hushcube.session.cube import Cube, LatticeCube, Proposal
 from hushcube.session.folder import Declared, SessionFolder
 from hushcube.session.levels import LevelCube, at_all_levels
 from hushcube.session.measuring import Steps, Taken
 from hushcube.session.policy import Outlook, Policy
-from hushcube.session.question import read_question
+from hushcube.session.question import Question
 from hushcube.session.steps import question_word
 from hushcube.session.target import Target
 from hushcube.shown import Grid, Page, Shown
@@ -50,7 +45,6 @@ from hushcube.text import at_least, at_most, visible
 if TYPE_CHECKING:
     from hushcube.private.engines import BadRows
 
-_MET: Final = 1 + 1e-9  # a target is met within rounding
 ROWS: Final = 60  # questions that are printed
 
 
@@ -182,7 +176,7 @@ class Session(Shown):
             return [Answered(**told, now=self._now(told["question"])) for told in self._folder.answered()]
 
     def _now(self, question: str) -> float:
-        return math.sqrt(self._cube.worst(self._marginal(question)))
+        return math.sqrt(self._cube.worst(self._read(question).marginal))
 
     # ---------------------------------------------------------------------------------------------------- questions
 
@@ -197,11 +191,11 @@ class Session(Shown):
         above: Number | None = None,
     ) -> Offer:
         """What a question would be answered with, and what it would cost; nothing is spent."""
-        asked, account = self._marginal(question), self.account
+        asked = self._read(question)
         named = {"std_error": std_error, "epsilon": epsilon, "rho": rho, "relative_error": relative_error}
-        target = Target.read(account, **named, above=above)
+        target = Target.read(self.account, **named, above=above)
         with self._alone():
-            return self._offer(asked, target, account)[0]
+            return self._offer(asked, target)[0]
 
     def ask(
         self,
@@ -221,7 +215,7 @@ class Session(Shown):
         What cannot be met is refused, with what could be had, and nothing is spent. The same `key` never charges
         twice: it stands for one question, and gives its answer again.
         """
-        asked = self._marginal(question)
+        asked = self._read(question)
         named = {"std_error": std_error, "epsilon": epsilon, "rho": rho, "relative_error": relative_error}
         target = Target.read(self.account, **named, above=above)
         with self._alone():
@@ -229,7 +223,7 @@ class Session(Shown):
                 self._learn(taken)
             if key is not None and (before := self._steps.find(key)) is not None:
                 return self._again(before.question, asked, key)
-            offer, proposal = self._offer(asked, target, self.account)
+            offer, proposal = self._offer(asked, target)
             offer.check()
             if proposal is not None:
                 self._steps.check_data()
@@ -242,9 +236,9 @@ class Session(Shown):
 
     def stored(self, question: str | Sequence[str]) -> Answer | None:
         """The answer from what is known, however precise that is; None where nothing is known of a part of it."""
-        asked = self._marginal(question)
+        asked = self._read(question)
         with self._lock:
-            return None if self._cube.variances(asked) is None else self._answer(asked, Fraction(0))
+            return None if self._cube.variances(asked.marginal) is None else self._answer(asked, Fraction(0))
 
     def export(self, out: str | Path, *, progress: Progress | None = None) -> Release:
         """Everything that was measured as an ordinary release, a new folder: the tables of all questions."""
@@ -253,13 +247,11 @@ class Session(Shown):
         with self._alone():
             if not self._cube.version:
                 raise SessionError("session", "has measured nothing yet", "ask a question first")
-            asked = dict.fromkeys([*(each.question for each in self.questions()), *self._cube.words()])
-            design, measurement = self._cube.joined([word for word in asked if self._is_known(word)])
+            asked = [self._read(each.question).marginal for each in self.questions()]
+            words = [question_word(self._cube.schema, one) for one in asked if self._cube.variances(one) is not None]
+            design, measurement = self._cube.joined(list(dict.fromkeys([*words, *self._cube.words()])))
         Release.of(Plan.of_counts(design), {COUNT: measurement}).save(Path(out), progress=progress)
         return open_release(out, verify=False)
-
-    def _is_known(self, word: str) -> bool:
-        return self._cube.variances(self._marginal(word)) is not None
 
     # ---------------------------------------------------------------------------------------------------- the inside
 
@@ -274,63 +266,24 @@ class Session(Shown):
     def _learn(self, taken: Taken) -> None:
         self._cube.learn(taken.design, taken.measurement)
 
-    def _marginal(self, question: str | Sequence[str]) -> Marginal:
-        """The table that a question asks for."""
-        return read_question(question, self._cube.schema)
+    def _read(self, question: str | Sequence[str]) -> Question:
+        return Question.read(question, self._cube.schema)
 
-    def _offer(self, asked: Marginal, target: Target, account: Account) -> tuple[Offer, Proposal | None]:
-        """What a target costs, and the step for it; no step where none is needed, or none reaches it."""
-        cube, known = self._cube, self._cube.worst(asked)
-        left = self.policy.left(account.total, account.left)
-        allowed = self.policy.allowed(account.total, account.left)
-        proposal, variance, could = None, known, known
-        if target.price is not None:
-            proposal = cube.for_price(asked, target.price)
-        elif known > target.variance * _MET:
-            proposal, variance = cube.for_variance(asked, target.variance, left, allowed), math.inf
-        if proposal is not None:
-            variance = could = proposal.variance
-        refused = math.isinf(variance) or (proposal is not None and proposal.price > allowed)
-        if refused:
-            could = cube.for_price(asked, allowed).variance if allowed >= SMALLEST_BUDGET else known
-        offer = Offer(
-            question=question_word(cube.schema, asked),
-            version=cube.version,
-            currency=account.currency,
-            price=Fraction(0) if proposal is None else proposal.price,
-            std_error=math.sqrt(variance),
-            known=math.sqrt(known),
-            allowed=allowed,
-            could=math.sqrt(could),
-            measures="" if proposal is None else in_words(cube.schema, proposal.step),
-        )
-        return offer, proposal
+    def _offer(self, asked: Question, target: Target) -> tuple[Offer, Proposal | None]:
+        return make_offer(self._cube, asked, target, self.account, self.policy)
 
-    def _again(self, question: str, asked: Marginal, key: str) -> Answer:
+    def _answer(self, asked: Question, charged: Fraction) -> Answer:
+        return make_answer(self._cube, asked, charged)
+
+    def _again(self, question: str, asked: Question, key: str) -> Answer:
         """The answer to a question whose key was used before."""
-        if question != question_word(self._cube.schema, asked):
+        if question != asked.word:
             problem = f"{visible(key)!r} was used for {visible(question)!r}"
             raise SessionError("key", problem, "give every question a key of its own")
-        if self._cube.variances(asked) is None:
+        if self._cube.variances(asked.marginal) is None:
             problem = f"noise was drawn for {visible(key)!r} and lost; what was charged stays charged"
             raise SessionError("key", problem, "ask again with another key")
         return self._answer(asked, Fraction(0))
-
-    def _answer(self, asked: Marginal, charged: Fraction) -> Answer:
-        cube = self._cube
-        variances = cube.variances(asked)
-        if variances is None:
-            raise SessionError("question", "cannot be answered from what is known", "ask it with a target")
-        errors = np.sqrt(variances)
-        table = Table.of(cube.schema, asked, cube.table(asked), errors, self._margins(errors))
-        currency = self.account.currency
-        word = question_word(cube.schema, asked)
-        return Answer(question=word, table=table, version=cube.version, charged=charged, currency=currency)
-
-    def _margins(self, errors: Floats) -> Floats:
-        """Half-widths of 95% intervals; under Laplace noise safe for every combination.       [designs/errors.py]"""
-        law = law_of(self._cube.account)
-        return errors * standard_margin(law.tail_kurtosis, COVERAGE) + 0.5 * (law.tail_kurtosis > 0) * (errors > 0)
 
     # -------------------------------------------------------------------------------------------------------- shown
 
