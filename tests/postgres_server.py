@@ -19,7 +19,7 @@ PASSWORD = "only for tests: 1'\"2"
 class Server:
     """`initdb` and `postgres` run as the user `postgres` where the tests run as root, which Postgres refuses."""
 
-    def __init__(self) -> None:
+    def __init__(self, connections: int = 20) -> None:
         pytest.importorskip("psycopg", reason="psycopg is not installed")
         found = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: float(path.parent.name))
         place = shutil.which("initdb") or (found and str(found[-1] / "initdb"))
@@ -34,6 +34,7 @@ class Server:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
+        self.connections = connections
         self._initialise()
         self.start()
 
@@ -49,7 +50,8 @@ class Server:
     def start(self) -> None:
         """Start it, and wait until it answers."""
         options = ["-D", str(self.folder / "data"), "-p", str(self.port), "-k", str(self.folder)]
-        settings = ["listen_addresses=127.0.0.1", "fsync=off", "max_connections=20", "shared_buffers=64MB"]
+        settings = ["listen_addresses=127.0.0.1", "fsync=off", "shared_buffers=64MB"]
+        settings.append(f"max_connections={self.connections}")
         command = [str(self.programs / "postgres"), *options, *(x for each in settings for x in ("-c", each))]
         log = (self.folder / "log").open("a")
         self.process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder, **self.user)

@@ -8,6 +8,7 @@
     fuzz         generated input for every file and word that the command line reads
     damage       bytes and files of small releases changed one at a time: `verify` finds each
     faults       errors, signals and kills at every file-system call                       [tests/faults]
+    ledgers      the same for ledgers, and many clients at once                            [tests/faults]
 
 A part is a module with `figures(scale) -> dict`: `scale` is "short" (seconds, in `make test`) or "long" (`make audit`).
 The dictionary is JSON:

@@ -9,6 +9,7 @@ PARTS = {
     "fuzz": "audit.fuzz.driver",
     "damage": "audit.damage",
     "faults": "faults.figures",
+    "ledgers": "faults.ledgers",
 }
 """The module of each part, in the order of the page."""
 MARK = "<!-- figures: written by `make audit` -->"

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import pytest
 
-from hushcube.errors import LedgerError, NotEnoughBudget, PrivacyError, UnknownAccount
+from hushcube.errors import LedgerError, LedgerUnavailable, NoLedger, NotEnoughBudget, PrivacyError, UnknownAccount
 from hushcube.ledger import amounts
 from hushcube.ledger.charge import DataIdentity
 from hushcube.ledger.checking import verify_snapshot
@@ -420,3 +420,84 @@ def test_an_export_is_verified_elsewhere(used, tmp_path):
     for name in ("none.json", "absent.json"):
         with pytest.raises(LedgerError, match="is not the export of a ledger"):
             Snapshot.read(tmp_path / name)
+
+
+# ------------------------------------------------------------------------------------------------ Postgres by itself
+
+
+@pytest.fixture
+def address(server, monkeypatch):
+    monkeypatch.setenv("PGPASSWORD", PASSWORD)
+    return server.address(f"ledger_{next(COUNTED)}")
+
+
+@pytest.mark.service
+def test_what_is_no_ledger_in_postgres_is_refused(server, address, monkeypatch):
+    with pytest.raises(NoLedger, match=r"there is no ledger 'postgresql://127\.0\.0\.1/postgres#ledger_"):
+        Ledger.open(address)
+    with Ledger.ensure(address) as made, Ledger.ensure(address) as same:
+        assert made.head == same.head and "owner" not in repr(made)
+    with pytest.raises(LedgerError, match=r"ledger: the database has a schema 'ledger_.*' already"):
+        Ledger.create(address)
+    with server.connect() as other:
+        other.execute(f'UPDATE "{address.partition("#")[2]}".head SET format = 2')
+    with pytest.raises(LedgerError, match="has format 2, which this version of hushcube does not know"):
+        Ledger.open(address)
+    monkeypatch.setenv("PGPASSWORD", "wrong")
+    with pytest.raises(LedgerUnavailable, match="ledger: the Postgres server refuses the user, the password"):
+        Ledger.open(address)
+    with pytest.raises(LedgerError, match="the address holds a password"):
+        Ledger.open(address.replace("owner@", "owner:secret@"))
+    with pytest.raises(LedgerError, match="ledger: is not an address of Postgres"):
+        Ledger.open("postgresql://[broken")
+
+
+@pytest.mark.service
+def test_a_commit_waits_for_the_disk_whatever_the_servers_default(server, address):
+    with server.connect() as other:
+        other.execute("ALTER ROLE owner SET synchronous_commit = off")
+        try:
+            with Ledger.create(address) as ledger, ledger._store.writing() as sql:
+                assert sql.rows("SHOW synchronous_commit") == [("on",)]
+                assert sql.rows("SHOW transaction_isolation") == [("read committed",)]
+        finally:
+            other.execute("ALTER ROLE owner RESET synchronous_commit")
+
+
+@pytest.mark.service
+def test_users_without_rights_and_locks_that_last_too_long(server, address, monkeypatch):
+    monkeypatch.setattr("hushcube.ledger.postgres._SETTINGS", {"lock_timeout": "50ms"})
+    schema = address.partition("#")[2]
+    with Ledger.create(address) as ledger, server.connect() as other:
+        ledger.create_account("people", **PURE)
+        other.execute("BEGIN")
+        other.execute(f'SELECT * FROM "{schema}".head FOR UPDATE')
+        with pytest.raises(LedgerUnavailable, match=r"another process has held the ledger .* nothing was charged"):
+            charge(ledger)
+        other.execute("ROLLBACK")
+        charge(ledger)
+        other.execute("CREATE ROLE reader LOGIN PASSWORD 'only for tests'")
+        other.execute(f'GRANT USAGE ON SCHEMA "{schema}" TO reader')
+        other.execute(f'GRANT SELECT ON ALL TABLES IN SCHEMA "{schema}" TO reader')
+    monkeypatch.setenv("PGPASSWORD", "only for tests")
+    with Ledger.open(address.replace("owner@", "reader@")) as reader:
+        assert reader.account("people").spent == Fraction(1, 2)
+        with pytest.raises(LedgerError, match="this user may not read or write the ledger; nothing was charged"):
+            charge(reader)
+
+
+@pytest.mark.service
+def test_a_server_that_dies_and_comes_back(server, address):
+    """Last: it ends the connections of all others."""
+    with Ledger.create(address) as ledger:
+        ledger.create_account("people", **PURE)
+        first = charge(ledger, key="k")
+        unknown = "it is not known whether anything was charged"
+        with pytest.raises(LedgerUnavailable, match=unknown) as lost, ledger._store.writing() as sql:
+            server.kill()
+            sql.rows("SELECT 1")
+        assert "with the same key" in lost.value.fix
+        with pytest.raises(LedgerUnavailable, match="there is no connection to the Postgres server"):
+            charge(ledger, key="k")
+        server.start()
+        assert charge(ledger, key="k") == first and not problems(ledger)

@@ -14,7 +14,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hushcube.errors import LedgerError, LedgerUnavailable, NoLedger
 from hushcube.ledger.chain import Entry
-from hushcube.ledger.store import AGAIN, FORMAT, KEPT, UNCHANGED, WAIT, Row, Store, begin, tables, undivided
+from hushcube.ledger.store import (
+    AGAIN,
+    FORMAT,
+    KEPT,
+    UNCHANGED,
+    WAIT,
+    Row,
+    Store,
+    begin,
+    tables,
+    undivided,
+    unknown_format,
+)
 from hushcube.postgres_address import PostgresAddress
 
 if TYPE_CHECKING:
@@ -48,13 +60,20 @@ class PostgresStore(Store["psycopg.Connection[Any]"]):
         host, database = (address.parameters.get(name) or "" for name in ("host", "dbname"))
         self._address, self._schema = address, address.name or _SCHEMA
         super().__init__(f"postgresql://{host}/{database}#{self._schema}")
-        with self.reading() as sql:
-            if not sql.rows("SELECT 1 FROM pg_catalog.pg_class WHERE oid = to_regclass('head')"):
-                raise NoLedger(self.place)
-            ((version,),) = sql.rows("SELECT format FROM head")
-            if version != FORMAT:
-                problem = f"{self.place!r} has format {version}, which this version of hushcube does not know"
-                raise LedgerError("ledger", problem, "use the version of hushcube that wrote it, or a newer one")
+        try:
+            with self.reading() as sql:
+                self._check(sql)
+        except BaseException:
+            self.close()
+            raise
+
+    def _check(self, sql: PostgresStatements) -> None:
+        """Refuse a schema that holds no ledger of this format."""
+        if not sql.rows("SELECT 1 FROM pg_catalog.pg_class WHERE oid = to_regclass('head')"):
+            raise NoLedger(self.place)
+        ((version,),) = sql.rows("SELECT format FROM head")
+        if version != FORMAT:
+            raise unknown_format(self.place, version)
 
     @classmethod
     def create(cls, address: PostgresAddress, first: Entry) -> PostgresStore:
@@ -112,7 +131,7 @@ class PostgresStore(Store["psycopg.Connection[Any]"]):
                 for statement in first:
                     connection.execute(statement)
                 break
-            except psycopg.OperationalError as problem:
+            except psycopg.Error as problem:
                 if is_last or not connection.closed:
                     _roll_back(connection)
                     raise _described(connection, problem) from None
@@ -123,11 +142,15 @@ class PostgresStore(Store["psycopg.Connection[Any]"]):
         from psycopg import sql
 
         connection = self._address.connect(LedgerUnavailable, "ledger")
-        connection.autocommit = True
-        with _explained(connection):
-            for setting, value in _SETTINGS.items():
-                connection.execute("SELECT set_config(%s, %s, false)", [setting, value])
-            connection.execute(sql.SQL("SET search_path TO {}").format(sql.Identifier(self._schema)))
+        try:
+            connection.autocommit = True
+            with _explained(connection):
+                for setting, value in _SETTINGS.items():
+                    connection.execute("SELECT set_config(%s, %s, false)", [setting, value])
+                connection.execute(sql.SQL("SET search_path TO {}").format(sql.Identifier(self._schema)))
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
     def _disconnect(self, connection: psycopg.Connection[Any]) -> None:

@@ -74,7 +74,7 @@ class Snapshot:
         try:
             text = Path(path).read_text(encoding="utf-8")
             return cls._from_csv(text) if text.startswith(f"{FIELDS[0]},") else cls._from_json(text)
-        except (OSError, UnicodeDecodeError, KeyError, TypeError, ValueError, AttributeError, csv.Error):
+        except (LedgerError, OSError, KeyError, IndexError, TypeError, ValueError, AttributeError, csv.Error):
             fix = "give a file that `hushcube ledger export` wrote"
             raise LedgerError("export", f"{str(path)[:200]!r} is not the export of a ledger", fix) from None
 

@@ -19,7 +19,19 @@ from urllib.parse import quote
 from hushcube.durable import check_file, new_file
 from hushcube.errors import LedgerError, LedgerUnavailable, NoLedger
 from hushcube.ledger.chain import Entry
-from hushcube.ledger.store import AGAIN, FORMAT, KEPT, UNCHANGED, WAIT, Row, Store, begin, tables, undivided
+from hushcube.ledger.store import (
+    AGAIN,
+    FORMAT,
+    KEPT,
+    UNCHANGED,
+    WAIT,
+    Row,
+    Store,
+    begin,
+    tables,
+    undivided,
+    unknown_format,
+)
 
 _OURS: Final = 0x48434C47
 """`HCLG`: what the header of the file says it is, beside the number of the format."""
@@ -53,9 +65,9 @@ class SqliteStore(Store[sqlite3.Connection]):
                 connection = sqlite3.connect(file, isolation_level=None)
                 try:
                     for statement in (
+                        "PRAGMA journal_mode = MEMORY",  # all of it must be in the file that is renamed, not in a log
                         f"PRAGMA application_id = {_OURS}",
                         f"PRAGMA user_version = {FORMAT}",
-                        "PRAGMA journal_mode = WAL",
                         "BEGIN IMMEDIATE",
                         *tables(integer="INTEGER", strict=" STRICT"),
                         *_refusals(),
@@ -63,6 +75,7 @@ class SqliteStore(Store[sqlite3.Connection]):
                         connection.execute(statement)
                     begin(SqliteStatements(connection), first)
                     connection.execute("COMMIT")
+                    connection.execute("PRAGMA journal_mode = WAL")
                 finally:
                     connection.close()
         return cls(path)
@@ -137,8 +150,7 @@ def _open(path: Path, place: str) -> sqlite3.Connection:
             if ours != _OURS:
                 raise _no_ledger(place)
             if version != FORMAT:
-                problem = f"{place!r} has format {version}, which this version of hushcube does not know"
-                raise LedgerError("ledger", problem, "use the version of hushcube that wrote it, or a newer one")
+                raise unknown_format(place, version)
             connection.execute("PRAGMA journal_mode = WAL")
         except BaseException:
             connection.close()

@@ -15,6 +15,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from hushcube import interrupts
+from hushcube.errors import LedgerError
 from hushcube.ledger.chain import Entry
 
 Connection = TypeVar("Connection")
@@ -141,6 +142,12 @@ def undivided() -> Iterator[None]:
         return
     with interrupts.held():
         yield
+
+
+def unknown_format(place: str, version: int) -> LedgerError:
+    """Why a ledger of another version is not opened."""
+    problem = f"{place!r} has format {version}, which this version of hushcube does not know"
+    return LedgerError("ledger", problem, "use the version of hushcube that wrote it, or a newer one")
 
 
 def tables(*, integer: str, strict: str = "") -> Sequence[str]:
