@@ -10,7 +10,7 @@ export PYTHONPYCACHEPREFIX := $(CURDIR)/.venv/pycache
 # Every core has a worker: threads of its linear algebra would only wait for each other, at full speed.
 ALONE := OPENBLAS_NUM_THREADS=1
 
-.PHONY: demo quick test check audit bench engines pictures tables faces reproduce peers options clean
+.PHONY: demo quick test check audit bench engines pictures tables faces reproduce peers online options clean
 
 demo: .venv/ready
 	$(BIN)/hushcube demo
@@ -59,6 +59,9 @@ reproduce: .venv/dev
 # Other libraries on the same jobs, each in an environment of its own; what cannot be installed is skipped.
 peers: .venv/dev
 	$(BIN)/python -m benchmarks.peers --install
+
+online: .venv/dev
+	$(BIN)/python -m benchmarks.online
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -m venv .venv || { [ "$$(id -u)" = 0 ] && apt-get update && apt-get install -y python3-venv && $(PYTHON) -m venv .venv; } \

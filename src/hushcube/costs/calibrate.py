@@ -196,7 +196,7 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
 def zcdp_epsilon(rho: Fraction, delta: Fraction) -> float:
     """The least epsilon that rho-zCDP gives beside a delta, rounded up: what all charges of an account come to.
 
-    >>> zcdp_epsilon(Fraction(zcdp_rho(1.0, 1e-6)), Fraction(1, 10**6))
+    >>> round(zcdp_epsilon(Fraction(zcdp_rho(1.0, 1e-6)), Fraction(1, 10**6)), 9)
     1.0
     """
     if not rho:
