@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hushcube.cli.command import Command, option
+from hushcube.cli.ledger import PLACE
 from hushcube.cli.options import ACCOUNT, DATA, OUTPUT, SOURCES, WHAT, as_json, check_data, taking
 from hushcube.cli.output import note, print_about, print_json, print_page, progress_bar
 from hushcube.errors import BadInput, after
@@ -28,7 +29,7 @@ def command() -> None:
 
 @command.command("open", cls=Command)
 @option("--schema", "FILE", "The schema file (YAML).", group=WHAT)
-@option("--ledger", "FILE", "The ledger that has the account.", group=ACCOUNT)
+@option("--ledger", "FILE", "The ledger that has the account.", group=ACCOUNT, default=PLACE, show_default=True)
 @option("--account", "NAME", "The account that questions are charged to.", group=ACCOUNT)
 @taking(*SOURCES)
 @option("--engine", "NAME", "spark: read Parquet files with Spark.  [default: duckdb]", group=DATA)
@@ -46,13 +47,12 @@ def open_command(as_json: bool, **given: Any) -> None:
     """Open a session on an account and data; nothing is read or charged yet.
 
     \b
-    hushcube session open --schema people.yaml --ledger ledger.db --account people \\
-        --data people.parquet --out questions
+    hushcube session open --schema people.yaml --account people --data people.parquet --out questions
     """
     from hushcube.session.policy import Policy
     from hushcube.session.session import Session
 
-    needed = {"schema": "name a schema file", "ledger": "name the ledger", "account": "name an account of the ledger"}
+    needed = {"schema": "name a schema file", "account": "name an account of the ledger"}
     for name, fix in {**needed, "out": "name a new folder for the session"}.items():
         if given[name] is None:
             raise BadInput(f"--{name}", "is not given", fix)
