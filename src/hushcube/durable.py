@@ -53,9 +53,13 @@ def check_file(target: Path, field: str = "out", kind: str = "file", kinds: str 
         fix = f"choose a new one; {kinds} are never overwritten"
         raise OutputError(field, f"the {kind} exists already: {_shown(target)}", fix)
     parent = target.absolute().parent
-    if not parent.is_dir():
-        problem = f"cannot be made there: {_shown(parent)} is not a folder"
-        raise OutputError(field, problem, "create the parent folder first")
+    try:
+        has_place = parent.is_dir()
+    except OSError as problem:
+        raise explained(field, parent, problem, "nothing was written") from None
+    if not has_place:
+        wrong = f"cannot be made there: {_shown(parent)} is not a folder"
+        raise OutputError(field, wrong, "create the parent folder first")
     check_writable(parent, field)
 
 

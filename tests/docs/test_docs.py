@@ -146,15 +146,15 @@ def test_every_verb_and_option_is_documented(verb, command):
     text = section((ROOT / "docs" / "cli.md").read_text(encoding="utf-8"), verb)
     for parameter in command.params:
         if isinstance(parameter, click.Option) and "--help" not in parameter.opts:
-            for word in parameter.opts:
+            for word in (*parameter.opts, *parameter.secondary_opts):
                 assert f"`{word}" in text, f"{word} of {verb} is not in docs/cli.md"
     assert f"hushcube {verb}" in text
 
 
 def test_no_option_is_documented_that_does_not_exist():
     text = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
-    known = {word for _, command in verbs() for parameter in command.params for word in parameter.opts}
-    known |= {"--help", "--version"}
+    parameters = [parameter for _, command in verbs() for parameter in command.params]
+    known = {word for each in parameters for word in (*each.opts, *each.secondary_opts)} | {"--help", "--version"}
     assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", text)) <= known
 
 

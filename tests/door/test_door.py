@@ -30,11 +30,14 @@ VERBS = {
     "what_if",
 }
 NOUNS = {
+    "Account",
     "Attribute",
+    "Charge",
     "Comparison",
     "Estimate",
     "FaceValue",
     "Facts",
+    "Ledger",
     "Level",
     "Measure",
     "Plan",

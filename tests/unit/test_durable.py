@@ -233,3 +233,12 @@ def test_a_sweep_that_takes_the_probe_of_another_process(tmp_path, monkeypatch):
     monkeypatch.setattr(Path, "rmdir", lambda path: (remove(path), remove(path)))
     durable.check_writable(tmp_path, "out")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_looked_at_is_reported(tmp_path, monkeypatch):
+    def broken(self):
+        raise OSError(errno.EIO, "broken")
+
+    monkeypatch.setattr(Path, "is_dir", broken)
+    with pytest.raises(HushcubeError, match=r"out: writing .* failed \(input/output error\); nothing was written"):
+        durable.check_file(tmp_path / "new")
