@@ -38,8 +38,8 @@ class Least:
 def least_rho(sizes: Sequence[int], targets: Mapping[Marginal, float], gap: float = 1e-3) -> Least:
     """The least rho under which each cell of each table has at most its target variance.
 
-    >>> round(least_rho((3, 4), {(0,): 1.0, (0, 1): 2.0}, 1e-9).rho, 9) == round(20 / 31, 9)
-    True
+    >>> f"{least_rho((3, 4), {(0,): 1.0, (0, 1): 2.0}, 1e-9).rho:.7f}"  # 20/31
+    '0.6451613'
     """
     spaces: dict[Marginal, int] = {}
     inside = [[spaces.setdefault(B, len(spaces)) for B in subsets(A)] for A in targets]
