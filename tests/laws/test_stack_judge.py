@@ -17,6 +17,7 @@ from hushcube.model.noise import Measurement
 from hushcube.model.workload import Workload
 from hushcube.private.measure import measure
 from hushcube.private.noise import SeededEntropy
+from ranged import ordered_schema
 from stacks import DenseStack, hand_layer, random_layers, random_stack
 
 SEEDS = st.integers(0, 2**32)
@@ -133,6 +134,22 @@ def test_the_mean_of_independent_laplace_layers_has_a_smaller_kurtosis():
     ratio = stack.errors.margins[0] / np.sqrt(stack.errors.exact_cell_variances[0])
     assert ratio < alone.errors.margins[0] / np.sqrt(alone.errors.exact_cell_variances[0])
     assert 1.96 < ratio < 2.1
+
+
+@pytest.mark.parametrize("rho", [0.01, 5.0])
+def test_prefixes_and_ranges_have_the_variances_of_their_sums(rho):
+    """Cell by cell, also where coefficients have uneven variances: every answer is a weighted sum of cells."""
+    workload = Workload.parse("prefix(a0)*a1,ranges(a0)", ordered_schema((5, 2)))
+    budgets = dict.fromkeys(((), (0,), (1,), (0, 1)), rho)
+    layers = [hand_layer(workload, basis, budgets, pure=False) for basis in ("helmert", "marginal", "helmert")]
+    stack = StackedDesign.of(layers, workload)
+    assert stack.errors.cells_are_alike == (rho < 1)
+    for form in workload.forms:
+        units = np.eye(math.prod(form.carrier_shape)).reshape(-1, *form.carrier_shape)
+        rows = np.stack([form.evaluate(unit).ravel() for unit in units], axis=1)
+        expected = [stack.errors.sum_variance(form.marginal, row.reshape(form.carrier_shape)) for row in rows]
+        np.testing.assert_allclose(stack.errors.form_variances(form, exact=True).ravel(), expected, rtol=1e-9)
+        assert stack.errors.form_total(form, exact=True) == pytest.approx(sum(expected), rel=1e-9)
 
 
 # -------------------------------------------------------------------------------------------------------- nested levels
