@@ -1,7 +1,7 @@
 """Designs of what was measured one after the other, answered by least squares over everything.
 
 A stack has layers. Each is what one design measured, with its own guarantee; several may have measured the same sets.
-What they spent adds up,                                                                         [docs/privacy.md, 6]
+What they spent adds up,                                                                         [docs/privacy.md, 7]
 
     pure epsilon    epsilon >= sum of the layers' epsilons         rho-zCDP    rho >= sum of the layers' rhos
 

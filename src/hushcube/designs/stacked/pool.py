@@ -2,7 +2,7 @@
 
 Of z_1, z_2, ..., the same number measured with independent noise of variances v_1, v_2, ..., the mean
 
-    z = sum_j z_j / v_j  /  sum_j 1/v_j,          1 / variance = sum_j 1/v_j                         [docs/maths.md, 10]
+    z = sum_j z_j / v_j  /  sum_j 1/v_j,          1 / variance = sum_j 1/v_j                         [docs/maths.md, 12]
 
 says all that they say: least squares over it is least squares over all of them.
 """

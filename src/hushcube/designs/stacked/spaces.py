@@ -1,7 +1,7 @@
 """Least squares over all layers, residual space by residual space.
 
 What a layer says of a space it says independently of the others, and with a precision of its own. So precisions add up,
-and the best estimate is the mean of the layers' own best estimates, weighted by them:           [docs/maths.md, 10]
+and the best estimate is the mean of the layers' own best estimates, weighted by them:           [docs/maths.md, 12]
 
     1 / v_C = sum_layers 1 / v_C(layer),      coefficient_C = v_C sum_layers coefficient_C(layer) / v_C(layer)
 """
