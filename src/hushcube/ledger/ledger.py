@@ -15,7 +15,7 @@ database's CHECK stands behind both.
 from __future__ import annotations
 
 import secrets
-from contextlib import suppress
+from copy import copy
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -51,6 +51,11 @@ class Ledger(Shown):
     ...     ledger.account("people")
     Account('people': 0.25 of 1 epsilon spent)
     """
+
+    _who: str | None = None
+    """On whose behalf it charges; None for the owner."""
+    _share: int | None = None
+    """How many units they may be charged for in all."""
 
     def __init__(self, store: Store[Any]) -> None:
         self._store = store
@@ -202,15 +207,12 @@ class Ledger(Shown):
         plan_digest: str,
         data: DataIdentity | str,
         what: str = "",
-        who: str | None = None,
-        share: Number | None = None,
     ) -> Charge:
         """Take an amount, rounded up, before anything is drawn; it is on the disk when this returns.
 
         The same key never charges twice: for the same account, amount, plan and data it returns the charge that is
         there, whose state says what became of it; for others it is refused. `what` is for people: what is published.
-        `who` asks for it, where that is not the owner, and `share` is the most that they may spend of the account in
-        all: the sum of their charges is taken in the same transaction.
+        On behalf of somebody [`asked_by`] it says so, and the sum of theirs is taken in the same transaction.
         """
         name = account.name if isinstance(account, Account) else account
         asked, identity = exact_number("amount", amount, LedgerError), DataIdentity.of(data)
@@ -220,7 +222,6 @@ class Ledger(Shown):
         if asked <= 0:
             raise LedgerError("amount", "is not above 0", "charge what the plan costs")
         units = amounts.rounded_up(asked)
-        allowed = None if share is None else amounts.rounded_down(exact_number("share", share, LedgerError))
         with self._store.writing() as sql:
             if (found := records.find_charge(sql, key)) is not None:
                 found.check_same(name, amounts.in_full(units), plan_digest, identity)
@@ -231,9 +232,15 @@ class Ledger(Shown):
                     raise locked(one)
             line[0].check_data(identity)
             records.bind(sql, line, identity.source)
+            if self._who is not None and self._share is not None:
+                room = max(self._share - records.spent_by(sql, name, self._who), 0)
+                if units > room:
+                    owned = f"the share of {visible(self._who)!r} in {visible(name)!r}"
+                    raise NotEnoughBudget(owned, amounts.in_full(units), amounts.in_full(room), line[0].currency)
             if not records.spend(sql, line, units):
                 raise NotEnoughBudget(repr(visible(name)), amounts.in_full(units), line[0].left, line[0].currency)
-            body = {"key": key, "plan_digest": plan_digest, "data": identity.to_dict(), "what": what, **asker}
+            body = {"key": key, "plan_digest": plan_digest, "data": identity.to_dict(), "what": what}
+            body |= {} if self._who is None else {"who": self._who}
             return records.add_charge(sql, name, units, body)
 
     def begin(self, charge: Charge | str, *, place: str | Path) -> Charge:
@@ -298,6 +305,17 @@ class Ledger(Shown):
             if account is not None:
                 records.get_account(sql, account)
             return records.find_charges(sql, account)
+
+    def asked_by(self, who: str, share: Number | None = None) -> Ledger:
+        """This ledger for somebody who asks on behalf of the owner: charges say who, and stay within a share.
+
+        The `share` is the most that they may be charged for of each account, in its currency, from the first charge on.
+        """
+        check_text("who", who)
+        theirs = copy(self)
+        theirs._who = who
+        theirs._share = None if share is None else amounts.rounded_down(exact_number("share", share, LedgerError))
+        return theirs
 
     def spent_by(self, account: str, who: str) -> Fraction:
         """What one of those who ask has spent of an account."""

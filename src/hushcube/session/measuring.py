@@ -95,16 +95,17 @@ class Steps:
         target: dict[str, Any],
         key: str | None,
         plan: Any,
+        payer: Ledger,
         progress: Progress | None,
         tell: Told | None,
     ) -> Taken:
-        """Note a new step, and carry it out."""
+        """Note a new step, and carry it out; the payer is the ledger, or that of somebody who asks."""
         used = self._folder.numbers()
         intent = Intent(1 + max(used, default=0), question, target, key, plan)
         self._folder.write(intent)
-        return self.carry_out(intent, progress, tell)
+        return self.carry_out(intent, payer, progress, tell)
 
-    def carry_out(self, intent: Intent, progress: Progress | None = None, tell: Told | None = None) -> Taken:
+    def carry_out(self, intent: Intent, payer: Ledger, progress: Progress | None, tell: Told | None) -> Taken:
         """Charge, measure and publish a step, or go on with it; a note for which nothing was charged is taken back."""
         from hushcube.verbs.releasing import release
 
@@ -118,7 +119,7 @@ class Steps:
                 query=declared.query,
                 engine=declared.engine,
                 bad_rows=bad_rows,
-                ledger=self._ledger,
+                ledger=payer,
                 account=declared.account,
                 key=self.key(intent.number),
                 progress=progress,
@@ -134,7 +135,7 @@ class Steps:
     def finish(self, progress: Progress | None = None, tell: Told | None = None) -> list[Taken]:
         """Go on with steps that were charged and for which no noise was drawn yet; it costs nothing more."""
         able = [intent for intent, charge in self.unfinished() if not charge.begun or self._is_there(intent)]
-        return [self.carry_out(intent, progress, tell) for intent in able]
+        return [self.carry_out(intent, self._ledger, progress, tell) for intent in able]
 
     def _is_there(self, intent: Intent) -> bool:
         return self._folder.step(intent.number).is_dir()

@@ -207,17 +207,21 @@ class Session(Shown):
         relative_error: Number | None = None,
         above: Number | None = None,
         key: str | None = None,
+        who: str | None = None,
+        share: Number | None = None,
         progress: Progress | None = None,
         tell_owner: Callable[[str], None] | None = None,
     ) -> Answer:
         """The answer: free where enough is known, else by measuring as little as meets the target.
 
         What cannot be met is refused, with what could be had, and nothing is spent. The same `key` never charges
-        twice: it stands for one question, and gives its answer again.
+        twice: it stands for one question, and gives its answer again. `who` asks on behalf of the owner, and `share`
+        is the most that they may be charged for of the account in all.
         """
         asked = self._read(question)
         named = {"std_error": std_error, "epsilon": epsilon, "rho": rho, "relative_error": relative_error}
         target = Target.read(self.account, **named, above=above)
+        payer = self._ledger if who is None else self._ledger.asked_by(who, share)
         with self._alone():
             for taken in self._steps.finish(progress, tell_owner):
                 self._learn(taken)
@@ -228,7 +232,7 @@ class Session(Shown):
             if proposal is not None:
                 self._steps.check_data()
                 plan = Plan.of_counts(proposal.step.design(self._cube.schema, self._cube.account))
-                self._learn(self._steps.take(offer.question, target.to_dict(), key, plan, progress, tell_owner))
+                self._learn(self._steps.take(offer.question, target.to_dict(), key, plan, payer, progress, tell_owner))
             answer = self._answer(asked, Fraction(0) if proposal is None else proposal.price)
             told = {"question": answer.question, "version": answer.version, "std_error": answer.std_error}
             self._folder.note({**told, "charged": exactly(answer.charged)})

@@ -16,13 +16,14 @@ def ledger(tmp_path):
         yield made
 
 
-def charge(ledger, key, amount="0.01", **more):
-    return ledger.charge("people", amount, key=key, plan_digest="ab", data="people.csv", **more)
+def charge(ledger, key, amount="0.01", who=None, share=None):
+    asked = ledger if who is None else ledger.asked_by(who, share)
+    return asked.charge("people", amount, key=key, plan_digest="ab", data="people.csv")
 
 
 def test_nobody_spends_more_than_their_share(ledger):
     assert charge(ledger, "1", "0.3", who="dana", share="0.5").who == "dana"
-    with pytest.raises(NotEnoughBudget, match=r"share of 'dana' in 'people' has 0\.2 epsilon left") as refused:
+    with pytest.raises(NotEnoughBudget, match=r"share of 'dana' in 'people' has 0.2 epsilon left") as refused:
         charge(ledger, "2", "0.3", who="dana", share="0.5")
     assert (refused.value.requested, refused.value.left) == (Fraction("0.3"), Fraction("0.2"))
     assert ledger.account("people").spent == Fraction("0.3")
@@ -44,9 +45,11 @@ def test_what_is_abandoned_stays_spent(ledger):
         charge(ledger, "2", who="dana", share="0.5")
 
 
-def test_a_share_is_somebodys(ledger):
+def test_a_share_is_an_amount_and_somebodys(ledger):
     with pytest.raises(LedgerError, match="share"):
-        charge(ledger, "1", share="0.5")
+        ledger.asked_by("dana", "much")
+    with pytest.raises(LedgerError, match="who"):
+        ledger.asked_by("")
 
 
 def test_many_at_once_are_granted_exactly_the_share(ledger):
