@@ -44,7 +44,7 @@ if TYPE_CHECKING:  # `typing` would be most of what the import of this module co
         QueryError as QueryError,
         ResourceError as ResourceError,
         SchemaError as SchemaError,
-        SessionError as SessionError,
+        ServerError as ServerError,
         TimeLimitReached as TimeLimitReached,
         TooLarge as TooLarge,
         UnknownAccount as UnknownAccount,
@@ -64,9 +64,8 @@ if TYPE_CHECKING:  # `typing` would be most of what the import of this module co
     from hushcube.planning.inverse import Found as Found
     from hushcube.planning.plan import Plan as Plan
     from hushcube.planning.question import Comparison as Comparison, Scenario as Scenario, Scenarios as Scenarios
-    from hushcube.session.answer import Answer as Answer, Answered as Answered, Offer as Offer
-    from hushcube.session.policy import Policy as Policy
-    from hushcube.session.session import Session as Session
+    from hushcube.server.serving import serve as serve
+    from hushcube.server.tokens import Token as Token, Tokens as Tokens
     from hushcube.strategies.adaptive import (
         Dwork as Dwork,
         IReduct as IReduct,
@@ -105,8 +104,8 @@ _HOMES = {
     "bundle.verify": "verify",
     "designs.request": "Request",
     "errors": "BadInput BudgetExceeded BundleError DataError FactsError HushcubeError LedgerError LedgerUnavailable"
-    " MissingDependency NotApplicable NotEnoughBudget OutOfReach OutputError PlanError PrivacyError QueryError"
-    " ResourceError SchemaError SessionError TimeLimitReached TooLarge UnknownAccount WorkloadError",
+    " MissingDependency NotApplicable NotEnoughBudget OutputError PlanError PrivacyError QueryError ResourceError"
+    " SchemaError ServerError TimeLimitReached TooLarge UnknownAccount WorkloadError",
     "faces.value": "FaceValue",
     "ledger.account": "Account",
     "ledger.charge": "Charge",
@@ -121,8 +120,8 @@ _HOMES = {
     "planning.inverse": "Found",
     "planning.plan": "Plan",
     "planning.question": "Comparison Scenario Scenarios",
-    "session.answer": "Answer Answered Offer",
-    "session.policy": "Policy",
+    "server.serving": "serve",
+    "server.tokens": "Token Tokens",
     "session.session": "Session",
     "strategies.adaptive": "Dwork IReduct IResamp TwoPhase",
     "strategies.bmax": "BMax",

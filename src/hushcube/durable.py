@@ -110,10 +110,10 @@ def _new(target: Path, field: str, suffix: str, make: Callable[[Path], None]) ->
         raise explained(field, target, problem, "nothing was published") from None
 
 
-def replace_file(target: Path, content: bytes, field: str) -> None:
+def replace_file(target: Path, content: bytes, field: str, *, mode: int = 0o666) -> None:
     """Give a file new content in one step: a reader, and a power cut, find the old or the new."""
     try:
-        with aside(target.absolute().parent, lambda path: path.touch(exist_ok=False), suffix=target.suffix) as work:
+        with aside(target.absolute().parent, lambda path: path.touch(mode, False), suffix=target.suffix) as work:
             work.write_bytes(content)
             _put(work, target, field, os.replace)
     except OSError as problem:

@@ -15,6 +15,7 @@ HushcubeError                 anything hushcube raises on purpose
 │   ├── FactsError            public facts that cannot be read, or that contradict each other
 │   ├── QueryError            a question that a release cannot answer
 │   ├── SessionError          a session that cannot be opened, or a question that it cannot take
+│   ├── ServerError           what a server is started with: tokens, addresses, certificates
 │   └── LedgerError           a ledger, an account or a charge that is refused; nothing is charged
 │       ├── NotEnoughBudget   a charge of more than is left
 │       ├── OutOfReach        a question of a session whose target costs more than may be spent
@@ -120,6 +121,10 @@ class BundleError(BadInput):
 
 class QueryError(BadInput):
     """A question that a release cannot answer."""
+
+
+class ServerError(BadInput):
+    """Tokens, addresses or certificates that a server cannot be started with."""
 
 
 class FactsError(BadInput):

@@ -31,9 +31,10 @@ _VERBS = {
     "recover": "Add a face to a release: non-negative, whole numbers, other norms; costs no budget.",
     "release": "Measure a plan on data, once, and publish the tables.",
     "schema": "Check a schema file, or draft one from data.",
-    "session": "Ask an online cube questions, one by one, from one account.",
+    "serve": "Answer questions of analysts who do not hold the data, over HTTP.",
     "show": "Print a table of a release, with error bars.",
     "synth": "Write synthetic people whose tables match a release.",
+    "token": "Say who may ask a server what: create, list and revoke tokens.",
     "verify": "Check a release: checksums, roll-ups, signs, whole numbers, people, public facts.",
 }
 
