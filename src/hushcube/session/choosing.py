@@ -13,7 +13,11 @@ Spaces that are known well enough get next to nothing: so each step is a plan of
 
 Laplace noise. A table costs its rate, whatever its size, and adds 1 / (variance cells(T)) to all spaces inside it. The
 question's own table, or one inside it where the rest is known well enough, gets the least rate that meets the target
-together with what is known.
+together with what is known. Where later questions E are declared, a table that holds some of them too is measured if
+
+    rate - sum_{E <= table} chance_E (least rate for E before - least rate for E after),  chance_E = 1 - exp(-M share_E)
+
+is less than for the question's own: what it will save, at the same target, outweighs what its size costs now.
 """
 
 from __future__ import annotations
@@ -27,6 +31,7 @@ from typing import Final
 import numpy as np
 
 from hushcube.costs.calibrate import below
+from hushcube.designs.request import MAX_TABLE_CELLS
 from hushcube.lattice.basis import HELMERT, MARGINAL
 from hushcube.ledger.amounts import in_full, rounded_down
 from hushcube.model.arrays import Floats, Marginal, subsets
@@ -60,7 +65,7 @@ class Chooser:
         """
         spaces = self._spaces(known, question)
         if self.account.is_pure:
-            return self._cheapest_table(spaces, question, t)
+            return self._widest(known, spaces, question, t, left, left if most is None else most)
         uses = self.outlook.uses(spaces.marginals, float(left) / self.alone(t) - 1)
         ahead = self._water_level(spaces, question, t, np.sqrt(uses))
         if ahead is None or ahead.price(self.sizes, self.account) <= (left if most is None else most):
@@ -126,10 +131,36 @@ class Chooser:
             return None
         return self._raised(spaces, question, _added(spaces, shape, edge(is_met, top)[1]))
 
-    def _cheapest_table(self, spaces: Spaces, question: Marginal, t: float) -> Step | None:
-        """The cheapest of the tables inside a question that meet its target."""
+    def _cheapest_table(self, spaces: Spaces, question: Marginal, t: float) -> tuple[Marginal, float] | None:
+        """The cheapest of the tables inside a question that meet its target, and its rate."""
         rates = {part: rate for part in _parts(question) if (rate := self._least_rate(spaces, part, t)) is not None}
-        return self._measured(best := min(rates, key=rates.__getitem__), rates[best]) if rates else None
+        return min(rates.items(), key=lambda item: item[1]) if rates else None
+
+    def _widest(
+        self, known: Knowledge, spaces: Spaces, question: Marginal, t: float, left: Fraction, most: Fraction
+    ) -> Step | None:
+        """The cheapest table, or one that also holds expected questions, if that will save more than it costs."""
+        if (plain := self._cheapest_table(spaces, question, t)) is None:
+            return None
+        chances = self.outlook.chances(float(left) / self.alone(t) - 1)
+
+        def net(choice: tuple[Marginal, float]) -> float:
+            table, rate = choice
+            held = ((known.spaces(E), E, chance) for E, chance in chances.items() if set(E) <= set(table))
+            return rate - sum(chance * self._saved(own, E, t, self._adds(table, rate)) for own, E, chance in held)
+
+        choices = [plain]
+        for table in dict.fromkeys(tuple(sorted({*question, *E})) for E in chances):
+            rate = self._least_rate(spaces, table, t) if self._cells(table) <= MAX_TABLE_CELLS else None
+            if rate is not None and self._measured(table, rate).price(self.sizes, self.account) <= most:
+                choices.append((table, rate))
+        return self._measured(*min(choices, key=net))
+
+    def _saved(self, spaces: Spaces, question: Marginal, t: float, kappa: float) -> float:
+        """How much less a question's own table needs, at the same target, with so much more information on it."""
+        now = 0.0 if spaces.variance() <= t else self._least_rate(spaces, question, t) or 0.0
+        richer = replace(spaces, information=spaces.information + kappa)
+        return now - (0.0 if richer.variance() <= t else self._least_rate(richer, question, t) or 0.0)
 
     def _measured(self, table: Marginal, rate: float) -> Step:
         budgets = {table: rate}

@@ -99,6 +99,7 @@ class SessionFolder:
         check_output(place, "folder")
         with new_folder(place, "folder") as work:
             (work / _STEPS).mkdir(0o700)
+            (work / _SESSION).touch(0o600)  # an address may hold a password
             (work / _SESSION).write_text(json.dumps(declared.to_dict(), ensure_ascii=False), encoding="utf-8")
             (work / _ANSWERS).touch(0o600)
         return cls(place)
@@ -172,6 +173,23 @@ class SessionFolder:
                 with suppress(ValueError):
                     found.append(json.loads(line))
         return found
+
+
+def lasting(data: object) -> str | None:
+    """A source as it can be found again from anywhere; None for a frame, which no text stands for.
+
+    >>> lasting("postgresql://host/db#people"), lasting("csv:/data/people.txt"), lasting([])
+    ('postgresql://host/db#people', 'csv:/data/people.txt', None)
+    """
+    if not isinstance(data, str | os.PathLike):
+        return None
+    text = os.fsdecode(data)
+    if "://" in text:
+        return text
+    kind, colon, rest = text.partition(":")
+    if not colon or kind not in ("csv", "parquet", "duckdb"):
+        kind, colon, rest = "", "", text
+    return f"{kind}{colon}{Path(rest).absolute()}"
 
 
 def damaged(number: int, problem: str) -> BundleError:

@@ -17,10 +17,12 @@ from hushcube.errors import PlanError
 from hushcube.lattice.basis import MARGINAL
 from hushcube.model.arrays import Floats, Marginal, position_rows
 from hushcube.model.noise import Measurement
+from hushcube.model.privacy import Privacy
 from hushcube.model.schema import Schema
 from hushcube.model.workload import Workload
 from hushcube.session.choosing import edge
 from hushcube.session.cube import Cube, Proposal
+from hushcube.session.policy import Policy
 from hushcube.session.steps import Step, question_word
 
 
@@ -33,8 +35,8 @@ def at_all_levels(schema: Schema) -> Schema:
 class LevelCube(Cube):
     """Attributes at any of their declared levels."""
 
-    def __init__(self, *given: object) -> None:
-        super().__init__(*given)  # type: ignore[arg-type]
+    def __init__(self, schema: Schema, account: Privacy, policy: Policy) -> None:
+        super().__init__(schema, account, policy)
         self._found: dict[Marginal, tuple[StackedDesign, Measurement] | None] = {}
 
     def learn(self, design: LatticeDesign, measurement: Measurement) -> None:

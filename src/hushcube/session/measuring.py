@@ -45,6 +45,9 @@ class Steps:
     def __init__(self, folder: SessionFolder, declared: Declared, ledger: Ledger, data: object) -> None:
         self._folder, self._declared, self._ledger, self._data = folder, declared, ledger, data
         self._read: set[int] = set()
+        self._recorded: set[int] = set()
+        """Steps whose charge is known to be finished: they need no further look."""
+        self._keys: dict[str, Intent] = {}
 
     def key(self, step: int) -> str:
         """Under which a step is charged."""
@@ -58,8 +61,10 @@ class Steps:
             charge = self._ledger.find_charge(self.key(step))
             if charge is None:
                 raise damaged(step, "is in the folder, and nothing was charged for it")
-            if charge.state == "published" and charge.bundle_digest != published_digest(self._folder.step(step)):
-                raise damaged(step, "is not what was published for its charge")
+            if charge.state == "published":
+                if charge.bundle_digest != published_digest(self._folder.step(step)):
+                    raise damaged(step, "is not what was published for its charge")
+                self._recorded.add(step)
             yield self._taken(self._folder.read(step), open_bundle(self._folder.step(step)))
 
     def _taken(self, intent: Intent, release: Release) -> Taken:
@@ -67,25 +72,32 @@ class Steps:
         if release.plan.digest != intent.plan.digest or not isinstance(design, LatticeDesign) or not release.private:
             raise damaged(intent.number, "is not what was planned for it")
         self._read.add(intent.number)
+        if intent.key is not None:
+            self._keys[intent.key] = intent
         return Taken(intent, design, release.source.measurement())
 
     def unfinished(self) -> list[tuple[Intent, Charge]]:
         """Steps that were charged and are not published, or not recorded as published."""
         found = []
-        for step in self._folder.numbers():
+        for step in self._open():
             charge = self._ledger.find_charge(self.key(step))
             if charge is not None and charge.state == "unfinished":
                 found.append((self._folder.read(step), charge))
+            elif charge is not None:
+                self._recorded.add(step)
         return found
+
+    def _open(self) -> list[int]:
+        return [step for step in self._folder.numbers() if step not in self._recorded]
 
     def find(self, key: str) -> Intent | None:
         """The step that a caller's key stands for."""
-        every = map(self._folder.read, self._folder.numbers())
-        return next((intent for intent in every if intent.key == key), None)
+        lost = (step for step in self._folder.numbers() if step not in self._read)
+        return self._keys.get(key) or next((own for own in map(self._folder.read, lost) if own.key == key), None)
 
     def tidy(self) -> None:
         """Forget what was noted and never charged."""
-        for step in self._folder.numbers():
+        for step in self._open():
             if self._ledger.find_charge(self.key(step)) is None and not self._folder.step(step).exists():
                 self._folder.forget(step)
 
@@ -130,6 +142,7 @@ class Steps:
                 if self._ledger.find_charge(self.key(intent.number)) is None:
                     self._folder.forget(intent.number)
             raise
+        self._recorded.add(intent.number)
         return self._taken(intent, published)
 
     def finish(self, progress: Progress | None = None, tell: Told | None = None) -> list[Taken]:

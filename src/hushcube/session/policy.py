@@ -27,6 +27,7 @@ from hushcube.model.privacy import exact_number
 from hushcube.model.schema import Schema
 from hushcube.model.workload import Workload
 
+_LIKELIEST: Final = 32  # declared questions that a wider table is weighed against
 _EXAMPLE: Final = "give a share of the account's total, from 0 to 1"
 
 
@@ -99,6 +100,13 @@ class Outlook:
             return np.ones(len(spaces))
         k = max(map(len, spaces))
         return 1 + more * np.array([self._share(B, k) for B in spaces])
+
+    def chances(self, more: float) -> dict[Marginal, float]:
+        """Of the likeliest declared questions, how likely each is asked at all, if `more` questions may follow."""
+        if not self.looks or more <= 0:
+            return {}
+        likeliest = sorted(self._expected.items(), key=lambda item: -item[1])[:_LIKELIEST]
+        return {question: -math.expm1(-more * share) for question, share in likeliest}
 
     def _share(self, space: Marginal, k: int) -> float:
         if self._expected:

@@ -32,7 +32,7 @@ from hushcube.progress import Progress
 from hushcube.session.answer import Answer, Answered, Offer
 from hushcube.session.answering import make_answer, make_offer
 from hushcube.session.cube import Cube, LatticeCube, Proposal
-from hushcube.session.folder import Declared, SessionFolder
+from hushcube.session.folder import Declared, SessionFolder, lasting
 from hushcube.session.levels import LevelCube, at_all_levels
 from hushcube.session.measuring import Steps, Taken
 from hushcube.session.policy import Outlook, Policy
@@ -98,9 +98,9 @@ class Session(Shown):
             declared = Declared(
                 id=secrets.token_hex(8),
                 schema=schema,
-                ledger=kept.place,
+                ledger=lasting(kept.place) or "",
                 account=account,
-                data=str(Path(data).absolute()) if isinstance(data, Path) else data if isinstance(data, str) else None,
+                data=lasting(data),
                 query=query,
                 engine=engine,
                 bad_rows=bad_rows,
@@ -223,6 +223,7 @@ class Session(Shown):
         target = Target.read(self.account, **named, above=above)
         payer = self._ledger if who is None else self._ledger.asked_by(who, share)
         with self._alone():
+            self._steps.tidy()
             for taken in self._steps.finish(progress, tell_owner):
                 self._learn(taken)
             if key is not None and (before := self._steps.find(key)) is not None:

@@ -53,6 +53,28 @@ def test_laplace_measures_only_the_part_that_lacks():
     assert set(plan.for_variance(known, (0, 1), 1.0, Fraction(1)).budgets) == {()}
 
 
+def test_laplace_measures_a_wider_table_for_questions_that_are_expected():
+    """Three pairs of three bits: one table of eight cells costs sqrt(2) of a pair, and answers all of them."""
+    sizes, t = (2, 2, 2), 100.0
+    pairs = [(0, 1), (0, 2), (1, 2)]
+    spent = {}
+    for expected in ((), ("a0*a1", "a0*a2", "a1*a2")):
+        known, plan = Knowledge(sizes), chooser(sizes, PURE, ahead=True, expected=expected)
+        spent[expected], tables = Fraction(0), []
+        for pair in pairs:
+            if known.variance(pair) > t * (1 + 1e-9):
+                step = plan.for_variance(known, pair, t, Fraction(10))
+                spent[expected] += step.price(sizes, PURE)
+                tables += step.budgets
+                known.add(step.information(sizes))
+            assert known.variance(pair) <= t * (1 + 1e-9)
+    assert tables == [(0, 1, 2)]
+    assert float(spent[expected]) == pytest.approx(np.sqrt(2) * plan.alone(t), rel=1e-2)
+    assert spent[expected] < spent[()] * Fraction(2, 3)
+    poor = plan.for_variance(Knowledge(sizes), (0, 1), t, Fraction(plan.alone(t)) * Fraction(11, 10))
+    assert set(poor.budgets) == {(0, 1)}  # nothing is left for later
+
+
 def test_looking_ahead_meets_the_target_and_pays_off():
     """All pairs of 12 bits: each is as precise as asked, and all of them cost less than plain steps."""
     sizes, t, total = (2,) * 12, 100.0, Fraction(66, 200)

@@ -241,6 +241,29 @@ def test_a_key_stands_for_one_question(place):
         assert session.account.spent == first.charged
 
 
+def test_what_was_noted_and_never_charged_is_forgotten(place, monkeypatch):
+    with opened(place) as session:
+        monkeypatch.setattr("hushcube.session.folder.SessionFolder.forget", lambda *a: None)  # it dies before
+        monkeypatch.setattr(hc.Ledger, "charge", lambda *a, **k: (_ for _ in ()).throw(Crash))
+        with pytest.raises(Crash):
+            session.ask("sex", std_error=5, key="mine")
+        monkeypatch.undo()
+        assert [path.name for path in (place / "session" / "steps").iterdir()] == ["0001.json"]
+    with hc.Session.resume(place / "session") as later:
+        assert not later.unfinished and later.account.spent == 0
+        answer = later.ask("sex", std_error=5, key="mine")
+        assert answer.charged == later.account.spent > 0
+
+
+def test_a_session_is_found_from_anywhere_and_keeps_its_addresses(place, monkeypatch):
+    monkeypatch.chdir(place)
+    opened(place, data="people.csv", ledger="ledger.db").close()
+    assert (place / "session" / "session.json").stat().st_mode & 0o077 == 0
+    monkeypatch.chdir(place.parent)
+    with hc.Session.resume(place / "session") as later:
+        assert later.ask("sex", std_error=5).version == 1
+
+
 def test_two_processes_share_what_they_measure(place):
     with opened(place) as one, hc.Session.resume(place / "session") as other:
         asked = one.ask("sex*age", std_error=8)
