@@ -19,6 +19,7 @@ from benchmarks import (
     programs,
     ranges,
     scale,
+    server,
     startup,
 )
 
@@ -56,6 +57,7 @@ def main():
         ("Linear programs", programs.main),
         ("Non-negative tables", nonnegative.main),
         ("Small relative errors", ireduct.main),
+        ("The server", server.main),
     ):
         print(f"== {title}", flush=True)
         sections.append(f"## {title}\n\n{(run.__globals__['__doc__'] or '').strip()}\n\n{table(run())}\n")

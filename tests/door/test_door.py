@@ -25,6 +25,7 @@ VERBS = {
     "plan",
     "recover",
     "release",
+    "serve",
     "synthesize",
     "verify",
     "what_if",
@@ -46,6 +47,8 @@ NOUNS = {
     "Request",
     "Schema",
     "Table",
+    "Token",
+    "Tokens",
     "Unit",
     "Workload",
 }
