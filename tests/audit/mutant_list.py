@@ -26,6 +26,7 @@ def replay(family):
 
 _PRIVACY = "tests/privacy"
 _NOISE = "tests/unit/private/noise"
+_LEDGER = "tests/contract/test_ledger.py"
 
 MUTANTS = [
     # ------------------------------------------------------------------------------------------------ what is drawn
@@ -536,6 +537,79 @@ MUTANTS = [
         "if table.sum() != table[",
         "if False and table[",
         "tests/unit/private/test_declared.py::test_every_row_must_be_of_the_part",
+    ),
+    # ---------------------------------------------------------------------------------------------------- the ledger
+    Mutant(
+        "charges are rounded down",
+        "amounts err against ourselves",
+        "ledger/amounts.py",
+        "return -(-amount.numerator * UNITS // amount.denominator)\n",
+        "return amount.numerator * UNITS // amount.denominator\n",
+        f"{_LEDGER}::test_amounts_are_rounded_against_ourselves[sqlite]",
+    ),
+    Mutant(
+        "totals are rounded up",
+        "amounts err against ourselves",
+        "ledger/account.py",
+        "return amounts.rounded_down(total(privacy))\n",
+        "return amounts.rounded_up(total(privacy))\n",
+        f"{_LEDGER}::test_amounts_are_rounded_against_ourselves[sqlite]",
+    ),
+    Mutant(
+        "parts that may share somebody cost the maximum",
+        "parts add up",
+        "ledger/records.py",
+        'False: "SUM"}',
+        'False: "MAX"}',
+        f"{_LEDGER}::test_parts_that_may_share_somebody_cost_the_sum[sqlite]",
+    ),
+    Mutant(
+        "parts may share their data",
+        "parts are disjoint",
+        "ledger/records.py",
+        "    if taken is not None:\n",
+        "    if False:\n",
+        f"{_LEDGER}::test_what_is_wrong_with_parts_is_refused[sqlite]",
+    ),
+    Mutant(
+        "an account of replace-one has parts",
+        "parts are disjoint",
+        "ledger/opening.py",
+        'if privacy.neighbours != "add-remove":',
+        "if False:",
+        f"{_LEDGER}::test_what_is_wrong_with_parts_is_refused[sqlite]",
+    ),
+    Mutant(
+        "an account of rho is settled at what was spent",
+        "filters",
+        "ledger/ledger.py",
+        'if account.currency != "epsilon":',
+        "if False:",
+        f"{_LEDGER}::test_an_account_of_rho_is_not_settled[sqlite]",
+    ),
+    Mutant(
+        "a key stands for several releases",
+        "a key charges once",
+        "ledger/charge.py",
+        "        if other is not None:\n",
+        "        if False:\n",
+        f"{_LEDGER}::test_the_same_key_never_charges_twice[sqlite]",
+    ),
+    Mutant(
+        "an account is charged for other data",
+        "an account is for one data set",
+        "ledger/ledger.py",
+        "            line[0].check_data(identity)\n",
+        "",
+        f"{_LEDGER}::test_other_data_is_refused[sqlite]",
+    ),
+    Mutant(
+        "a chain may be put in another order",
+        "the record holds",
+        "ledger/checking.py",
+        "        elif entry.previous != before:\n",
+        "        elif False:\n",
+        "tests/unit/ledger/test_chain.py::test_a_chain_that_does_not_follow_itself_is_found",
     ),
     Mutant(
         "the number of rows is published",

@@ -70,6 +70,15 @@ def test_a_forged_chain_is_found_by_a_noted_head(whole):
     assert holds(forged) and not holds(forged, head=str(whole.head))
 
 
+def test_a_chain_that_does_not_follow_itself_is_found(whole):
+    """An entry that is intact by itself, with the hash of another one as the one before."""
+    last = whole.entries[-1]
+    head = Head(last.number - 1, "f" * 64)
+    torn = Entry.after(head, last.time, last.kind, last.account, last.told)
+    forged = replace(whole, entries=(*whole.entries[:-1], torn), head=Head(torn.number, torn.hash))
+    assert torn.is_intact and not holds(forged)
+
+
 FORGERIES = {
     "spends more than the total": lambda told: {**told, "amount": "5"},
     "settles above what was charged": lambda told: {**told, "spent": "0.75"},
