@@ -102,6 +102,52 @@ def test_a_restart_during_load_loses_nothing(laid_out):
         assert {one.who for one in charges} == {"olga"}
 
 
+class Wire:
+    """The other end of a connection, as far as it is looked at."""
+
+    def __init__(self):
+        self.closed = False
+
+    def close(self):
+        self.closed = True
+
+    def is_closing(self):
+        return self.closed
+
+    def get_extra_info(self, name, default=None):
+        return default
+
+
+def test_a_head_that_is_slow_or_large_closes_the_connection(monkeypatch):
+    """Whoever sends it needs no token, so that nothing else would stop them."""
+    import asyncio
+
+    import uvicorn
+    from uvicorn.server import ServerState
+
+    from hushcube.server import connection
+
+    monkeypatch.setattr(connection, "SECONDS", 0.05)
+    config = uvicorn.Config(lambda: None, http=connection.Connection, ws="none", log_config=None)
+
+    async def main():
+        found = [connection.Connection(config, ServerState(), {}) for _ in range(2)]
+        wires = [Wire(), Wire()]
+        for one, wire in zip(found, wires, strict=True):
+            one.connection_made(wire)
+        slow, large = found
+        slow.data_received(b"GET /health HTTP/1.1\r\n")
+        large.data_received(b"GET /health HTTP/1.1\r\nX: ")
+        for _ in range(70):
+            if not wires[1].closed:
+                large.data_received(b"x" * 1024)
+        assert [wire.closed for wire in wires] == [False, True]
+        await asyncio.sleep(0.1)
+        assert wires[0].closed
+
+    asyncio.run(main())
+
+
 def test_others_reach_it_only_with_tls_or_when_told(laid_out):
     give_tokens(laid_out)
     told = {"tokens": laid_out / "tokens.json", "audit": laid_out / "audit.jsonl", "port": 0}

@@ -30,6 +30,7 @@ def test_nobody_spends_more_than_their_share(ledger):
     charge(ledger, "3", "0.2", who="dana", share="0.5")  # to the last fraction
     charge(ledger, "4", "0.3", who="erik", share="0.5")
     charge(ledger, "5", "0.3")  # the owner
+    assert ledger.verify().holds
     assert ledger.spent_by("people", "dana") == Fraction("0.5") and ledger.spent_by("people", "rita") == 0
 
 
