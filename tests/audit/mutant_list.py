@@ -619,4 +619,29 @@ MUTANTS = [
         "private = bool(counts.rows % 2)",
         replay("tables"),
     ),
+    # ------------------------------------------------------------------------------------------------- who may ask
+    Mutant(
+        "an analyst spends more than the share",
+        "shares of an account",
+        "ledger/ledger.py",
+        "if units > room:\n",
+        "if units > room + self._share:\n",
+        "tests/server/test_asking.py::test_an_analyst_cannot_spend_more_than_the_share",
+    ),
+    Mutant(
+        "a reader asks",
+        "roles of a server",
+        "server/gate.py",
+        "if not token.may(route.role):",
+        'if not token.may("reader"):',
+        "tests/server/test_role_matrix.py::test_every_route_and_role",
+    ),
+    Mutant(
+        "a token sees the sessions of others",
+        "accounts of a token",
+        "server/gate.py",
+        "if served is None or served.account not in token.accounts:",
+        "if served is None:",
+        "tests/server/test_role_matrix.py::test_every_route_and_role",
+    ),
 ]
