@@ -100,7 +100,7 @@ def test_releases_of_the_account_can_be_downloaded_while_they_are_what_was_publi
     assert hospital("GET", path.replace("hospital", "elsewhere"), "stranger").status_code == 404
     plan_file = tmp_path / "out" / "manifest.json"
     plan_file.write_text(plan_file.read_text().replace('"hushcube": "0', '"hushcube": "9'))
-    assert hospital("GET", path, "reader").status_code == 503  # the owner's to mend, and not served meanwhile
+    assert hospital("GET", path, "reader").status_code == 503  # the owner's to fix, and not served meanwhile
     (tmp_path / "out" / "plan.json").write_text("{}")
     assert hospital("GET", "/accounts/hospital/releases", "reader").json()["releases"] == listing[:-1]
     assert hospital("GET", path, "reader").status_code == 404
