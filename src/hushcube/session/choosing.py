@@ -140,6 +140,8 @@ class Chooser:
         self, known: Knowledge, spaces: Spaces, question: Marginal, t: float, left: Fraction, most: Fraction
     ) -> Step | None:
         """The cheapest table, or one that also holds expected questions, if that will save more than it costs."""
+        if spaces.variance() <= t:  # all that it asks for is a public total, which nobody has looked at yet
+            return self._measured((), math.inf)
         if (plain := self._cheapest_table(spaces, question, t)) is None:
             return None
         chances = self.outlook.chances(float(left) / self.alone(t) - 1)

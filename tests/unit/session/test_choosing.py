@@ -126,6 +126,18 @@ def test_a_target_that_integer_noise_cannot_meet_in_a_step_has_none():
     assert chooser((2, 3)).for_variance(Knowledge((2, 3)), (0, 1), 0.01, Fraction(1)) is None
 
 
+@pytest.mark.parametrize("law", [{"rho": 1}, {"epsilon": 1}], ids=str)
+@pytest.mark.parametrize("question", [(), (1,)], ids=str)
+def test_a_public_total_is_looked_at_for_next_to_nothing(law, question):
+    account = Privacy.of(**law, neighbours="replace-one")
+    known, plan = Knowledge((3, 1)), chooser((3, 1), account)
+    step = plan.for_variance(known, question, 4.0, Fraction(1))
+    design = step.design(make_schema((3, 1)), account)
+    assert design.publishes_total and step.price((3, 1), account) == Fraction(1, 10**9)
+    known.add(step.information((3, 1)))
+    assert known.variance(question) == 0
+
+
 def test_a_question_of_too_many_attributes_is_refused():
     with pytest.raises(TooLarge, match="fewer attributes"):
         Knowledge((2,) * 30).spaces(tuple(range(MOST_ATTRIBUTES + 1)))
