@@ -45,6 +45,7 @@ if TYPE_CHECKING:  # `typing` would be most of what the import of this module co
         ResourceError as ResourceError,
         SchemaError as SchemaError,
         ServerError as ServerError,
+        SessionError as SessionError,
         TimeLimitReached as TimeLimitReached,
         TooLarge as TooLarge,
         UnknownAccount as UnknownAccount,
@@ -66,6 +67,9 @@ if TYPE_CHECKING:  # `typing` would be most of what the import of this module co
     from hushcube.planning.question import Comparison as Comparison, Scenario as Scenario, Scenarios as Scenarios
     from hushcube.server.serving import serve as serve
     from hushcube.server.tokens import Token as Token, Tokens as Tokens
+    from hushcube.session.answer import Answer as Answer, Answered as Answered, Offer as Offer
+    from hushcube.session.policy import Policy as Policy
+    from hushcube.session.session import Session as Session
     from hushcube.strategies.adaptive import (
         Dwork as Dwork,
         IReduct as IReduct,
@@ -104,8 +108,8 @@ _HOMES = {
     "bundle.verify": "verify",
     "designs.request": "Request",
     "errors": "BadInput BudgetExceeded BundleError DataError FactsError HushcubeError LedgerError LedgerUnavailable"
-    " MissingDependency NotApplicable NotEnoughBudget OutputError PlanError PrivacyError QueryError ResourceError"
-    " SchemaError ServerError TimeLimitReached TooLarge UnknownAccount WorkloadError",
+    " MissingDependency NoLedger NotApplicable NotEnoughBudget OutOfReach OutputError PlanError PrivacyError QueryError"
+    " ResourceError SchemaError ServerError SessionError TimeLimitReached TooLarge UnknownAccount WorkloadError",
     "faces.value": "FaceValue",
     "ledger.account": "Account",
     "ledger.charge": "Charge",
@@ -122,6 +126,8 @@ _HOMES = {
     "planning.question": "Comparison Scenario Scenarios",
     "server.serving": "serve",
     "server.tokens": "Token Tokens",
+    "session.answer": "Answer Answered Offer",
+    "session.policy": "Policy",
     "session.session": "Session",
     "strategies.adaptive": "Dwork IReduct IResamp TwoPhase",
     "strategies.bmax": "BMax",

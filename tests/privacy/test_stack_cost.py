@@ -18,6 +18,7 @@ from hushcube.model.noise import Measurement
 from hushcube.model.privacy import Privacy
 from hushcube.model.workload import Workload
 from hushcube.planning.plan import Plan, read_design
+from hushcube.planning.pricing import price
 from hushcube.private.measure import measure
 from hushcube.private.noise import SeededEntropy
 from stacks import DenseStack, hand_layer, random_stack
@@ -50,6 +51,28 @@ def test_a_row_costs_what_brute_force_finds(seed):
     assert cost <= float(sum(layer.row_cost(layer.budgets) for layer in stack.designs)) * (1 + 1e-12)
     if stack.privacy.row_changes == ("add-remove",) or len(stack.pools) == 1:
         assert cost == pytest.approx(brute, rel=1e-9)
+
+
+@settings(max_examples=15)
+@given(st.integers(0, 2**32))
+def test_no_row_moves_a_number_farther_than_is_said(seed):
+    """The price on an account of rho rests on it: Fourier rows change by 2 where a row is replaced."""
+    stack = random_stack(seed)
+    if not stack.privacy.is_pure:
+        return
+    dense = DenseStack(stack)
+    columns = (dense.S / dense.stretch[:, None]).T
+    both = "replace-one" in stack.privacy.row_changes
+    moved = np.abs(columns[:, None] - columns if both else columns).reshape(-1, len(dense.S)).max(axis=0)
+    assert (moved <= stack.moves()[dense.set_of] + 1e-12).all()
+
+
+def test_the_price_of_a_stack_on_an_account_of_rho_is_at_most_that_of_its_layers():
+    account = Privacy.of(rho=10, neighbours="replace-one")
+    designs = [make_plan(make_request((2, 3), "cube", neighbours="replace-one", epsilon=1), "fourier")] * 2
+    apart = [price(Plan.of_counts(each), account) for each in designs]
+    whole = price(Plan.of_counts(StackedDesign.of(designs, CUBE)), account)
+    assert max(apart) < whole <= sum(apart) * (1 + Fraction(1, 10**9))
 
 
 def test_layers_of_one_basis_are_maximised_together():

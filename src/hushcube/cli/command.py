@@ -32,6 +32,7 @@ _VERBS = {
     "release": "Measure a plan on data, once, and publish the tables.",
     "schema": "Check a schema file, or draft one from data.",
     "serve": "Answer questions of analysts who do not hold the data, over HTTP.",
+    "session": "Ask an online cube questions, one by one, from one account.",
     "show": "Print a table of a release, with error bars.",
     "synth": "Write synthetic people whose tables match a release.",
     "token": "Say who may ask a server what: create, list and revoke tokens.",

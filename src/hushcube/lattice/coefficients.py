@@ -64,10 +64,10 @@ class Coefficients:
         """Of all spaces, to add to."""
         return cls(spaces, tuple(np.zeros((len(b.ids), *(n - 1 for n in b.shape))) for b in spaces.batches))
 
-    def add_tables(self, rows: Rows, tables: Floats, shares: Floats, inverse: Floats) -> None:
-        """Add what tables of one shape (rows of positions) say of each space, times their shares, over its scale."""
+    def add_tables(self, family: Family, tables: Floats, shares: Floats, inverse: Floats) -> None:
+        """Add what the tables of a family of one shape say of each space, times their shares, over its scale."""
         found = helmert.forward(tables, range(1, tables.ndim))
-        for pair in Family.of_rows(rows, self.spaces.sizes).inclusions(self.spaces):
+        for pair in family.inclusions(self.spaces):
             if pair.kept.ndim == 1:
                 chosen = found[(pair.big, *_places(pair.kept.tolist()))]
                 factor = (shares[pair.big] * inverse[pair.small]).reshape(-1, *[1] * (chosen.ndim - 1))
@@ -183,7 +183,7 @@ def _places(kept: Sequence[bool]) -> tuple[slice | int, ...]:
     return tuple(slice(1, None) if inside else 0 for inside in kept)
 
 
-def _index(batch: Batch, spaces: Family, starts: Ints, nowhere: int) -> Ints:
+def _index(batch: Batch, inclusions: Iterable[Inclusion], starts: Ints, nowhere: int) -> Ints:
     """For each cell of the batch's transformed tables, the number of its coefficient."""
     index = np.full((len(batch.ids), *batch.shape), nowhere, np.int64)
     for pair in inclusions:

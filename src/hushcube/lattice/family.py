@@ -166,6 +166,11 @@ class Family:
         """Each batch as a family of its own: its marginals numbered from 0, in their order."""
         return tuple(Family.of_rows(batch.rows, self.sizes) for batch in self.batches)
 
+    def part(self, number: int, part: slice) -> Family:
+        """A run of a batch as a family of its own; the whole batch is always the same one."""
+        alone, rows = self.alone[number], self.batches[number].rows[part]
+        return alone if len(rows) == len(alone) else Family.of_rows(rows, self.sizes)
+
     def product(self, factors: Iterable[float] | Floats) -> Floats:
         """For each member, the product of its attributes' factors; 1 for the total."""
         values = np.asarray(factors, dtype=np.float64)

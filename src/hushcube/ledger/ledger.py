@@ -15,6 +15,7 @@ database's CHECK stands behind both.
 from __future__ import annotations
 
 import secrets
+from contextlib import suppress
 from copy import copy
 from dataclasses import replace
 from fractions import Fraction

@@ -251,5 +251,6 @@ def _charge(row: Row) -> Charge:
         time=time,
         entry=number,
         begun=begun is not None,
+        who=told.get("who"),
         **{name: ended.get(name) for name in ("bundle_digest", "place", "why")},
     )

@@ -23,7 +23,7 @@ def charge(ledger, key, amount="0.01", who=None, share=None):
 
 def test_nobody_spends_more_than_their_share(ledger):
     assert charge(ledger, "1", "0.3", who="dana", share="0.5").who == "dana"
-    with pytest.raises(NotEnoughBudget, match=r"share of 'dana' in 'people' has 0.2 epsilon left") as refused:
+    with pytest.raises(NotEnoughBudget, match=r"share of 'dana' in 'people' has 0\.2 epsilon left") as refused:
         charge(ledger, "2", "0.3", who="dana", share="0.5")
     assert (refused.value.requested, refused.value.left) == (Fraction("0.3"), Fraction("0.2"))
     assert ledger.account("people").spent == Fraction("0.3")

@@ -39,7 +39,7 @@ from hushcube.errors import PlanError
 from hushcube.lattice import hadamard
 from hushcube.lattice.basis import BASES, MARGINAL, Basis, dimensions, kernel
 from hushcube.lattice.coefficients import Coefficients
-from hushcube.lattice.family import Family, Inclusion
+from hushcube.lattice.family import Family
 from hushcube.model.arrays import Floats, Ints, Marginal, position_rows
 from hushcube.model.noise import Measurement
 from hushcube.model.privacy import Privacy
@@ -258,8 +258,8 @@ def _least_squares(design: LatticeDesign, measurement: Measurement) -> Coefficie
         return Coefficients(design.measured, measurement.values)
     basis, measured, weights = design.basis, design.measured, design.errors.recovery_weights()
     tables = (
-        (batch, part, basis.adjoint(values[part].astype(np.float64), batch.shape))
-        for batch, values in zip(measured.batches, measurement.values, strict=True)
+        (number, part, basis.adjoint(values[part].astype(np.float64), batch.shape))
+        for number, (batch, values) in enumerate(zip(measured.batches, measurement.values, strict=True))
         for part in batch.parts(CHUNK)
     )
     scale = kernel(basis, measured, weights, design.request.spaces)
@@ -270,8 +270,8 @@ def _nearest_to_answers(design: LatticeDesign, measurement: Measurement) -> Coef
     """The coefficients of the consistent tables nearest to those that are answered one by one."""
     asked, first = design.request.marginals, design.recovered_by("none").make_answers(measurement)
     tables = (
-        (batch, part, first.tables(batch.rows[part], batch.shape))
-        for batch in asked.batches
+        (number, part, first.tables(batch.rows[part], batch.shape))
+        for number, batch in enumerate(asked.batches)
         for part in batch.parts(CHUNK)
     )
     scale = kernel(MARGINAL, asked, np.ones(len(asked)), design.request.spaces)
@@ -286,11 +286,14 @@ def _pooled(
     shares: Floats,
     scale: Floats,
 ) -> Coefficients:
-    """For each space, the sum of its coefficients in all tables times their shares, over its scale."""
+    """For each space, the sum of its coefficients in all tables times their shares, over its scale.
+
+    Tables come in parts of the family's batches.
+    """
     result = Coefficients.zeros(design.request.spaces)
     inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
-    for batch, part, values in tables:
-        result.add_tables(batch.rows[part], values, shares[batch.ids[part]], inverse)
+    for number, part, values in tables:
+        result.add_tables(family.part(number, part), values, shares[family.batches[number].ids[part]], inverse)
     total = design.measured.ids([()])[0]
     if total >= 0 and not np.isfinite(design.budgets[total]):  # public
         result.blocks[0][0] = measurement.values[0][0]

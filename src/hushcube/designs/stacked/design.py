@@ -185,6 +185,10 @@ class StackedDesign(Design, kind=STACKED):
         apart = sum((each.row_cost(own) for each, own in zip(self.designs, split, strict=True)), Fraction(0))
         return min(apart, self._cost_together(split)) if "replace-one" in self.privacy.row_changes else apart
 
+    def moves(self) -> Floats:
+        """As far as a row moves the numbers of each layer."""
+        return np.concatenate([design.moves() for design in self.designs])
+
     def _cost_together(self, split: Sequence[Floats]) -> Fraction:
         """The cost of the layers of each basis as one design, whose budgets are sums, rounded up; bases add up."""
         together: dict[str, dict[Marginal, list[float]]] = {}
@@ -257,6 +261,7 @@ def _moved(design: Design, schema: Schema) -> list[Moved]:
     """What a design measured, as layers on a schema; a stack has several."""
     if isinstance(design, StackedDesign):
         return [Moved(layer, schema) for layer in design.designs]
-    if not isinstance(design, FamilyDesign):
-        raise NotApplicable(design.strategy, "only tables, and parts of tables, can be layers of a stack")
+    if not isinstance(design, FamilyDesign) or design.is_outcome:
+        reason = "only tables, and parts of tables, whose noise was planned can be layers of a stack"
+        raise NotApplicable(design.strategy, reason)
     return [Moved(design, schema)]

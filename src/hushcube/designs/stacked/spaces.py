@@ -54,10 +54,10 @@ def estimates(pools: Sequence[Pool], measurement: Measurement, spaces: Family) -
     inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
     for pool, mean, weight in zip(pools, means, weights, strict=True):
         shares = weight / pool.measured.cells
-        for batch, numbers in zip(pool.measured.batches, mean.blocks, strict=True):
+        for at, (batch, numbers) in enumerate(zip(pool.measured.batches, mean.blocks, strict=True)):
             for part in batch.parts(CHUNK):
                 tables = pool.basis.adjoint(np.asarray(numbers[part], np.float64), batch.shape)
-                result.add_tables(batch.rows[part], tables, shares[batch.ids[part]], inverse)
+                result.add_tables(pool.measured.part(at, part), tables, shares[batch.ids[part]], inverse)
     _add_uneven(pools, means, result)
     for total in (total for pool in pools for total in pool.public_totals(measurement)):
         result.blocks[0][...] = total
