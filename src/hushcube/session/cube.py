@@ -20,7 +20,7 @@ from hushcube.model.workload import Workload
 from hushcube.session.choosing import Chooser
 from hushcube.session.knowledge import Knowledge
 from hushcube.session.policy import Outlook, Policy
-from hushcube.session.steps import Step, question_word
+from hushcube.session.steps import Step, costing, question_word
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,10 +53,16 @@ class Cube(ABC):
         """The tables that steps so far can answer by themselves, each once."""
         return list(dict.fromkeys(word for design, _ in self.steps for word in design.workload.words))
 
-    def joined(self, questions: list[str]) -> tuple[StackedDesign, Measurement]:
-        """All steps as one design, with one measurement, that answers some questions."""
+    def joined(self, questions: list[str], allowed: Fraction | None = None) -> tuple[StackedDesign, Measurement]:
+        """All steps as one design, with one measurement, that answers some questions.
+
+        Each step may have been chosen by earlier answers, so that the guarantee of what is published is all that the
+        account was `allowed` to spend; what the steps spent is told beside it.                    [docs/privacy.md, 6]
+        """
         designs, measurements = zip(*self.steps, strict=True)
-        return StackedDesign.join(designs, measurements, Workload.parse(questions, self.schema.declared))
+        workload = Workload.parse(questions, self.schema.declared)
+        guarantee = None if allowed is None else costing(allowed, self.account)
+        return StackedDesign.join(designs, measurements, workload, allowed=guarantee)
 
     @abstractmethod
     def variances(self, question: Marginal) -> Floats | None:

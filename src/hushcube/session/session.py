@@ -254,7 +254,8 @@ class Session(Shown):
                 raise SessionError("session", "has measured nothing yet", "ask a question first")
             asked = [self._read(each.question).marginal for each in self.questions()]
             words = [question_word(self._cube.schema, one) for one in asked if self._cube.variances(one) is not None]
-            design, measurement = self._cube.joined(list(dict.fromkeys([*words, *self._cube.words()])))
+            every = list(dict.fromkeys([*words, *self._cube.words()]))
+            design, measurement = self._cube.joined(every, self.account.total)
         Release.of(Plan.of_counts(design), {COUNT: measurement}).save(Path(out), progress=progress)
         return open_release(out, verify=False)
 

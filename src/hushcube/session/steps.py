@@ -47,7 +47,7 @@ class Step:
     def price(self, sizes: Sequence[int], account: Privacy) -> Fraction:
         """What one person is charged, in epsilon or rho."""
         measured = Family.of(self.budgets, sizes)
-        row = cost_of_sets(self.basis, measured, self._in_order(measured), _costing(Fraction(1), account))
+        row = cost_of_sets(self.basis, measured, self._in_order(measured), costing(Fraction(1), account))
         person = row * account.rows_per_person ** (1 if account.is_pure else 2)
         return max(in_full(rounded_up(person)), SMALLEST_BUDGET)
 
@@ -56,7 +56,7 @@ class Step:
         workload = Workload.parse(question_word(schema, self.answers), schema)
         named = {tuple(schema.names[i] for i in marginal): budget for marginal, budget in self.budgets.items()}
         placed = replace(self, budgets={workload.schema.marginal(names): budget for names, budget in named.items()})
-        request = Request(workload, _costing(self.price(schema.sizes, account), account))
+        request = Request(workload, costing(self.price(schema.sizes, account), account))
         measured = Family.of(placed.budgets, workload.schema.sizes)
         strategy = "residual" if self.basis.is_minimal else "workload"
         budgets = placed._in_order(measured)
@@ -71,7 +71,7 @@ def question_word(schema: Schema, question: Marginal) -> str:
     return schema.describe(question) if question else "0-way"
 
 
-def _costing(price: Fraction, account: Privacy) -> Privacy:
+def costing(price: Fraction, account: Privacy) -> Privacy:
     """A price as a guarantee of its own, between the account's neighbours."""
     amounts = {"epsilon": price} if account.is_pure else {"rho": price}
     return Privacy.of(**amounts, neighbours=account.neighbours, rows_per_person=account.rows_per_person)

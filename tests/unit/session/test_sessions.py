@@ -71,9 +71,9 @@ def test_a_session_from_its_opening_to_its_export(place, account):
         for values in (by_age[1].sum(axis=1), by_age[2].sum(axis=1)):
             np.testing.assert_allclose(values, by_age[0], atol=1e-9)
         assert [each.question for each in session.questions()] == ["sex*age", "sex*age", "age*region", "total"]
-        total = session.account.spent
-        release = session.export(place / "published")
-        assert (release.plan.privacy.epsilon or release.plan.privacy.rho) == total
+        release, paid = session.export(place / "published"), session.account
+        told = [each.epsilon or each.rho for each in (release.plan.privacy, release.plan.count.spent)]
+        assert told == [paid.total, paid.spent]  # what comes next was chosen by earlier answers: the account promises
         assert hc.verify(place / "published").holds
         table = release.table("age*sex")
         np.testing.assert_allclose(table.values, better.table.values, atol=1e-9)
