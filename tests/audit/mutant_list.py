@@ -235,7 +235,7 @@ MUTANTS = [
         "costs/exchange.py",
         "tanh_above(finite * moves * (rows / 2) * _ROUND_UP)",
         "tanh_above(finite * moves * 0.5 * _ROUND_UP)",
-        f"{_PRIVACY}/test_prices.py::test_the_price_is_the_largest_rho_of_any_person",
+        f"{_PRIVACY}/test_account_prices.py::test_the_price_is_the_largest_rho_of_any_person",
     ),
     Mutant(
         "a coefficient that changes its sign is priced as if it moved by one",
@@ -243,7 +243,7 @@ MUTANTS = [
         "lattice/basis.py",
         "    farthest=2,\n",
         "    farthest=1,\n",
-        f"{_PRIVACY}/test_prices.py::test_the_price_is_the_largest_rho_of_any_person",
+        f"{_PRIVACY}/test_account_prices.py::test_the_price_is_the_largest_rho_of_any_person",
     ),
     Mutant(
         "Gaussian noise is priced at k times a row",
@@ -251,7 +251,7 @@ MUTANTS = [
         "planning/pricing.py",
         "return design.row_cost(design.budgets) * rows**2",
         "return design.row_cost(design.budgets) * rows",
-        f"{_PRIVACY}/test_prices.py::test_the_price_is_the_largest_rho_of_any_person",
+        f"{_PRIVACY}/test_account_prices.py::test_the_price_is_the_largest_rho_of_any_person",
     ),
     Mutant(
         "an account of rho gives back what a run did not spend",
@@ -259,7 +259,7 @@ MUTANTS = [
         "planning/pricing.py",
         "if not account.is_pure or not any(",
         "if not any(",
-        f"{_PRIVACY}/test_prices.py::test_an_adaptive_plan_is_charged_its_allowance_and_settled_on_pure_accounts_alone",
+        f"{_PRIVACY}/test_account_prices.py::test_an_adaptive_plan_is_charged_its_allowance_and_settled_on_pure_accounts_alone",
     ),
     Mutant(
         "an outcome is priced by the noise that it ended with",
@@ -267,7 +267,7 @@ MUTANTS = [
         "planning/pricing.py",
         "if design.adapts or design.is_outcome:",
         "if design.adapts:",
-        f"{_PRIVACY}/test_prices.py::test_an_adaptive_plan_is_charged_its_allowance_and_settled_on_pure_accounts_alone",
+        f"{_PRIVACY}/test_account_prices.py::test_an_adaptive_plan_is_charged_its_allowance_and_settled_on_pure_accounts_alone",
     ),
     Mutant(
         "a person with fewer rows is forgotten",

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hushcube.cli import run
+from hushcube.verbs.charging import NOBODY_COUNTS
 from spark_java import PLAIN, QUICK, free_port, need_spark
 
 pytestmark = pytest.mark.service
@@ -23,7 +24,7 @@ pytestmark = pytest.mark.service
 
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'hushcube[spark]'")
 TOKEN = "only-for-tests"
-COUNTED = "3 rows were read and counted (exact, for the owner of the data only)\n"
+COUNTED = f"3 rows were read and counted (exact, for the owner of the data only)\n{NOBODY_COUNTS}\n"
 BUDGET = ["--epsilon", "1", "--neighbours", "add-remove"]
 
 

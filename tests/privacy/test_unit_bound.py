@@ -15,6 +15,7 @@ from hushcube.errors import DataError
 from hushcube.model.privacy import Unit
 from hushcube.private.engines import bounding, open_source
 from hushcube.private.engines.source import Opened
+from hushcube.verbs.charging import NOBODY_COUNTS
 
 CELLS = 5
 
@@ -195,7 +196,8 @@ def test_a_release_covers_the_rows_that_count_and_tells_the_owner_what_was_left_
     published = release(decided, table(["p"] * 1_000 + ["q"]), out=tmp_path / "out", tell_owner=heard.append)
     assert heard == [
         "1,001 rows were read and 5 counted; 996 rows were left out: more than 4 of one 'id', 99.5% of all "
-        "(exact, for the owner of the data only)"
+        "(exact, for the owner of the data only)",
+        NOBODY_COUNTS,
     ]
     assert published.plan.schema.unit == Unit("id", 4)
     text = (tmp_path / "out" / "PRIVACY.md").read_text()

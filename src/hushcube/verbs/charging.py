@@ -66,9 +66,7 @@ class Unpaid:
         return engine
 
     def charge(self, tell_owner: Tell | None) -> None:
-        """Pay, before anything is counted; the owner is told where nobody does."""
-        if tell_owner is not None and self._counts_nowhere:
-            tell_owner(NOBODY_COUNTS)
+        """Pay, before anything is counted."""
 
     def begin(self) -> None:
         """Record that noise is about to be drawn."""
@@ -77,9 +75,11 @@ class Unpaid:
         """Record that the folder is in its place."""
 
     @contextmanager
-    def carrying_out(self) -> Iterator[None]:
-        """What follows the charge: whatever fails inside also says what is charged."""
+    def carrying_out(self, tell_owner: Tell | None) -> Iterator[None]:
+        """What follows the charge: whatever fails inside also says what is charged, and success, that nobody counts."""
         yield
+        if tell_owner is not None and self._counts_nowhere:
+            tell_owner(NOBODY_COUNTS)
 
 
 class Payment(Unpaid):
@@ -193,7 +193,7 @@ class Payment(Unpaid):
         self._ledger.publish(self.key, bundle_digest=digest, place=self._folder, spent=spent)
 
     @contextmanager
-    def carrying_out(self) -> Iterator[None]:
+    def carrying_out(self, tell_owner: Tell | None) -> Iterator[None]:  # noqa: ARG002 - the charge was told
         """Whatever fails inside says what is charged; once noise was drawn, what was not published is abandoned."""
         try:
             interrupts.resume()

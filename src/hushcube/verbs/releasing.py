@@ -88,7 +88,7 @@ def release(
             source = payment.holding(open_source(data, query=query, engine=engine, bad_rows=bad_rows))
             check(plan)
             payment.charge(tell_owner)
-            with payment.carrying_out():
+            with payment.carrying_out(tell_owner):
                 entropy = None if seed is None else SeededEntropy(seed)
                 done, measured = carry_out(
                     plan,
