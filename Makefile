@@ -15,7 +15,7 @@ ALONE := OPENBLAS_NUM_THREADS=1
 demo: .venv/ready
 	$(BIN)/hushcube demo
 
-# Units, doctests, layers, every fifth case of a law and one of each contract: no services, nothing slow.
+# Doctests, every second case of a unit, every fifth of a law, one of each contract: no services, nothing slow.
 quick: .venv/dev
 	$(ALONE) $(BIN)/python -m pytest -n $(WORKERS) -q --dist worksteal -m "not slow and not service" --few \
 	  tests/unit tests/laws tests/contract tests/architecture src

@@ -298,6 +298,7 @@ BOUNDED = {"neighbours": "replace-one"}
 # ------------------------------------------------------------------------------------------------------ concurrency
 
 
+@pytest.mark.slow
 def test_many_processes_are_granted_the_total_and_no_more(ledger, place):
     """Eight clients with ten charges of 0.01 against 0.2 and against parts; `make audit` has a hundred against 5."""
     ledger.create_account("one", epsilon="0.2", neighbours="add-remove")

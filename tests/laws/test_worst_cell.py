@@ -38,6 +38,7 @@ def tables_of(subject):
     return [tuple(schema.names[i] for i in tuple(subject.start.measured)[at]) for at in subject.chosen.tolist()]
 
 
+@pytest.mark.slow
 @given(
     sizes=st.lists(st.integers(2, 5), min_size=2, max_size=5),
     order=st.randoms(use_true_random=False),

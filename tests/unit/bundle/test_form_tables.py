@@ -79,6 +79,7 @@ def entry_of(folder, word):
     return entry
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", [{"epsilon": 1}, {"rho": 20}], ids=str)
 def test_what_is_read_is_what_was_written(tmp_path, layout, law):
     for number, p in enumerate(make_plans(**law)):

@@ -196,6 +196,7 @@ def test_rows_are_counted_before_they_are_decoded(bundle, monkeypatch):
     assert not decoded
 
 
+@pytest.mark.slow
 def test_any_byte_of_the_measurements_may_be_another_one(tmp_path):
     """The header of a page can say other numbers of rows than the footer of the file: that is damage, too."""
     schema = Schema((Attribute(name="sex", values=("F", "M")), Attribute(name="age", codes=3)))

@@ -112,6 +112,7 @@ def test_errors_are_those_of_the_dense_matrix(law):
         assert errors.form_variances(form, exact=exact).ravel() == pytest.approx(np.diag(rows @ covariance @ rows.T))
 
 
+@pytest.mark.slow
 def test_simulated_releases_have_the_predicted_variances():
     """Of 1,500 runs, within 4.5 deviations of the mean (a false alarm in 1e5), less than half of the variance."""
     plan = planned().count

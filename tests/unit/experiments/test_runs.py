@@ -62,6 +62,7 @@ def stopping(after):
     return progress
 
 
+@pytest.mark.slow
 def test_results_do_not_depend_on_the_number_of_processes():
     alone = tried()
     for workers in (2, 3, 50):

@@ -81,6 +81,7 @@ def test_inclusions_are_all_pairs_of_sets(drawn):
     assert sorted(found) == expected
 
 
+@pytest.mark.slow
 @given(families(), st.randoms(use_true_random=False))
 def test_sums_over_supersets_and_subsets(drawn, random):
     sizes, (big, small) = drawn

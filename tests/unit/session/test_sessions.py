@@ -299,6 +299,7 @@ def test_a_frame_is_given_again(place):
         assert later.ask("age", std_error=5).version == 2
 
 
+@pytest.mark.slow
 def test_levels_are_asked_for_and_agree(place):
     region = hc.Attribute(
         "region",

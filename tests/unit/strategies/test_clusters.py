@@ -86,6 +86,7 @@ FIGURES = [  # C, C+, and `cluster` with uniform and with optimal budgets: the t
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sizes", "words", "recovery", "figures"),
     FIGURES,

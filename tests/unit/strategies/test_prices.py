@@ -184,6 +184,7 @@ def test_section_7_2_on_the_cube_of_adult(recovery, gain):
         assert least.errors.max_variance() == pytest.approx(9622, rel=1e-3)  # docs/strategies.md
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", LAWS[:2], ids=str)
 def test_auto_takes_the_least_maximum_of_all(law):
     request = replace(make_request((2, 3, 4, 3), "cube,a0*a1=5", **law), objective="max")
@@ -194,6 +195,7 @@ def test_auto_takes_the_least_maximum_of_all(law):
     assert auto.chosen.strategy == ("covering" if auto.chosen.privacy.is_pure else "residual")
 
 
+@pytest.mark.slow
 def test_covering_looks_at_the_cheapest_tables():
     request = replace(make_request((9, 16, 7, 6, 2), "cube", epsilon=1), objective="max", effort="low")
     found, least = (objective_value(make_plan(request, one, "optimal", "gls")) for one in ("covering", CHEAPEST))

@@ -39,6 +39,7 @@ def requests(draw):
     return make_request(sizes, weighted, neighbours=neighbours, **draw(st.sampled_from(LAWS)))
 
 
+@pytest.mark.slow
 @given(requests(), st.sampled_from(["3%", "10%", "30%", None, "100%"]))
 @settings(max_examples=60)
 def test_what_is_published_is_precise_and_what_is_not_is_named(request, threshold):
