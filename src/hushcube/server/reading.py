@@ -6,7 +6,6 @@ import csv
 import io
 from asyncio import to_thread
 from collections.abc import Callable
-from dataclasses import asdict
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -88,7 +87,7 @@ async def schema(call: Call) -> Response:
 async def questions(call: Call) -> Response:
     """What was answered so far, free answers too."""
     found = await to_thread(call.served.session.questions)
-    return JSONResponse({"questions": [asdict(one) for one in found]})
+    return JSONResponse({"questions": [one.to_dict() for one in found]})
 
 
 async def answer(call: Call) -> Response:

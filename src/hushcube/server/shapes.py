@@ -70,7 +70,7 @@ ANSWER: Final = thing(
     std_error=NUMBER,
     columns={"type": "object", "additionalProperties": {"type": "array"}},
 )
-ANSWERED: Final = thing(question=TEXT, version=WHOLE, std_error=NUMBER, charged=AMOUNT)
+ANSWERED: Final = thing(question=TEXT, version=WHOLE, std_error=NUMBER, charged=AMOUNT, now=NUMBER)
 RELEASE: Final = thing(digest=TEXT, what=TEXT, spent=AMOUNT, time=TEXT)
 CHARGE: Final = thing(key=TEXT, who=maybe(TEXT), what=TEXT, amount=AMOUNT, spent=AMOUNT, state=TEXT, time=TEXT)
 LINE: Final[Schema] = {"type": "object", "required": ["time", "route", "status"]}
