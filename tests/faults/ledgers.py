@@ -169,7 +169,7 @@ def case(desk: Desk, step: str, key: str, number: int, fault: int) -> tuple[str,
         problems.append(f"exit code {code}: {told[-300:]}")
     if code == REFUSED and "Fix: " not in told:
         problems.append(f"no fix is named: {told[-300:]}")
-    if code == REFUSED and "nothing was charged" in told and done:
+    if code == REFUSED and "the ledger is as it was" in told and done:
         problems.append("charged, and it says that nothing was")
     again, words, _ = desk.run(step, key)
     is_done, more = judge(step, key, state(desk.place))

@@ -35,6 +35,6 @@ def test_the_judge_finds_what_is_wrong(tmp_path):
     desk.run = forgets
     assert "announced, and not there" in ledgers.case(desk, "charge", "a", 1, -signal.SIGKILL)[1]
     desk.run = lambda step, key, call=0, fault=0: (
-        ledgers.take(step, key, desk.place), (ledgers.REFUSED * bool(fault), "Fix: nothing was charged", [])
+        ledgers.take(step, key, desk.place), (ledgers.REFUSED * bool(fault), "Fix: the ledger is as it was", [])
     )[1]  # fmt: skip
     assert ledgers.case(desk, "charge", "b", 1, 5)[1] == ["charged, and it says that nothing was"]

@@ -47,7 +47,7 @@ def append(sql: Statements, kind: Kind, account: str, body: dict[str, Any]) -> E
     )
     if moved != 1:
         raise LedgerError(
-            "ledger", "its head was changed meanwhile; nothing was charged", "run `hushcube ledger verify`"
+            "ledger", "its head was changed meanwhile; the ledger is as it was", "run `hushcube ledger verify`"
         )
     sql.change(f"INSERT INTO entries ({_ENTRY}) VALUES (?, ?, ?, ?, ?, ?, ?)", *entry.row)  # noqa: S608 - our words
     return entry

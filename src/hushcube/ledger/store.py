@@ -23,7 +23,7 @@ Connection = TypeVar("Connection")
 FORMAT: Final = 1
 WAIT: Final = 60
 """Seconds to wait for others who write."""
-UNCHANGED: Final = "nothing was charged"
+UNCHANGED: Final = "the ledger is as it was"
 AGAIN: Final = "run the same command again with the same key: it does not charge twice"
 
 TABLES: Final = (
