@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hushcube.bundle.checks.verdict import Check
+from hushcube.bundle.checks.verdict import Check, Checked
 from hushcube.errors import BadInput, LedgerError
 from hushcube.ledger import amounts
 from hushcube.ledger.account import Terms
@@ -27,23 +27,16 @@ from hushcube.text import at_most, visible
 
 
 @dataclass(frozen=True, repr=False)
-class LedgerVerdict(Shown):
+class LedgerVerdict(Checked, Shown):
     """All checks of one ledger."""
 
     checks: tuple[Check, ...]
     head: Head
 
-    @property
-    def holds(self) -> bool:
-        """Whether nothing is wrong anywhere."""
-        return all(check.holds for check in self.checks)
-
     def page(self) -> Page:
-        """A line for each check, then every problem and remark."""
-        lines = [check.line for check in self.checks]
-        lines += [f"{check.name}: {line}" for check in self.checks for line in (*check.problems, *check.remarks)]
-        lines.append("Everything holds." if self.holds else "The ledger does not hold what it claims.")
-        return Page((*lines, f"head {self.head}"))
+        """The lines of the checks, what they come to, and the head to note elsewhere."""
+        end = "Everything holds." if self.holds else "The ledger does not hold what it claims."
+        return Page((*self.lines, end, f"head {self.head}"))
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON document of `hushcube ledger verify`."""

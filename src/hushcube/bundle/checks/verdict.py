@@ -81,26 +81,36 @@ class Check:
         return told | {"problems": list(self.problems), "remarks": list(self.remarks)}
 
 
-@dataclass(frozen=True, repr=False)
-class Verdict(Stamped):
-    """All checks of one release."""
+class Checked:
+    """What verdicts about releases and about ledgers share."""
 
     checks: tuple[Check, ...]
-    private: bool | None
-    """False where the noise came from a seed; None where the manifest does not say."""
 
     @property
     def holds(self) -> bool:
         """Whether nothing is wrong anywhere."""
         return all(check.holds for check in self.checks)
 
-    def page(self) -> Page:
+    @property
+    def lines(self) -> list[str]:
         """A line for each check, then every problem and remark."""
-        lines = [check.line for check in self.checks]
-        lines += [f"{check.name}: {line}" for check in self.checks for line in (*check.problems, *check.remarks)]
+        told = [f"{check.name}: {line}" for check in self.checks for line in (*check.problems, *check.remarks)]
+        return [check.line for check in self.checks] + told
+
+
+@dataclass(frozen=True, repr=False)
+class Verdict(Checked, Stamped):
+    """All checks of one release."""
+
+    checks: tuple[Check, ...]
+    private: bool | None
+    """False where the noise came from a seed; None where the manifest does not say."""
+
+    def page(self) -> Page:
+        """The lines of the checks, and what they come to."""
         but = "" if self.private else ", but it is NOT PRIVATE"
-        lines.append(f"Everything holds{but}." if self.holds else "The release does not hold what it promises.")
-        return Page(tuple(lines))
+        end = f"Everything holds{but}." if self.holds else "The release does not hold what it promises."
+        return Page((*self.lines, end))
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON document of `hushcube verify`."""
