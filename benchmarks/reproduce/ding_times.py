@@ -41,6 +41,8 @@ from hushcube.strategies.workload import WorkloadTables
 _PART = 1 << 24
 RUNS = {5: 30, 6: 20, 7: 10, 8: 6, 9: 2, 10: 1}
 """By the number of dimensions; times are the least of all runs, errors their mean."""
+LONGER = 1.5
+"""How many times as long something takes before we say that it takes longer."""
 
 
 def publish(design: Design, seed: int) -> tuple[float, float, np.ndarray]:
@@ -98,8 +100,11 @@ def claims(rows: Sequence[Row]) -> list[Claim]:
         times = {d: here["AllC"]["seconds"] / here[other]["seconds"] for d, here in low.items()}
         inside = all(least * 0.95 <= ratio <= most * 1.05 for d, ratio in times.items() if d != 10)
         told = ", ".join(f"{d} dimensions: {ratio:.2g} times" for d, ratio in times.items())
+        longer = min(times.values()) > LONGER
+        why = "" if longer else ": here consistency is a few passes over the cells of all tables, whatever was measured"
         says = f"AllC takes {least:g} to {most:g} times as long as {other} above five dimensions, and more at ten"
-        found.append(held(says, told, holds=times[top] > 1, correction=not inside or times.get(10, most) < most))
+        correction = not inside or times.get(10, most) < most
+        found.append(held(says, told + why, holds=longer, correction=correction))
     shares = {m: at[top][m]["selecting"] / at[top][m]["seconds"] for m in ("BMaxC", "PMostC")}
     found.append(
         held(
