@@ -121,7 +121,7 @@ def _draw(weights: Floats, random: np.random.Generator) -> Codes:
 
 
 def people_of(schema: Schema, counts: Ints) -> Any:
-    """The people behind a full table of counts, as an Arrow table of labels."""
+    """The people behind a full table of counts, as an Arrow table of codes."""
     import pyarrow as pa
 
     cells = np.repeat(np.arange(counts.size), counts.ravel())
@@ -129,5 +129,5 @@ def people_of(schema: Schema, counts: Ints) -> Any:
 
 
 def _labelled(schema: Schema, codes: Sequence[Codes]) -> dict[str, Any]:
-    """A column of labels for each attribute."""
-    return {a.name: np.array(a.labels)[c] for a, c in zip(schema.attributes, codes, strict=True)}
+    """A column for each attribute, as it stands in data."""
+    return {a.name: np.array(a.coded)[c] for a, c in zip(schema.attributes, codes, strict=True)}

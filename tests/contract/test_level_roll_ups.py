@@ -17,7 +17,8 @@ from hushcube.bundle.verify import verify
 from hushcube.errors import BadInput, DataError, QueryError
 from hushcube.faces.value import FaceValue
 from hushcube.lattice.family import Family
-from hushcube.model.attribute import Attribute, at_level
+from hushcube.model.attribute import Attribute
+from hushcube.model.coarser import at_level
 from hushcube.model.queries import query_table
 from hushcube.model.schema import Schema
 from hushcube.private.engines import open_source

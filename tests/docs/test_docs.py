@@ -177,9 +177,10 @@ def test_every_exit_code_is_documented():
 
 def test_every_schema_key_is_documented():
     from hushcube.model.attribute import _KEYS
+    from hushcube.model.words import OF_SCHEMA
 
     text = (ROOT / "docs" / "schema.md").read_text(encoding="utf-8")
-    for key in {"name", "attributes", *_KEYS}:
+    for key in {"name", "attributes", *_KEYS, *OF_SCHEMA}:
         assert f"| `{key}` |" in text
 
 

@@ -12,7 +12,7 @@ import pytest
 from datasets import ROOT, shared
 from hushcube import Schema, plan
 from hushcube.bundle.release import Release
-from hushcube.model.attribute import at_level, coarsening
+from hushcube.model.coarser import at_level, coarsening
 from hushcube.planning.plan import COUNT
 from hushcube.private.engines import open_source
 from hushcube.private.measure import draw

@@ -170,7 +170,7 @@ def read_people(folder: Path, name: str, schema: Schema) -> NDArray[np.integer]:
         columns = []
         for attribute in schema.attributes:
             column = table.column(attribute.name).combine_chunks().cast(pa.string())
-            found = pc.index_in(column, value_set=pa.array(attribute.labels, pa.string()))
+            found = pc.index_in(column, value_set=pa.array(attribute.coded, pa.string()))
             if found.null_count:
                 raise damaged(name, "does not fit the schema")
             columns.append(found.to_numpy(zero_copy_only=False))

@@ -20,7 +20,8 @@ from hushcube.designs.answers import Answers, FormAnswers
 from hushcube.designs.design import Design
 from hushcube.errors import QueryError, WorkloadError
 from hushcube.model.arrays import Floats, Marginal, position_rows
-from hushcube.model.attribute import Attribute, base_of, coarsening, depth_of, is_finer
+from hushcube.model.attribute import Attribute
+from hushcube.model.coarser import base_of, coarsening, depth_of, is_finer
 from hushcube.model.facts import Facts
 from hushcube.model.form import Form, GroupTable
 from hushcube.model.noise import Measurement
@@ -94,7 +95,7 @@ class Part:
             fix = "name a table of cells, such as age*sex, and what to add up"
             raise QueryError("marginal", f"{marginal!r} holds sums already", fix)
         form = rolled_up(self.schema, attributes_of(self.schema, marginal), self.design.workload.published)
-        chosen = iter(positions(form.axes, form.labels, where or {}))
+        chosen = iter(positions(form.axes, form.labels, form.coded, where or {}))
         weights = np.ones(())
         for groups, level in zip(form.groups, form.seen_at, strict=True):
             kept = np.ones(len(groups)) if level is None else np.isin(groups, next(chosen)).astype(np.float64)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 Label = str | int
 Where = Mapping[str, Label | Sequence[Label]]
-"""The labels to keep of some attributes: one, or several of them."""
+"""The labels, or codes, to keep of some attributes: one, or several of them."""
 _MORE: Final = "`to_pandas()` has all of them"
 
 
@@ -53,6 +53,8 @@ class Table(Stamped):
     """The names of the axes."""
     labels: tuple[Sequence[str], ...]
     """The labels along each axis."""
+    coded: tuple[Sequence[str], ...]
+    """The codes that they stand for, which are the same texts where no others are declared."""
     values: Floats
     std_errors: Floats
     """NaN for averages, whose intervals say all that is known of their errors."""
@@ -75,12 +77,13 @@ class Table(Stamped):
     ) -> Table:
         """A table on a marginal or a form; errors of shape () are those of all cells."""
         if isinstance(axes, Form):
-            names, labels = axes.axes, tuple(axes.labels)
+            names, labels, coded = axes.axes, axes.labels, axes.coded
         else:
-            names = tuple(schema.names[i] for i in axes)
-            labels = tuple(schema.attributes[i].labels for i in axes)
+            attributes = [schema.attributes[i] for i in axes]
+            names = tuple(each.name for each in attributes)
+            labels, coded = tuple(each.labels for each in attributes), tuple(each.coded for each in attributes)
         errors, widths = (np.broadcast_to(numbers, values.shape) for numbers in (std_errors, margins))
-        return cls(schema, names, labels, values, errors, widths, **fields)
+        return cls(schema, names, labels, coded, values, errors, widths, **fields)
 
     @property
     def low(self) -> Floats:
@@ -131,7 +134,7 @@ class Table(Stamped):
                     told = f"{number(round(bar.value, 9))} ({number(bar.low)} to {number(bar.high)})"
                 cells[-1] += [told, bar]
         columns = [*map(Column, self.attributes), *chain.from_iterable(pairs)]
-        return Grid(f"{self.schema.name}: {self.word}, with 95% intervals", columns, cells)
+        return Grid(f"{self.schema.shown_name}: {self.word}, with 95% intervals", columns, cells)
 
     def _bars(self) -> list[Bar]:
         low, values, high = (numbers.ravel().tolist() for numbers in (self.low, self.values, self.high))
@@ -159,20 +162,24 @@ class Table(Stamped):
             else:
                 numbers = [number(round(bar.value, 9)), f"± {number(margins[at])}"]
             cells.append([*labels, *numbers, bar, *([] if truth is None else [number(float(truth[at]))])])
-        return Grid(f"{self.schema.name}: {self.word}, {told}", columns, cells)
+        return Grid(f"{self.schema.shown_name}: {self.word}, {told}", columns, cells)
 
     def slice(self, where: Where) -> Table:
-        """The part of the table with the given labels, one or several for each axis."""
-        chosen = positions(self.attributes, self.labels, where)
+        """The part of the table with the given labels or codes, one or several for each axis."""
+        chosen = positions(self.attributes, self.labels, self.coded, where)
         index = np.ix_(*chosen) if chosen else ()
-        labels = tuple(tuple(own[at] for at in kept) for own, kept in zip(self.labels, chosen, strict=True))
-        return self._changed(lambda numbers: numbers[index], labels=labels)
+        labels, coded = (
+            tuple(tuple(own[at] for at in kept) for own, kept in zip(texts, chosen, strict=True))
+            for texts in (self.labels, self.coded)
+        )
+        return self._changed(lambda numbers: numbers[index], labels=labels, coded=coded)
 
     def ordered(self, attributes: Sequence[str]) -> Table:
         """The same table with its axes in another order."""
         axes = [self.attributes.index(name) for name in attributes]
-        labels = tuple(self.labels[axis] for axis in axes)
-        return self._changed(lambda numbers: numbers.transpose(axes), attributes=tuple(attributes), labels=labels)
+        labels, coded = (tuple(texts[axis] for axis in axes) for texts in (self.labels, self.coded))
+        names = tuple(attributes)
+        return self._changed(lambda numbers: numbers.transpose(axes), attributes=names, labels=labels, coded=coded)
 
     def _changed(self, change: Any, **fields: Any) -> Table:
         numbers = {name: change(getattr(self, name)) for name in ("values", "std_errors", "margins")}
@@ -232,19 +239,21 @@ class Table(Stamped):
         return pa.table(columns | {name: pa.array(columns[name], pa.string()) for name in self.attributes})
 
 
-def positions(names: Sequence[str], labels: Sequence[Sequence[str]], where: Where) -> list[list[int]]:
-    """The positions along each axis that a condition keeps; every name and label is checked."""
+def positions(
+    names: Sequence[str], labels: Sequence[Sequence[str]], coded: Sequence[Sequence[str]], where: Where
+) -> list[list[int]]:
+    """The positions along each axis that a condition keeps, by labels or codes; every name and text is checked."""
     for name in where:
         if name not in names:
             fix = f"use one of: {', '.join(names) or 'none'}"
             raise QueryError("where", f"{name!r} is not an attribute of this table", fix)
     chosen = []
-    for name, known in zip(names, labels, strict=True):
+    for name, known, codes in zip(names, labels, coded, strict=True):
         if name not in where:
             chosen.append(list(range(len(known))))
             continue
         wanted = where[name]
-        index = {label: at for at, label in enumerate(known)}
+        index = {text: at for texts in (codes, known) for at, text in enumerate(texts)}
         found = []
         for raw in [wanted] if isinstance(wanted, str) or not isinstance(wanted, Iterable) else wanted:
             label = label_of(f"where, {name}", raw, QueryError)

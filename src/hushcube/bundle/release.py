@@ -80,7 +80,7 @@ class Release(Stamped):
             [told.word, *[face] * (len(shown) > 1), f"{told.cells:,}", number(told.std_error)]
             for told, face in listed[:rows]
         ]
-        title = f"{self.schema.name}: {len(self):,} tables{words}, {self.plan.privacy}"
+        title = f"{self.schema.shown_name}: {len(self):,} tables{words}, {self.plan.privacy}"
         grid = Grid(title, [*columns, Column(error, right=True)], cells)
         rest = [Remark(f"... and {len(listed) - rows:,} more tables: {more}")] if len(listed) > rows else []
         return Page((grid, *rest, *([] if self.receipt is None else [str(self.receipt)])))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hushcube.faces.value import published_promises
 from hushcube.model.privacy import Privacy, Unit
 from hushcube.model.schema import Schema
+from hushcube.model.words import UNIT_NOUN
 from hushcube.shown import Page, Shown
 from hushcube.text import at_least, at_most, code, prose
 
@@ -117,8 +118,8 @@ def _guarantee(kind: str, schema: Schema, privacy: Privacy, *, private: bool) ->
         *_stamp(private=private),
         f"Guarantee: **{privacy}**.",
         _meaning(privacy),
-        _neighbours(privacy),
-        _unit(privacy, schema.unit),
+        _neighbours(privacy, schema.unit_noun),
+        _counted(schema.unit_noun) + _unit(privacy, schema.unit),
     ]
 
 
@@ -164,7 +165,8 @@ def _measured(design: Design) -> str:
 
 def _face(face: PublishedFace, plan: Plan, place: str) -> list[str]:
     """What a face promises, and which public facts went into it."""
-    promise = f"The face `{face.name}` ({place}) {published_promises()[face.name].sentence}"
+    sentence = published_promises()[face.name].of(prose(plan.schema.unit_noun))
+    promise = f"The face `{face.name}` ({place}) {sentence}"
     told = [f"{promise} It is computed from the same noisy numbers, and costs no privacy."]
     if facts := face.facts(plan.schema).describe():
         told += [
@@ -206,10 +208,19 @@ def _meaning(privacy: Privacy) -> str:
     )
 
 
-def _neighbours(privacy: Privacy) -> str:
+def _neighbours(privacy: Privacy, noun: str) -> str:
+    """Whoever is protected is a person; if a person has one row, there are as many of them as the tables count."""
+    people = prose(noun) if privacy.rows_per_person == 1 else UNIT_NOUN
     if privacy.neighbours == "add-remove":
-        return "Compared are data sets with and without one person; even the number of people is protected."
-    return "Compared are data sets in which one person's data is replaced by any other; the number of people is public."
+        return f"Compared are data sets with and without one person; even the number of {people} is protected."
+    return (
+        f"Compared are data sets in which one person's data is replaced by any other; the number of {people} is public."
+    )
+
+
+def _counted(noun: str) -> str:
+    """What the tables count, if that is not said by the word person."""
+    return "" if noun == UNIT_NOUN else f"The tables count {prose(noun)}, one for each row. "
 
 
 def _unit(privacy: Privacy, unit: Unit | None) -> str:

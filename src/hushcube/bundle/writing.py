@@ -119,9 +119,12 @@ def _write_measurement(measurement: Measurement, path: Path) -> None:
 
 
 def write_people(codes: NDArray[np.integer], schema: Schema, path: Path, *, private: bool) -> None:
-    """Write people as Parquet or CSV, by the file's suffix; Parquet has room for the stamp of a seeded release."""
+    """Write people as Parquet or CSV, by the file's suffix; Parquet has room for the stamp of a seeded release.
+
+    They stand in for data, so that they have codes: what reads the data, hushcube and its schema too, reads them.
+    """
     every = zip(np.ascontiguousarray(codes.T, dtype=np.int32), schema.attributes, strict=True)
-    columns = {a.name: pa.DictionaryArray.from_arrays(own, pa.array(a.labels, pa.string())) for own, a in every}
+    columns = {a.name: pa.DictionaryArray.from_arrays(own, pa.array(a.coded, pa.string())) for own, a in every}
     table = pa.table(columns, metadata=file_stamp(private=private))
     if path.suffix == ".parquet":
         pq.write_table(table, path, compression="zstd")

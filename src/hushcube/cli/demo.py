@@ -78,7 +78,7 @@ def _numbers(people: Any, table: Table, averaged: str | None = None) -> list[flo
     groups = people.group_by(names).aggregate([([], "count_all") if averaged is None else (averaged, "mean")])
     numbers = groups.column("count_all" if averaged is None else f"{averaged}_mean").to_pylist()
     found = dict(zip(zip(*(groups.column(name).to_pylist() for name in names), strict=True), numbers, strict=True))
-    return [found.get(labels, 0) for labels in product(*table.labels)]
+    return [found.get(codes, 0) for codes in product(*table.coded)]
 
 
 def _free_folder() -> Path:

@@ -1,7 +1,7 @@
 """`hushcube recover`: another face of a release, from its stored measurements, without new budget."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -9,6 +9,10 @@ from hushcube.cli.command import option, verb
 from hushcube.cli.options import FACES, OUTPUT, as_json, taking
 from hushcube.cli.output import print_about, progress_bar
 from hushcube.shown import number
+from hushcube.text import visible
+
+if TYPE_CHECKING:
+    from hushcube.model.schema import Schema
 
 
 @verb("recover")
@@ -43,7 +47,7 @@ def command(folder: str, face: str | None, time_limit: float | None, out: str | 
     place = out or folder
 
     def text() -> None:
-        click.echo(f"added the face {made.name} to {place}: {describe(made.description['report'])}")
+        click.echo(f"added the face {made.name} to {place}: {describe(made.description['report'], published.schema)}")
         shown, checked = f"hushcube show {place} --face {made.name}", f"hushcube verify {place}"
         click.echo(f"look at it with: {shown}  |  check it with: {checked}")
 
@@ -51,7 +55,7 @@ def command(folder: str, face: str | None, time_limit: float | None, out: str | 
     print_about(published.private, as_json=as_json, document=lambda: document, text=text)
 
 
-def describe(report: dict[str, Any]) -> str:
+def describe(report: dict[str, Any], schema: "Schema") -> str:
     """What came out, in a line."""
     parts = [f"found by {report['found_by']}"]
     if "distance" in report:
@@ -59,12 +63,12 @@ def describe(report: dict[str, Any]) -> str:
     if (certificate := report.get("certificate")) is not None:
         parts.append(f"proved within {number(100 * certificate['share_of_noise'])}% of the noise from the nearest")
     if "people" in report:
-        parts.append(f"{report['people']:,} synthetic people")
+        parts.append(f"{report['people']:,} synthetic {visible(schema.unit_noun)}")
     if (bound := report.get("bound")) is not None:
         parts.append(
             f"theorem {bound['theorem']}: L1 error of every table at most {number(bound['largest_l1_error'])} "
             f"(sharper: {number(bound['largest_l1_error_sharper'])}) with probability {bound['probability']:g}"
         )
     if "phantom_people" in report:
-        parts.append(f"{report['phantom_people']:,} phantom people added to the total")
+        parts.append(f"{report['phantom_people']:,} phantom {visible(schema.unit_noun)} added to the total")
     return ", ".join(parts)

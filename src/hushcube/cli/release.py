@@ -85,7 +85,7 @@ def command(plan_file: str | None, data: str | None, out: str | None, as_json: b
         if published.receipt is not None:
             click.echo(visible(str(published.receipt)))
         for name, shown in published.faces.items():
-            click.echo(f"and the face {name}: {describe(shown.description['report'])}")
+            click.echo(f"and the face {name}: {describe(shown.description['report'], published.schema)}")
         if run:
             click.echo(f"{ended.strategy}: {spending(ended)}")
         click.echo(f"look at them with: hushcube show {out}")

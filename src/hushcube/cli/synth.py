@@ -9,6 +9,7 @@ from hushcube.cli.options import FACES, HOW, OUTPUT, as_json, taking
 from hushcube.cli.output import print_about, progress_bar
 from hushcube.errors import BadInput, OutputError
 from hushcube.shown import number
+from hushcube.text import visible
 
 
 @verb("synth")
@@ -30,6 +31,7 @@ def command(folder: str, rows: str, face: str | None, time_limit: float | None, 
     from hushcube.bundle.writing import SUFFIXES
     from hushcube.durable import check_file
     from hushcube.faces.value import read_face
+    from hushcube.model.words import UNIT_NOUN
     from hushcube.verbs.releasing import synthesize
 
     if out is None:
@@ -37,7 +39,8 @@ def command(folder: str, rows: str, face: str | None, time_limit: float | None, 
     check_file(Path(out), "--out")
     if Path(out).suffix not in SUFFIXES:
         raise OutputError("--out", f"{out!r} is not a kind of file that can be written", "end it in .parquet or .csv")
-    value = read_face(face or "integral", hc.open(folder).schema)
+    schema = hc.open(folder).schema
+    value = read_face(face or "integral", schema)
     if value.kind != "integral":
         raise BadInput("--face", f"{value.kind} has no people", "leave it out, or ask for integral")
     if rows != "auto":
@@ -46,9 +49,11 @@ def command(folder: str, rows: str, face: str | None, time_limit: float | None, 
         people = synthesize(folder, value, out=out, time_limit=time_limit, progress=progress)
 
     def text() -> None:
-        click.echo(f"wrote {len(people.codes):,} synthetic people to {out}; they are made up: none is a real person")
+        noun = visible(schema.unit_noun)
+        real = "none is a real person" if noun == UNIT_NOUN else "none is real"
+        click.echo(f"wrote {len(people.codes):,} synthetic {noun} to {out}; they are made up: {real}")
         if (distance := people.report.get("rms_from_rounding")) is not None:
-            click.echo(f"their tables are {number(distance)} people a cell from the wanted ones")
+            click.echo(f"their tables are {number(distance)} {noun} a cell from the wanted ones")
 
     document = {"out": out, "rows": len(people.codes), "report": people.report}
     print_about(people.private, as_json=as_json, document=lambda: document, text=text)

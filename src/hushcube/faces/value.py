@@ -12,6 +12,7 @@ from hushcube.errors import BadInput, FactsError
 from hushcube.model.facts import Facts
 from hushcube.model.files import read_text
 from hushcube.model.schema import Schema
+from hushcube.model.words import UNIT_NOUN
 from hushcube.options import Configured, Option, check_choice, choice, option, read_word, whole
 from hushcube.text import short
 
@@ -31,10 +32,14 @@ class Promise:
 
     name: str  # what such a face is called in a release
     summary: str  # what is promised, for a list of faces
-    sentence: str  # what is promised, for PRIVACY.md: what the place of the face does
+    sentence: str  # what is promised, for PRIVACY.md: what the place of the face does; {people} is what is counted
     takes: tuple[str, ...] = ()  # the options of this kind
     nonnegative: bool = False
     whole: bool = False  # whether cells are whole numbers, which are counted from synthetic people
+
+    def of(self, noun: str) -> str:
+        """The sentence about tables that count people, calls or stays."""
+        return self.sentence.format(people=noun, who="who" if noun == UNIT_NOUN else "which")
 
 
 PROMISES: Final[dict[str, Promise]] = {
@@ -54,8 +59,8 @@ PROMISES: Final[dict[str, Promise]] = {
     "integral": Promise(
         "face-valid",
         "also whole numbers: the counts of synthetic people",
-        "holds whole numbers that add up, without negative cells: the counts of synthetic people "
-        "(`people.parquet`), who are made up and stand for nobody.",
+        "holds whole numbers that add up, without negative cells: the counts of synthetic {people} "
+        "(`people.parquet`), {who} are made up and stand for nobody.",
         ("norm", "near", "method", "weights", "minimise", "facts", "rows"),
         nonnegative=True,
         whole=True,

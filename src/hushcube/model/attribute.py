@@ -8,8 +8,8 @@ Five ways to declare the values, each excluding the others:
     size: 10                              the codes 0..9
     dates: [2020-01-01, 2024-12-31]       days, or `by: month`, `quarter` or `year`
 
-and any number of levels above them [model/level.py]; dates have those of the calendar. Seen at one of its levels, an
-attribute is an attribute of its own, whose values are groups of another's.
+and any number of levels above them [model/level.py]; dates have those of the calendar. What stands in the data is a
+value's code; what people read is its label, which is the same text unless another is declared.        [model/words.py]
 """
 
 from __future__ import annotations
@@ -19,13 +19,10 @@ import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
-from itertools import pairwise
-from typing import Any, Final
+from itertools import islice, pairwise
+from typing import Any, Final, Literal, overload
 
-import numpy as np
-
-from hushcube.errors import SchemaError, WorkloadError
-from hushcube.model.arrays import Ints, frozen
+from hushcube.errors import SchemaError
 from hushcube.model.label import (
     READERS,
     Declaration,
@@ -37,6 +34,7 @@ from hushcube.model.label import (
     label_of,
 )
 from hushcube.model.level import STEPS, Level, ReadFile, Step, calendar_levels, day_groups, mapped, read_levels
+from hushcube.model.words import OF_COLUMN, GivenLabels, check_given, checked_word, read_labels
 from hushcube.text import number_text, short
 
 ERROR: Final = "error"  # the policy word: refuse the data instead of folding the value into a category
@@ -44,9 +42,29 @@ ERROR: Final = "error"  # the policy word: refuse the data instead of folding th
 _few: Final = reprlib.Repr()
 _few.maxstring = 40
 
-_KEYS: Final = ("name", *READERS, "column", "ordered", "missing", "other", "by", "before", "levels", "mapping")
+_WORDS: Final = (*OF_COLUMN, "labels")
+_KEYS: Final = ("name", *READERS, "column", "ordered", "missing", "other", "by", "before", "levels", "mapping", *_WORDS)
 _ORIGINS: Final = ("values_from", "levels_from")
-MARK: Final = "@"  # stands between the names of an attribute and of its level
+_WHOLE: Final = re.compile(r"0|-?[1-9][0-9]{0,17}")  # a code that is a whole number, and no other text for it
+CodeType = Literal["whole number", "date", "text"]
+
+
+class _Labels:
+    """The field `labels`: given by codes, or in order; read as the labels of all values in order."""
+
+    @overload
+    def __get__(self, attribute: None, owner: type) -> None: ...
+
+    @overload
+    def __get__(self, attribute: Attribute, owner: type) -> tuple[str, ...]: ...
+
+    def __get__(self, attribute: Attribute | None, owner: type) -> tuple[str, ...] | None:
+        if attribute is None:  # the default
+            return None
+        return attribute.coded if attribute._named is None else attribute._named
+
+    def __set__(self, attribute: Attribute, given: GivenLabels) -> None:
+        vars(attribute)["labels"] = given  # to be checked
 
 
 @dataclass(frozen=True, repr=False)
@@ -62,12 +80,15 @@ class Attribute:
     42
     >>> sex
     Attribute('sex', values=['Female', 'Male'], missing='unknown')
+    >>> call = Attribute("call_type", codes=2, labels={0: "medical", 1: "fire"})
+    >>> call.labels, call.coded, call.position("fire"), call.position("1")
+    (('medical', 'fire'), ('0', '1'), 1, 1)
     """
 
     name: str
     _: KW_ONLY
     values: Sequence[str | int] | None = None
-    """Labels; whole numbers stand for their digits."""
+    """Codes; whole numbers stand for their digits."""
     range: Sequence[int] | None = None
     bins: Sequence[float] | None = None
     codes: int | None = None
@@ -86,6 +107,11 @@ class Attribute:
     """The mapping file that the values were read from."""
     levels_from: LabelFile | None = None
     """The mapping file that the levels were read from."""
+    labels: _Labels = _Labels()
+    """What people read, in cell order: the codes, unless labels are declared for them."""
+    title: str | None = None
+    description: str | None = None
+    unit_of_measure: str | None = None
 
     def __post_init__(self) -> None:
         self._check_name()
@@ -113,7 +139,19 @@ class Attribute:
             if not is_label(self.before) or self.values is None:
                 fix = "write for example `before: .`, with values"
                 raise SchemaError(f"{where}, before", "must be a mark in texts", fix)
+        for key in OF_COLUMN:
+            object.__setattr__(self, key, checked_word(where, key, getattr(self, key)))
+        if self._named is not None:
+            vars(self)["labels"] = read_labels(f"{where}, labels", self._named, self.coded)
         object.__setattr__(self, "levels", self._read_levels(where))
+        for level in self.grouped:
+            self.labels_at(level)
+
+    @property
+    def _named(self) -> tuple[str, ...] | None:
+        """The labels, where some are declared."""
+        found: tuple[str, ...] | None = vars(self)["labels"]
+        return found
 
     def _check_name(self) -> None:
         check_name(self.name, "attribute")
@@ -138,6 +176,8 @@ class Attribute:
         parts = [few(self.name), f"{key}={few(list(declared) if isinstance(declared, tuple) else declared)}"]
         policies = {"missing": self.missing, "other": self.other}
         parts += [f"{policy}={few(label)}" for policy, label in policies.items() if label != ERROR]
+        if self._named is not None:
+            parts.append(f"labels={few(list(self._named))}")
         if self.grouped:
             parts.append(f"levels={few([level.name for level in self.grouped])}")
         return f"{type(self).__name__}({', '.join(parts)})"
@@ -166,7 +206,7 @@ class Attribute:
 
     @cached_property
     def domain(self) -> tuple[str, ...]:
-        """The labels of the declared values, without the categories for missing and other."""
+        """The codes of the declared values, without the categories for missing and other."""
         if self.bins is not None:
             return tuple(self._number_label(a, b) for a, b in zip(self.bins, (*self.bins[1:-1], None), strict=False))
         if self.dates is not None:
@@ -174,9 +214,28 @@ class Attribute:
         return tuple(map(str, self.values or self._integers or ()))
 
     @cached_property
-    def labels(self) -> tuple[str, ...]:
-        """All labels in cell order: the domain, then categories for missing and other where declared."""
+    def coded(self) -> tuple[str, ...]:
+        """What stands in the data, in cell order: the domain, then categories for missing and other where declared."""
         return self.domain + self._categories
+
+    @property
+    def shown_name(self) -> str:
+        """What people read: the title, or the name."""
+        return self.name if self.title is None else self.title
+
+    @property
+    def has_labels(self) -> bool:
+        """Whether people read something else than the codes."""
+        return self._named is not None
+
+    @cached_property
+    def code_type(self) -> CodeType:
+        """What the codes of the domain are; a category for missing or other values may be something else."""
+        if self._integers is not None:
+            return "whole number"
+        if self.dates is not None and self.by == "day":
+            return "date"
+        return "whole number" if all(map(_WHOLE.fullmatch, self.domain)) else "text"
 
     @cached_property
     def size(self) -> int:
@@ -187,7 +246,9 @@ class Attribute:
     def ground(self) -> Level:
         """The values themselves as the finest level; with numbers where they begin, if they are such."""
         starts = self._integers if self.bins is None else self.bins[:-1]
-        return Level(self.name, self.domain, tuple(range(self.domain_size)), None if starts is None else tuple(starts))
+        named = None if self._named is None else self._named[: self.domain_size]
+        places = tuple(range(self.domain_size))
+        return Level(self.name, self.domain, places, None if starts is None else tuple(starts), named=named)
 
     def _number_label(self, low: float, beyond: float | None) -> str:
         """The numbers from one up to before another, or up to the end: `[0, 10)` of bins, `0-17` of integers."""
@@ -200,7 +261,7 @@ class Attribute:
         return f"{number_text(low)}-{number_text(last)}" if low >= 0 else f"{number_text(low)} to {number_text(last)}"
 
     def position(self, label: str) -> int | None:
-        """The position of a label in cell order, or None where there is no such label."""
+        """The position of a label or a code in cell order, or None where there is none."""
         return self._index.get(label)
 
     @property
@@ -231,12 +292,25 @@ class Attribute:
 
     @cached_property
     def _index(self) -> dict[str, int]:
-        return {label: i for i, label in enumerate(self.labels)}
+        """Codes and labels: no label is another value's code."""
+        texts = (self.coded,) if self._named is None else (self.coded, self._named)
+        return {text: i for own in texts for i, text in enumerate(own)}
 
     @property
     def grouped(self) -> tuple[Level, ...]:
         """The levels above the values, from fine to coarse."""
         return tuple(level for level in self.levels if isinstance(level, Level))
+
+    def labels_at(self, level: Level) -> dict[str, str] | None:
+        """What people read of the groups of a level, and of the categories beside them, by codes; None: these."""
+        if level.named is None and self._named is None:
+            return None
+        categories = islice(zip(self.coded, self.labels, strict=True), self.domain_size, None)
+        found = dict((*categories, *zip(level.coded, level.labels, strict=True)))
+        read_labels(
+            f"attribute {self.name!r}, level {level.name!r}, labels", found, tuple(found)
+        )  # which tell all apart
+        return found
 
     def to_dict(self) -> dict[str, Any]:
         """The declaration with the keys of the YAML form, defaults left out."""
@@ -244,6 +318,10 @@ class Attribute:
         fields |= {way: list(value) if isinstance(value, tuple) else value for way, value in self._declared.items()}
         usual = {"ordered": None, "missing": ERROR, "other": ERROR, "column": None, "before": None, "by": "day"}
         fields |= {key: getattr(self, key) for key, value in usual.items() if getattr(self, key) != value}
+        fields |= {key: word for key in OF_COLUMN if (word := getattr(self, key)) is not None}
+        if self._named is not None:
+            pairs = zip(self.coded, self._named, strict=True)
+            fields["labels"] = {code: label for code, label in pairs if code != label}
         if self.levels and self.dates is None:
             fields["levels"] = [level.to_dict(below) for below, level in pairwise((self.ground, *self.grouped))]
         return fields | {key: file.to_dict() for key in _ORIGINS if (file := getattr(self, key)) is not None}
@@ -255,89 +333,9 @@ class Attribute:
         if "name" not in raw:
             raise SchemaError(where, "has no name", "add `name:`")
         where = f"attribute {short(raw['name'])}"
-        for key in (*READERS, "ordered", "before"):
-            if key in raw and raw[key] is None:
-                raise SchemaError(f"{where}, {key}", "is empty", "write what it is, or leave the key out")
+        check_given(where, raw, (*READERS, "ordered", "before", *_WORDS))
         if raw.get("column") == "":  # in a file, a name that somebody forgot
             raise SchemaError(f"{where}, column", "must be a column name", "write the name of the data's column")
         fields: dict[str, Any] = dict(mapped(where, raw, read) if "mapping" in raw else raw)
         fields |= {key: LabelFile.from_dict(fields.get(key)) for key in _ORIGINS}
         return cls(codes=fields.pop("size", None), **fields)
-
-
-@dataclass(frozen=True, kw_only=True, repr=False)
-class AtLevel(Attribute):
-    """The groups of a level as values; the categories for missing and other values stay what they are.
-
-    >>> age = Attribute(name="age", range=(0, 99), missing="unknown", levels=({"name": "band", "starts": [0, 18, 65]},))
-    >>> band = at_level(age, "band")
-    >>> band.name, band.labels, band.places[[17, 18, 100]].tolist()
-    ('age@band', ('0-17', '18-64', '65-99', 'unknown'), [0, 1, 3])
-    """
-
-    base: Attribute
-    depth: int
-    """How many levels it is above the values: 1 for the finest level."""
-
-    def _check_name(self) -> None:
-        """The parts of the name were checked."""
-
-    @cached_property
-    def places(self) -> Ints:
-        """For each position of the base attribute, categories included, the position here."""
-        level = self.base.grouped[self.depth - 1]
-        categories = [self._index[label] for label in self.base.labels[self.base.domain_size :]]
-        return frozen([*level.places, *categories], np.int64)
-
-
-def at_level(attribute: Attribute, name: str) -> AtLevel:
-    """An attribute at the level with a name."""
-    for depth, level in enumerate(attribute.grouped, 1):
-        if level.name == name:
-            return AtLevel(
-                name=f"{attribute.name}{MARK}{name}",
-                values=level.labels,
-                ordered=attribute.is_ordered and list(level.places) == sorted(level.places),
-                missing=_category(attribute, level, attribute.missing),
-                other=_category(attribute, level, attribute.other),
-                column=attribute.source_column,
-                base=attribute,
-                depth=depth,
-            )
-    known = ", ".join(level.name for level in attribute.grouped) or "none; declare it under `levels:`"
-    raise WorkloadError("attribute", f"{attribute.name!r} has no level {name!r}", f"use one of: {known}")
-
-
-def base_of(attribute: Attribute) -> Attribute:
-    """The declared attribute: itself, or what it is a level of."""
-    return attribute.base if isinstance(attribute, AtLevel) else attribute
-
-
-def depth_of(attribute: Attribute) -> int:
-    """How many levels it is above the declared values."""
-    return attribute.depth if isinstance(attribute, AtLevel) else 0
-
-
-def places_of(attribute: Attribute) -> Ints:
-    """For each position of the declared attribute, the position here."""
-    return attribute.places if isinstance(attribute, AtLevel) else np.arange(attribute.size)
-
-
-def is_finer(attribute: Attribute, other: Attribute) -> bool:
-    """Whether one attribute is the other, or seen at a finer level of the same."""
-    return base_of(attribute) == base_of(other) and depth_of(attribute) <= depth_of(other)
-
-
-def coarsening(fine: Attribute, coarse: Attribute) -> Ints:
-    """For every value of an attribute, its group at a coarser level of the same."""
-    if not is_finer(fine, coarse):
-        raise ValueError("not a finer and a coarser level of one attribute")
-    groups = np.zeros(fine.size, dtype=np.int64)
-    groups[places_of(fine)] = places_of(coarse)
-    return groups
-
-
-def _category(attribute: Attribute, level: Level, label: str) -> str:
-    """Where missing or other values go: their own category, or the group of the value that they count as."""
-    place = None if label == ERROR else attribute.position(label)
-    return label if place is None or place >= attribute.domain_size else level.labels[level.places[place]]

@@ -31,6 +31,7 @@ from hushcube.model.attribute import Attribute
 from hushcube.model.files import read_yaml
 from hushcube.model.label import check_keys, label_of
 from hushcube.model.schema import Schema
+from hushcube.model.words import UNIT_NOUN
 from hushcube.text import short
 
 _Where = Mapping[str, Any]
@@ -156,9 +157,10 @@ class Facts:
     def sentence(self, fact: Fact) -> str:
         """One fact in plain words."""
         conditions = " and ".join(f"{name} = {label}" for name, label in self._labels(fact).items())
+        noun = self.schema.unit_noun
         if conditions and not fact.count:
-            return f"No person has {conditions}."
-        return f"The number of people{' with ' if conditions else ''}{conditions} is {fact.count:,}."
+            return f"No person has {conditions}." if noun == UNIT_NOUN else f"There are no {noun} with {conditions}."
+        return f"The number of {noun}{' with ' if conditions else ''}{conditions} is {fact.count:,}."
 
     def _labels(self, fact: Fact) -> dict[str, str]:
         attributes = (self.schema.attributes[i] for i in fact.marginal)

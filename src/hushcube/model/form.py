@@ -47,6 +47,11 @@ class Form(ABC):
     def labels(self) -> tuple[Sequence[str], ...]:
         """The labels along each axis."""
 
+    @property
+    def coded(self) -> tuple[Sequence[str], ...]:
+        """The same in codes."""
+        return self.labels
+
     @abstractmethod
     def evaluate(self, table: Floats) -> Floats:
         """The answers for a table of the carrier's cells."""
@@ -142,7 +147,13 @@ class RangeTable(_Product):
     def labels(self) -> tuple[Sequence[str], ...]:
         """`up to 34`, `20 to 34`, or the value itself."""
         axes = zip(self.attributes, self.along, self.intervals, strict=True)
-        return tuple(_interval_labels(a, along, *ends) for a, along, ends in axes)
+        return tuple(_interval_texts(a.labels, a.domain_size, along, *ends) for a, along, ends in axes)
+
+    @property
+    def coded(self) -> tuple[Sequence[str], ...]:
+        """Likewise."""
+        axes = zip(self.attributes, self.along, self.intervals, strict=True)
+        return tuple(_interval_texts(a.coded, a.domain_size, along, *ends) for a, along, ends in axes)
 
     def evaluate(self, table: Floats) -> Floats:
         """Differences of running sums along each axis."""
@@ -210,15 +221,13 @@ def _intervals(attribute: Attribute, along: Along) -> tuple[Ints, Ints]:
     return np.concatenate((starts, extra)), np.concatenate((last, extra)) + 1
 
 
-def _interval_labels(attribute: Attribute, along: Along, starts: Ints, ends: Ints) -> Sequence[str]:
-    labels = attribute.labels
+def _interval_texts(values: tuple[str, ...], domain: int, along: Along, starts: Ints, ends: Ints) -> Sequence[str]:
     if along == "cells":
-        return labels
-    domain = attribute.domain_size
+        return values
     if along == "prefix":
-        return tuple(f"up to {label}" for label in labels[:domain]) + labels[domain:]
+        return tuple(f"up to {value}" for value in values[:domain]) + values[domain:]
     pairs = zip(starts.tolist(), ends.tolist(), strict=True)
-    return tuple(labels[a] if a + 1 == b else f"{labels[a]} to {labels[b - 1]}" for a, b in pairs)
+    return tuple(values[a] if a + 1 == b else f"{values[a]} to {values[b - 1]}" for a, b in pairs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,6 +262,11 @@ class GroupTable(_Product):
     def labels(self) -> tuple[Sequence[str], ...]:
         """The groups' labels."""
         return tuple(attribute.labels for attribute in self.seen_at if attribute is not None)
+
+    @property
+    def coded(self) -> tuple[Sequence[str], ...]:
+        """The groups' codes."""
+        return tuple(attribute.coded for attribute in self.seen_at if attribute is not None)
 
     @cached_property
     def members(self) -> tuple[Floats, ...]:

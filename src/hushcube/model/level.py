@@ -5,6 +5,7 @@
       - {name: region, groups: {Northeast: [New England], West: [Pacific]}}      members are groups of the level before
       - {name: band, starts: [0, 18, 65]}                                        numbers: 0-17, 18-64, 65-99
 
+Of a level, too, `title` and `labels` say what people read [model/words.py]; members are named by code or by label.
 A mapping file holds the same as a table: the values in the first column, their groups in the others, fine to coarse.
 Every value lies in one group of each level, every group in one group of the next: levels are nested.
 Days between two dates have the levels that calendars have: months, quarters and years.
@@ -16,13 +17,14 @@ import csv
 import io
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from itertools import accumulate, pairwise
 from typing import Any, Final, Literal, get_args
 
 from hushcube.errors import SchemaError
 from hushcube.model.label import READERS, LabelFile, check_keys, is_label, label_of
+from hushcube.model.words import check_given, checked_word, read_labels
 from hushcube.text import short, visible
 
 LEVEL_NAME: Final = re.compile(r"\w([\w -]{0,198}\w)?")
@@ -45,27 +47,40 @@ class Level:
     """
 
     name: str
-    labels: tuple[str, ...]
+    coded: tuple[str, ...]
+    """The groups as they are declared."""
     places: tuple[int, ...]
     """For each value of the domain, its group."""
     starts: tuple[float, ...] | None = None
     """Where the groups begin, if they were declared so."""
+    title: str | None = None
+    named: tuple[str, ...] | None = None
+    """What people read, where that is something else."""
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What people read of each group."""
+        return self.coded if self.named is None else self.named
 
     def __repr__(self) -> str:
         shown = ", ".join(map(visible, self.labels[:6])) + (", ..." if len(self.labels) > 6 else "")
         return f"Level({self.name!r}: {len(self.labels):,} groups of {len(self.places):,} values: {shown[:200]})"
 
     def groups(self, below: Level) -> dict[str, list[str]]:
-        """The labels of a finer level in each group."""
-        result: dict[str, dict[str, None]] = {label: {} for label in self.labels}
+        """What a finer level has in each group."""
+        result: dict[str, dict[str, None]] = {code: {} for code in self.coded}
         for here, there in zip(self.places, below.places, strict=True):
-            result[self.labels[here]][below.labels[there]] = None
-        return {label: list(members) for label, members in result.items()}
+            result[self.coded[here]][below.coded[there]] = None
+        return {code: list(members) for code, members in result.items()}
 
     def to_dict(self, below: Level) -> dict[str, Any]:
         """The keys of the YAML form."""
         own = {"groups": self.groups(below)} if self.starts is None else {"starts": list(self.starts)}
-        return {"name": self.name, **own}
+        words: dict[str, Any] = {} if self.title is None else {"title": self.title}
+        if self.named is not None:
+            pairs = zip(self.coded, self.named, strict=True)
+            words["labels"] = {code: label for code, label in pairs if code != label}
+        return {"name": self.name, **own, **words}
 
 
 def read_levels(where: str, raw: Any, values: Level, number_label: NumberLabel) -> tuple[Level, ...]:
@@ -87,18 +102,23 @@ def _read_level(where: str, raw: Any, below: Level, number_label: NumberLabel) -
         if len(raw.places) != len(below.places) or not all(0 <= place < len(raw.labels) for place in raw.places):
             raise SchemaError(where, "does not have one group for each value", "give each value its group")
         raw = raw.to_dict(below)
-    check_keys(where, raw, ("name", "groups", "starts"), "write for example {name: band, starts: [0, 18, 65]}")
+    keys = ("name", "groups", "starts", "title", "labels")
+    check_keys(where, raw, keys, "write for example {name: band, starts: [0, 18, 65]}")
+    check_given(where, raw, keys[3:])
     if ("groups" in raw) == ("starts" in raw):
         raise SchemaError(where, "needs either groups or starts", "say which values belong together")
     if "starts" in raw:
-        return _from_starts(where, raw.get("name"), raw["starts"], below, number_label)
-    return _from_groups(where, raw.get("name"), raw["groups"], below)
+        found = _from_starts(where, raw.get("name"), raw["starts"], below, number_label)
+    else:
+        found = _from_groups(where, raw.get("name"), raw["groups"], below)
+    named = read_labels(f"{where}, labels", raw.get("labels"), found.coded)
+    return replace(found, title=checked_word(where, "title", raw.get("title")), named=named)
 
 
 def _from_groups(where: str, name: Any, raw: Any, below: Level) -> Level:
     if not isinstance(raw, Mapping) or not raw:
         raise SchemaError(f"{where}, groups", "must be a mapping", "write for example `groups: {West: [CA, OR]}`")
-    index = {label: place for place, label in enumerate(below.labels)}
+    index = {text: place for texts in (below.coded, below.labels) for place, text in enumerate(texts)}
     group_of: dict[int, int] = {}
     for group, (label, members) in enumerate(raw.items()):
         at = f"{where}, groups, {short(label)}"

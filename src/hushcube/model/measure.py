@@ -18,11 +18,12 @@ from typing import Any, Final
 from hushcube.errors import SchemaError
 from hushcube.model.label import check_column, check_keys, check_name
 from hushcube.model.privacy import Number, exact_number
+from hushcube.model.words import OF_COLUMN, check_given, checked_word
 from hushcube.text import short
 
 LARGEST: Final = 2**31
 """Of q: with 2^22 rows of a person, and 2^34 rows in all, no sum overflows 64 bits by more than can be checked."""
-_KEYS: Final = ("name", "column", "bounds", "resolution", "center", "missing")
+_KEYS: Final = ("name", "column", "bounds", "resolution", "center", "missing", *OF_COLUMN)
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -45,6 +46,9 @@ class Measure:
     center: Fraction
     missing: Fraction | None
     column: str | None
+    title: str | None
+    description: str | None
+    unit_of_measure: str | None
 
     def __init__(
         self,
@@ -55,6 +59,9 @@ class Measure:
         center: Number = 0,
         missing: Number | None = None,
         column: str | None = None,
+        title: str | None = None,
+        description: str | None = None,
+        unit_of_measure: str | None = None,
     ) -> None:
         """Numbers have the meaning of their decimal digits; the center `middle` is that of the bounds."""
         where = f"measure {short(name)}"
@@ -64,7 +71,9 @@ class Measure:
         given = {"resolution": resolution, "center": (low + high) / 2 if center == "middle" else center}
         given |= {} if missing is None else {"missing": missing}
         numbers = {key: exact_number(f"{where}, {key}", value, SchemaError) for key, value in given.items()}
+        words = zip(OF_COLUMN, (title, description, unit_of_measure), strict=True)
         fields = {"name": name, "bounds": (low, high), "missing": None, "column": column, **numbers}
+        fields |= {key: checked_word(where, key, word) for key, word in words}
         for key, value in fields.items():
             object.__setattr__(self, key, value)
         check_name(name, "measure")
@@ -83,6 +92,11 @@ class Measure:
     def __repr__(self) -> str:
         name, *rest = (f"{key}={short(value)}" for key, value in self.to_dict().items())
         return f"Measure({', '.join([name.removeprefix('name='), *rest])})"
+
+    @property
+    def shown_name(self) -> str:
+        """What people read: the title, or the name."""
+        return self.name if self.title is None else self.title
 
     @property
     def source_column(self) -> str:
@@ -119,7 +133,7 @@ class Measure:
         for key, usual in (("resolution", 1), ("center", 0), ("missing", None)):
             if (value := getattr(self, key)) != usual:
                 told[key] = _text(value)
-        return told if self.column is None else {**told, "column": self.column}
+        return told | {key: text for key in ("column", *OF_COLUMN) if (text := getattr(self, key)) is not None}
 
     @classmethod
     def from_dict(cls, raw: Any, *, where: str = "measure") -> Measure:
@@ -128,6 +142,7 @@ class Measure:
         for key, example in (("name", "name: wage"), ("bounds", "bounds: [0, 200000]")):
             if key not in raw:
                 raise SchemaError(where, f"has no {key}", f"add it, for example `{example}`")
+        check_given(f"measure {short(raw['name'])}", raw, OF_COLUMN)
         return cls(**raw)
 
 

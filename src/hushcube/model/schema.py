@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Final
@@ -14,12 +14,14 @@ import yaml
 from hushcube.durable import new_file
 from hushcube.errors import PrivacyError, SchemaError, WorkloadError
 from hushcube.model.arrays import Ints, Marginal
-from hushcube.model.attribute import MARK, Attribute, at_level, base_of, coarsening
+from hushcube.model.attribute import Attribute
+from hushcube.model.coarser import MARK, at_level, base_of, coarsening
 from hushcube.model.files import read_mapping_file, read_text, read_yaml
 from hushcube.model.label import MAX_NAME, check_keys, is_label
 from hushcube.model.level import ReadFile
 from hushcube.model.measure import Measure
 from hushcube.model.privacy import KEYS, MAX_ROWS, Unit
+from hushcube.model.words import OF_SCHEMA, UNIT_NOUN, check_given, checked_word
 from hushcube.text import visible
 
 COUNT: Final = "count"  # what the number of people is called beside the measures
@@ -52,10 +54,24 @@ class Schema:
     """Numbers that rows carry, to be summed and averaged."""
     whole: Schema | None = None
     """The declared schema, where this one is how a workload sees it: at some levels.  [`at_levels`]"""
+    _: KW_ONLY
+    title: str | None = None
+    description: str | None = None
+    source: str | None = None
+    """Where the data comes from."""
+    licence: str | None = None
+    contact: str | None = None
+    period: str | None = None
+    """What time the data is about."""
+    unit_noun: str = UNIT_NOUN
+    """What the tables count: people, calls, stays."""
 
     def __post_init__(self) -> None:
         self._freeze("attributes", Attribute)
         self._freeze("measures", Measure)
+        for key in OF_SCHEMA:
+            object.__setattr__(self, key, checked_word("", key, getattr(self, key)))
+        object.__setattr__(self, "unit_noun", self.unit_noun or UNIT_NOUN)
         if not self.attributes:
             raise SchemaError("attributes", "there are none", "declare at least one attribute")
         if len(self.attributes) > MAX_ATTRIBUTES:
@@ -74,6 +90,11 @@ class Schema:
         if any(measure.name == COUNT for measure in self.measures):
             fix = "rename it, and give `column:`"
             raise SchemaError(f"measure {COUNT!r}", "this name is reserved for the number of people", fix)
+
+    @property
+    def shown_name(self) -> str:
+        """What people read: the title, or the name."""
+        return self.name if self.title is None else self.title
 
     def _freeze(self, key: str, kind: type) -> None:
         """Lists become tuples."""
@@ -247,12 +268,16 @@ class Schema:
         unit = {} if self.unit is None else self.unit.to_dict()
         measures = {"measures": [measure.to_dict() for measure in self.measures]} if self.measures else {}
         attributes = [attribute.to_dict() for attribute in self.attributes]
-        return {"name": self.name, **unit, "attributes": attributes, **measures}
+        usual = {**dict.fromkeys(OF_SCHEMA), "unit_noun": UNIT_NOUN}
+        words = {key: word for key in OF_SCHEMA if (word := getattr(self, key)) != usual[key]}
+        return {"name": self.name, **words, **unit, "attributes": attributes, **measures}
 
     @classmethod
     def from_dict(cls, raw: Any, read: ReadFile | None = None) -> Schema:
         """Read the YAML form; the offending key is named. `read` reads the mapping files that attributes name."""
-        check_keys("schema", raw, ("name", "attributes", "measures", *KEYS), "start it with `name:` and `attributes:`")
+        keys = ("name", *OF_SCHEMA, "attributes", "measures", *KEYS)
+        check_keys("schema", raw, keys, "start it with `name:` and `attributes:`")
+        check_given("", raw, OF_SCHEMA)
         declared = {"attributes": raw.get("attributes"), "measures": raw.get("measures", [])}
         for key, items in declared.items():
             if not isinstance(items, list):
@@ -260,7 +285,8 @@ class Schema:
         listed, summed = (enumerate(items, 1) for items in declared.values())
         attributes = [Attribute.from_dict(each, where=f"attribute {i}", read=read) for i, each in listed]
         measures = [Measure.from_dict(each, where=f"measure {i}") for i, each in summed]
-        return cls(attributes, raw.get("name", "data"), Unit.from_dict(raw), measures)
+        words = {key: raw[key] for key in OF_SCHEMA if key in raw}
+        return cls(attributes, raw.get("name", "data"), Unit.from_dict(raw), measures, **words)
 
     def to_yaml(self) -> str:
         """The YAML form, one attribute or measure a line."""

@@ -28,7 +28,7 @@ from typing import Final, Literal
 
 from hushcube.errors import BadInput, WorkloadError, readable
 from hushcube.model.arrays import Marginal
-from hushcube.model.attribute import MARK
+from hushcube.model.coarser import MARK
 from hushcube.model.form import Along, Form, RangeTable
 from hushcube.model.queries import QueryTable
 from hushcube.model.schema import COUNT, Schema

@@ -151,7 +151,8 @@ def _terms(plan: Plan, quantity: Quantity) -> dict[str, float]:
         return {quantity.part: 1.0}
     if quantity.kind == "avg":
         fix = f"ask for the errors of sum({quantity.measure}) and of the count"
-        raise BadInput("quantity", f"the error of {quantity} depends on how many people there are", fix)
+        problem = f"the error of {quantity} depends on how many {plan.schema.unit_noun} there are"
+        raise BadInput("quantity", problem, fix)
     measure = plan.schema.measure(quantity.measure)
     return {quantity.part: float(measure.resolution), COUNTED.part: float(measure.center)}
 

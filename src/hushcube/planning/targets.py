@@ -121,7 +121,8 @@ def resolve(targets: Sequence[str | Target], question: Question) -> list[Goal]:
 def _quantity(target: Target, question: Question) -> Quantity:
     found = Quantity.parse(target.quantity, question.schema)
     if found.kind == "avg":
-        problem = f"the error of {found} depends on the number of people, so that no budget can be found for it"
+        noun = question.schema.unit_noun
+        problem = f"the error of {found} depends on the number of {noun}, so that no budget can be found for it"
         raise BadInput("target", problem, f"bound the error of sum({found.measure}), or of the count")
     if found.part not in question.requests:
         raise BadInput("target", f"{found} is not asked for", f"ask for it with `--measure {found}`")

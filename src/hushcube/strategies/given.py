@@ -32,7 +32,7 @@ from hushcube.errors import BadInput, WorkloadError, readable
 from hushcube.lattice.basis import MARGINAL, kernel
 from hushcube.lattice.family import Family, Inclusion
 from hushcube.model.arrays import Floats, Marginal
-from hushcube.model.attribute import MARK
+from hushcube.model.coarser import MARK
 from hushcube.model.noise import GAUSSIAN, law_of
 from hushcube.model.privacy import exact_number
 from hushcube.model.schema import Schema

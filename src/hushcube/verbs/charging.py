@@ -159,9 +159,10 @@ class Payment(Unpaid):
         name = None if account.parent is None else self._ledger.account(account.parent).partition
         if name is None or name not in schema.names:
             return None  # that the rows are of the part is the owner's promise
-        if account.part not in schema.attributes[schema.position(name)].labels:
+        if account.part not in schema[name].coded:  # by one name only: the ledger must see that two parts are the same
             problem = f"{visible(account.part or '')!r} is no value of {name!r} in the schema"
-            raise LedgerError("part", problem, "name the part by a value of the attribute that divides the account")
+            fix = "name the part as the data does: by a value, or its code, of the attribute that divides the account"
+            raise LedgerError("part", problem, fix)
         return name
 
     def charge(self, tell_owner: Tell | None) -> None:  # noqa: ARG002 - a ledger is where owners look

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from hushcube.durable import check_file, new_file
+from hushcube.model.attribute import Attribute
 from hushcube.model.schema import Schema
+from hushcube.model.words import OF_COLUMN, OF_SCHEMA, UNIT_NOUN
 from hushcube.shown import Column, Grid, Page, Part, Remark, Shown, columns, number
 
 if TYPE_CHECKING:
     from hushcube.private.draft import Bound, Finding
 
-_HEADING: Final = "# A draft made from the data. Review every value before use: a schema is public.\n"
+_HEADING: Final = (
+    "# A draft made from the data. Review every value before use: a schema is public.\n"
+    "# In your own words: title, description, source, licence, contact, period, unit_noun; labels for codes.\n"
+)
 _LARGEST_JSON: Final = 10**300  # readers of JSON hold numbers in floats; a full table beyond that is null
 
 
@@ -121,11 +128,14 @@ class SchemaCheck(Shown):
                 "levels": {level.name: len(level.labels) for level in a.grouped},
                 "missing": a.missing,
                 "other": a.other,
+                **_words(a, OF_COLUMN),
+                **({"labels": dict(zip(a.coded, a.labels, strict=True))} if a.has_labels else {}),
             }
             for a in self.schema.attributes
         ]
         return {
             "name": self.schema.name,
+            **_words(self.schema, OF_SCHEMA),
             "attributes": attributes,
             "cells": cells if cells < _LARGEST_JSON else None,
             "findings": [asdict(finding) for finding in self.findings],
@@ -159,14 +169,26 @@ def schema_of(given: Schema | str | Path) -> Schema:
     return given if isinstance(given, Schema) else Schema.read(given)
 
 
+def _words(declared: Schema | Attribute, keys: Iterable[str]) -> dict[str, str]:
+    """What the publisher says of it."""
+    return {key: word for key in keys if (word := getattr(declared, key)) not in (None, UNIT_NOUN)}
+
+
+def _values(attribute: Attribute) -> str:
+    """The first values, with their codes where these are something else."""
+    shown = list(islice(zip(attribute.coded, attribute.labels, strict=True), 4))
+    told = (label if code == label else f"{code}: {label}" for code, label in shown)
+    return ", ".join(told) + (", ..." if attribute.size > 4 else "")
+
+
 def schema_page(schema: Schema) -> Page:
-    """What a schema declares: a line for each attribute."""
+    """What a schema declares: a line for each attribute, and what its publisher says of it."""
     headings = ("attribute", "size", "values", "levels", "ordered", "missing", "other")
     rows = [
         [
             a.name,
             f"{a.size:,}",
-            ", ".join(a.labels[:4]) + (", ..." if a.size > 4 else ""),
+            _values(a),
             ", ".join(f"{level.name} ({len(level.labels):,})" for level in a.grouped),
             "yes" if a.is_ordered else "no",
             a.missing,
@@ -175,4 +197,5 @@ def schema_page(schema: Schema) -> Page:
         for a in schema.attributes
     ]
     title = f"{schema.name}: {len(schema)} attributes, {number(math.prod(schema.sizes))} cells in the full table"
-    return Page((Grid(title, [Column(name, right=name == "size") for name in headings], rows),))
+    grid = Grid(title, [Column(name, right=name == "size") for name in headings], rows)
+    return Page((grid, *(f"{key}: {word}" for key, word in _words(schema, OF_SCHEMA).items())))

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from hushcube.errors import SchemaError, WorkloadError
-from hushcube.model.attribute import Attribute, at_level, coarsening
+from hushcube.model.attribute import Attribute
+from hushcube.model.coarser import at_level, coarsening
 from hushcube.model.level import Level
 from hushcube.model.schema import Schema
 from hushcube.model.workload import Workload

@@ -30,6 +30,7 @@ from hushcube.model.queries import QueryTable
 from hushcube.model.schema import COUNT
 from hushcube.model.workload import Quantity
 from hushcube.progress import Progress
+from hushcube.text import visible
 
 Codes = NDArray[np.integer]
 
@@ -64,6 +65,7 @@ class CellChecks:
         self._exact = promised is not None and promised.whole
         self._nonnegative = promised is not None and promised.nonnegative
         self._agrees = face != UNBIASED or all(plan.designs[name].is_consistent for name in (COUNT, part))
+        self._noun = visible(plan.schema.unit_noun)
         self._facts = opened.facts.get(face, Facts.none(plan.schema))
         labels = shared.labels if is_count else Check("labels", "are looked at with the counts")
         self._tables = FaceTables(opened, face, labels, part)
@@ -75,7 +77,7 @@ class CellChecks:
         self._sums = Check(f"{self._name}: sums", "every roll-up of a table equals the cell of every other")
         forms = Check(f"{self._name}: forms", "ranges and queries are sums of the cells")
         self._forms = forms if is_count else self._sums
-        self._people = Check(f"{self._name}: people", "every table is the count of the synthetic people")
+        self._people = Check(f"{self._name}: people", f"every table is the count of the synthetic {self._noun}")
         self._known = Check(f"{self._name}: facts", "the public facts hold")
         self._codes = self._read_people() if self._exact else None
 
@@ -115,7 +117,7 @@ class CellChecks:
             wrong |= values != np.rint(values)
         self._cells.checked += values.size
         negative = "which is negative or not a number" if self._nonnegative else "which is not a number"
-        told = "which is not a whole number of people" if self._exact else negative
+        told = f"which is not a whole number of {self._noun}" if self._exact else negative
         self._report(self._cells, rows, wrong, values, told)
         expected = self._numbers.tables(rows, shape)
         recovered, predicted = expected[self._quantity]
@@ -136,7 +138,7 @@ class CellChecks:
         if self._codes is not None:
             counted = count(self._codes, self._plan.schema.sizes, rows, shape).astype(np.float64)
             self._people.checked += len(rows)
-            self._report(self._people, rows, values != counted, values, "but the people are", counted)
+            self._report(self._people, rows, values != counted, values, f"but the {self._noun} are", counted)
 
     def _apart(self, found: Floats, expected: Floats) -> Bools:
         """Where averages are not the same, or only one of them is known."""
@@ -226,7 +228,7 @@ class CellChecks:
             self._known.checked += len(known.ids)
             for k in np.flatnonzero(~(np.abs(found - known.counts) <= allowed)).tolist():
                 sentence = facts.sentence(facts.facts[int(known.ids[k])])
-                self._known.add(f"{place}: {found[k]:.10g} people, against the public fact: {sentence}")
+                self._known.add(f"{place}: {found[k]:.10g} {self._noun}, against the public fact: {sentence}")
 
 
 def count_cells(codes: Codes, sizes: tuple[int, ...], marginal: Marginal, cells: Ints) -> Floats:

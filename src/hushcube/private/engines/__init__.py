@@ -15,7 +15,8 @@ from typing import Final, cast, get_args
 
 from hushcube.durable import remove_leftovers
 from hushcube.errors import DataError, SchemaError
-from hushcube.model.attribute import ERROR, AtLevel, Attribute, at_level, base_of
+from hushcube.model.attribute import ERROR, Attribute
+from hushcube.model.coarser import AtLevel, at_level, base_of
 from hushcube.model.schema import Schema
 from hushcube.private.boundary import guarded, shown
 from hushcube.private.engines.contract import BadRows, Engine, ExactCounts, Measures, ReadShare, Wanted, attributes_of

@@ -28,7 +28,8 @@ from numpy.typing import NDArray
 
 from hushcube.errors import DataError
 from hushcube.model.arrays import Bools, Ints
-from hushcube.model.attribute import AtLevel, Attribute
+from hushcube.model.attribute import Attribute
+from hushcube.model.coarser import AtLevel
 from hushcube.model.level import day_groups, day_numbers
 from hushcube.model.measure import Measure
 from hushcube.private.engines.contract import Measures
@@ -113,13 +114,13 @@ def regrouped(attribute: Attribute, codes: Codes) -> Codes:
 
 def _find_texts(attribute: Attribute, *, integers: bool = False) -> Callable[[pa.Array], Codes]:
     """Look up texts as they are, byte by byte; truth values are `true` and `false`."""
-    places = {label: i for i, label in enumerate(attribute.labels)}
+    places = {code: i for i, code in enumerate(attribute.coded)}
     if integers:  # too wide for numpy: "1.0" and "01" are all 1
         places = {str(int(x)): i for x, i in number_labels(attribute).items() if is_whole(x)}
-    labels, targets = list(places), np.array(list(places.values()), dtype=np.int64)
+    texts, targets = list(places), np.array(list(places.values()), dtype=np.int64)
 
     def positions(array: pa.Array) -> Codes:
-        found = pc.index_in(array, value_set=pa.array(labels, type=array.type))
+        found = pc.index_in(array, value_set=pa.array(texts, type=array.type))
         inside = _numpy(found.is_valid())
         return _placed(attribute, inside, targets[_numpy(found.drop_null())], _missing(array))
 
@@ -284,15 +285,15 @@ def number_of(label: str) -> Decimal | None:
 
 
 def number_labels(attribute: Attribute) -> dict[Decimal, int]:
-    """The labels that are numbers, and where they stand."""
+    """The values that are numbers, and where they stand."""
     places: dict[Decimal, int] = {}
-    for position, label in enumerate(attribute.labels):
-        if (number := number_of(label)) is None:
+    for position, code in enumerate(attribute.coded):
+        if (number := number_of(code)) is None:
             continue
         twin = places.setdefault(number, position)
         if twin != position:
-            problem = f"its labels {attribute.labels[twin]!r} and {label!r} are one number in a column of numbers"
-            raise DataError(f"attribute {attribute.name!r}", problem, "keep one of the two labels")
+            problem = f"its values {attribute.coded[twin]!r} and {code!r} are one number in a column of numbers"
+            raise DataError(f"attribute {attribute.name!r}", problem, "keep one of the two values")
     return places
 
 

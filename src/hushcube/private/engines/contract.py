@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from hushcube.errors import DataError
 from hushcube.model.arrays import Ints
-from hushcube.model.attribute import Attribute, base_of
+from hushcube.model.attribute import Attribute
+from hushcube.model.coarser import base_of
 from hushcube.model.measure import Measure
 from hushcube.model.privacy import Unit
 from hushcube.model.schema import Schema

@@ -52,11 +52,11 @@ class _Unchanged:
 
 @dataclass(frozen=True, repr=False)
 class OnePart:
-    """An engine whose rows must all have one label of an attribute."""
+    """An engine whose rows must all have one code of an attribute."""
 
     engine: Engine
     attribute: str
-    label: str
+    code: str
 
     def count(
         self, schema: Schema, wanted: Wanted, *, measures: Measures = (), progress: ReadShare | None = None
@@ -66,7 +66,7 @@ class OnePart:
         own = np.array([[place]], np.int32)
         counts = self.engine.count(schema, [*wanted, own], measures=measures, progress=progress)
         table = counts.tables(own)[0]
-        if table.sum() != table[schema.attributes[place].labels.index(self.label)]:
+        if table.sum() != table[schema.attributes[place].coded.index(self.code)]:
             problem = f"holds rows whose {self.attribute!r} is not that of the part"
             raise DataError("data", problem, "give the rows of this part alone, for example by a query or a view")
         return counts

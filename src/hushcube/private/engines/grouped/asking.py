@@ -18,7 +18,8 @@ import numpy as np
 import pyarrow as pa
 
 from hushcube.model.arrays import Ints
-from hushcube.model.attribute import AtLevel, Attribute, base_of
+from hushcube.model.attribute import Attribute
+from hushcube.model.coarser import AtLevel, base_of
 from hushcube.model.measure import Measure
 from hushcube.private.engines import coding
 from hushcube.private.engines.coding import EXACT, Coder, Codes, number_labels, quantised, refusals
@@ -64,7 +65,7 @@ def asked_for(attribute: Attribute, data: Opened) -> Asked:
         if column_type == "text" and attribute.size <= _MOST_LABELS:
             marks = ("?" * n for n in range(1, attribute.size + 2))
             no_label = next(mark for mark in marks if attribute.position(mark) is None)
-            return Asked(Known(name, attribute.labels, no_label))
+            return Asked(Known(name, attribute.coded, no_label))
         if column_type in ("integer", "number") and attribute.size <= _MOST_LABELS:
             return _numbers(attribute, column_type)
         return Asked(Column(name))
