@@ -9,6 +9,8 @@ time over that of `residual` alone, the optimum under rho, where `auto` should b
 from __future__ import annotations
 
 import time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from operator import itemgetter
 
 ADULT8 = (9, 16, 7, 15, 6, 5, 2, 2)
@@ -35,7 +37,17 @@ AUTOMATIC = (
 )
 
 
-def main(cases=CASES, automatic=AUTOMATIC):
+def main():
+    """Both parts, each in a process of its own: what one strategy found out about a workload is kept for the next."""
+    rows = []
+    for part in (each, automatically):
+        with ProcessPoolExecutor(1, get_context("spawn")) as process:
+            rows += process.submit(part).result()
+    return rows
+
+
+def each(cases=CASES):
+    """Every strategy on every case."""
     from hushcube import Attribute, Privacy, Schema, Workload
     from hushcube.designs.request import Request
     from hushcube.errors import NotApplicable
@@ -62,7 +74,16 @@ def main(cases=CASES, automatic=AUTOMATIC):
             row |= {"ratio": seconds / baseline, "total_variance": plan.errors.total_variance(exact=False)}
             rows.append({**row, "over residual": None})
             print({k: round(v, 3) if isinstance(v, float) else v for k, v in rows[-1].items()}, flush=True)
-    for case, sizes, words, law in automatic:
+    return rows
+
+
+def automatically(cases=AUTOMATIC):
+    """`auto` on every case."""
+    from hushcube import Attribute, Privacy, Schema, Workload
+    from hushcube.designs.request import Request
+
+    rows = []
+    for case, sizes, words, law in cases:
         schema = Schema(tuple(Attribute(name=f"a{i}", codes=n) for i, n in enumerate(sizes)))
         workload, privacy = Workload.parse(words, schema), Privacy.of(neighbours="add-remove", **law)
         own, alone, chosen = (
