@@ -25,7 +25,7 @@ from hushcube.costs.calibrate import above
 from hushcube.designs.answers import Answers
 from hushcube.designs.block import Block
 from hushcube.designs.design import EVERY_RECOVERY, Design
-from hushcube.designs.errors import Errors
+from hushcube.designs.errors import Along, Errors
 from hushcube.errors import PlanError
 from hushcube.model.arrays import Floats, Ints, Marginal
 from hushcube.model.form import Form
@@ -135,6 +135,12 @@ class _DerivedErrors(Errors):
 
     def cell_variance_table(self, marginal: Marginal) -> Floats:
         return self._under.cell_variance_table(marginal)
+
+    def covariances(self, marginal: Marginal, rows: Along, totals: Along) -> Floats:
+        return self._under.covariances(marginal, rows, totals)
+
+    def sum_covariance(self, marginal: Marginal, first: Floats, second: Floats) -> float:
+        return self._under.sum_covariance(marginal, first, second)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -5,6 +5,8 @@ Each kind of design has its own; totals and maxima follow here for all of them.
 `exact=False` uses the continuous formulas 2/beta² and 1/(2 beta) (under `smoothing`, of the continuous mechanism);
 `exact=True` the true variances of the discrete noise that is drawn.
 
+Covariances are exact too: of any two weighted sums, and of all cells of a table with sums that they are part of.
+
 Margins are the half-widths of 95% intervals, from the law of the noise and not only its variance. Answers combine many
 numbers: the normal quantile under Gaussian noise; under Laplace noise that of a single Laplace term, which is safe for
 every combination.
@@ -14,15 +16,16 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property, wraps
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 
 import numpy as np
 
+from hushcube.errors import QueryError
 from hushcube.model.arrays import Bools, Floats, Marginal
 from hushcube.model.form import Form
-from hushcube.model.noise import GAUSSIAN, LAPLACE, standard_margin
+from hushcube.model.noise import GAUSSIAN, standard_margin
 
 if TYPE_CHECKING:
     from hushcube.designs.design import Design
@@ -31,6 +34,8 @@ Own = TypeVar("Own", bound="Errors")
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
 COVERAGE: Final = 0.95
+Along = Sequence[Floats | None]
+"""For each axis of a table something along it, or nothing."""
 
 
 def kept(method: Callable[Concatenate[Own, Given], Result]) -> Callable[Concatenate[Own, Given], Result]:
@@ -79,6 +84,27 @@ class Errors(ABC):
         """
 
     # --------------------------------------------------------------------------- what a kind of design may know better
+
+    def covariances(self, marginal: Marginal, rows: Along, totals: Along) -> Floats:  # noqa: ARG002 - others know them
+        """The exact covariances of products of sums along the axes of a published marginal with certain other ones.
+
+        Along each axis the sums are `rows`, of zeros, ones or any weights; None: the cells. Each of their products has
+        a partner. Along axes without `totals` it is the same sum; elsewhere these weights, whatever the product is.
+        Rows and totals of one axis exclude each other. So without totals the result are variances, and with totals
+        along some axes covariances of cells with the sums over these axes. One axis each, as many answers as there.
+        """
+        problem = "the answers of this design have errors without exact covariances"
+        raise QueryError("marginal", problem, "look at single tables; ratios need another strategy")
+
+    def sum_covariance(self, marginal: Marginal, first: Floats, second: Floats) -> float:
+        """The exact covariance of two weighted sums of the cells of one published marginal."""
+        sizes = [math.sqrt(self.sum_variance(marginal, weights)) for weights in (first, second)]
+        if not all(sizes):
+            return 0.0
+        # Var(a + s b) - Var(a - s b) = 4 s Cov(a, b); s makes both of one size, so that little is lost to rounding
+        s = sizes[0] / sizes[1]
+        more, less = (self.sum_variance(marginal, first + sign * s * second) for sign in (1, -1))
+        return (more - less) / (4 * s)
 
     def form_total(self, form: Form, *, exact: bool) -> float:
         """The sum of the variances of all answers of a form."""
@@ -163,7 +189,11 @@ class Errors(ABC):
         """
         if self.design.law is GAUSSIAN:
             return self.normal_margin(deviations)
-        return deviations * standard_margin(LAPLACE.tail_kurtosis, COVERAGE) + 0.5 * (deviations > 0)
+        return deviations * self.any_quantile() + 0.5 * (deviations > 0)
+
+    def any_quantile(self, coverage: float = COVERAGE) -> float:
+        """How many standard deviations the noise of any combination of measured numbers stays within."""
+        return standard_margin(self.design.law.tail_kurtosis, coverage)
 
     def normal_margin(self, deviations: Floats) -> Floats:
         """The normal quantile; half a step more where the noise is coarse, nothing where the answer is public."""

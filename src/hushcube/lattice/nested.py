@@ -18,7 +18,6 @@ the largest piece has one coordinate for each number of children that occurs.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,7 +25,7 @@ from typing import Final
 
 import numpy as np
 
-from hushcube.model.arrays import Floats, Ints
+from hushcube.model.arrays import Floats, Ints, applied
 
 _ZERO: Final = 1e-12  # couplings below this, relative to the diagonal, are rounding
 
@@ -66,14 +65,17 @@ class AxisSums:
     """Sums of the cells of one level, in coordinates."""
 
     core: Floats  # S_l' q on the core: (sums, core)
-    energy: Floats  # ||H q||², the squared norm of q on the contrasts of the finest level
+    energy: Floats  # ||H q||², the squared norm of q on the contrasts of the finest level; (H q)'(H t) with a partner
     index: Ints | None = None  # which of them each answer is, where many are alike
+    partner: Floats | None = None  # S_l' t on the core, of a sum t that all others are paired with: (1, core)
 
-    def on(self, piece: Piece, level: int) -> Floats:
-        """The coordinates on a piece: (sums, copies, those that the level sees)."""
+    def on(self, piece: Piece, level: int) -> tuple[Floats, Floats]:
+        """The coordinates on a piece, and those of the partners: (sums, copies, those that the level sees)."""
         if piece.is_finest:
-            return np.asarray(np.sqrt(self.energy)[:, None, None])
-        return np.asarray(self.core[:, piece.seen(level)])
+            energy = self.energy[:, None, None]
+            return (np.sqrt(energy),) * 2 if self.partner is None else (energy, np.ones((1, 1, 1)))
+        own = np.asarray(self.core[:, piece.seen(level)])
+        return own, own if self.partner is None else np.asarray(self.partner[:, piece.seen(level)])
 
     @cached_property
     def gram(self) -> Floats:
@@ -195,6 +197,13 @@ class Chain:
             np.add.at(sums, (groups, self.parents[-1]), 1.0)
         return self._in_coordinates(level, sums, np.bincount(groups))
 
+    def paired(self, level: int, total: Floats) -> AxisSums:
+        """Each cell by itself, paired with one weighted sum of them."""
+        [partner] = self.sums(level, total[None]).core
+        if level < self.depth:
+            return AxisSums(self.core[level], np.zeros(self.sizes[level]), partner=partner[None])
+        return AxisSums(self._parts[self.parents[-1]], self.residual(total, 0), partner=partner[None])
+
     def intervals(self, level: int, starts: Ints, ends: Ints) -> AxisSums:
         """Sums of the cells from each start to before each end."""
         cells = self.core[level] if level < self.depth else np.eye(self.sizes[-2])[self.parents[-1]]
@@ -212,8 +221,8 @@ class Chain:
     def adjoint(self, values: Floats, axis: int, level: int) -> Floats:
         """S_l' on the core, along an axis of tables at level l."""
         if level < self.depth:
-            return _along(self.core[level].T, values, axis)
-        return _along(self._parts.T, group_sums(values, axis, self.parents[-1]), axis)
+            return applied(self.core[level].T, values, axis)
+        return applied(self._parts.T, group_sums(values, axis, self.parents[-1]), axis)
 
     def residual(self, values: Floats, axis: int) -> Floats:
         """What is left of tables at the finest level when each cell's mean over its siblings is taken away."""
@@ -224,8 +233,8 @@ class Chain:
     def spread(self, coordinates: Floats, axis: int, level: int) -> Floats:
         """S_l on the core: tables at level l, along an axis."""
         if level < self.depth:
-            return _along(self.core[level], coordinates, axis)
-        return _along(self._parts, coordinates, axis).take(self.parents[-1], axis=axis)
+            return applied(self.core[level], coordinates, axis)
+        return applied(self._parts, coordinates, axis).take(self.parents[-1], axis=axis)
 
 
 def group_sums(values: Floats, axis: int, groups: Ints) -> Floats:
@@ -274,9 +283,3 @@ def _components(grams: Floats) -> list[Ints]:
 def _rounded(values: Floats) -> tuple[float, ...]:
     """Equal for numbers that differ by rounding only."""
     return tuple(float(f"{value:.11e}") if abs(value) > _ZERO else 0.0 for value in values.tolist())
-
-
-def _along(matrix: Floats, values: Floats, axis: int) -> Floats:
-    before, after = values.shape[:axis], values.shape[axis + 1 :]
-    flat = values.reshape(math.prod(before), values.shape[axis], math.prod(after))
-    return np.asarray(np.matmul(matrix, flat).reshape(*before, len(matrix), *after))

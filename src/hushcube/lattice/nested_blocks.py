@@ -165,13 +165,16 @@ class Blocks:
         return result
 
     def product_variances(self, V: Stacks, table: Levels, sums: Sequence[AxisSums]) -> Floats:
-        """Variances of the products of sums along the axes of a table: an axis for each, as many answers as there."""
+        """Variances of the products of sums along the axes of a table: an axis for each, as many answers as there.
+
+        Along axes where sums have a partner, covariances with the products that have the partner in their place.
+        """
         result = np.zeros([len(each.energy) for each in sums])
         for key, pieces in self._choices(table):
             at = self.positions(key, table)
             T = self.matrix(V, key)[at.reshape(-1, 1), at.reshape(1, -1)].reshape((*at.shape, *at.shape))
             for done, (each, (_, level), piece) in enumerate(zip(sums, table, pieces, strict=True)):
-                T = _contracted(T, each.on(piece, level), len(table) - done)
+                T = _contracted(T, *each.on(piece, level), len(table) - done)
             result += T
         for axis, each in enumerate(sums):
             result = result if each.index is None else result.take(each.index, axis=axis)
@@ -257,14 +260,15 @@ def _restricted(gram: Floats, piece: Piece, level: int) -> Floats:
     return np.asarray(gram[columns[:, :, None], columns[:, None, :]].mean(axis=0))
 
 
-def _contracted(T: Floats, x: Floats, k: int) -> Floats:
-    """sum_copies x' T x along the first axis of T and its twin, which is k axes later; answers become the last axis."""
+def _contracted(T: Floats, x: Floats, y: Floats, k: int) -> Floats:
+    """sum_copies x' T y along the first axis of T and its twin, which is k axes later; answers become the last axis."""
     d = x.shape[2]
     flat = np.moveaxis(T, k, 1).reshape(d * d, -1)
     result = np.empty((len(x), flat.shape[1]))
     step = max(1, _CHUNK // (d * d))
     for start in range(0, len(x), step):
-        part = x[start : start + step]
-        result[start : start + step] = np.einsum("ncd,nce->nde", part, part).reshape(-1, d * d) @ flat
+        part = slice(start, start + step)
+        partners = y if len(y) == 1 else y[part]
+        result[part] = np.einsum("ncd,nce->nde", x[part], partners).reshape(-1, d * d) @ flat
     rest = tuple(n for axis, n in enumerate(T.shape) if axis not in (0, k))
     return np.moveaxis(result.reshape(len(x), *rest), 0, -1)

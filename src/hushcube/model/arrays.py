@@ -5,6 +5,7 @@ A plan is checked once, and must stay what was checked.
 A marginal is a set of attributes: their positions in the schema, increasing. The empty one is the total.
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,22 @@ def position_rows(marginal: Marginal) -> NDArray[np.int32]:
     ([[0, 2]], (1, 0))
     """
     return np.array([marginal], dtype=np.int32).reshape(1, len(marginal))
+
+
+def applied(matrix: Floats, values: Floats, axis: int) -> Floats:
+    """A matrix, applied to all vectors along one axis.
+
+    >>> applied(np.array([[1.0, 1.0]]), np.array([[1.0, 2.0], [3.0, 4.0]]), 1).tolist()
+    [[3.0], [7.0]]
+    """
+    before, after = values.shape[:axis], values.shape[axis + 1 :]
+    flat = values.reshape(math.prod(before), values.shape[axis], math.prod(after))
+    return np.asarray(np.matmul(matrix, flat).reshape(*before, len(matrix), *after))
+
+
+def times(values: Floats, factors: Floats, axis: int) -> Floats:
+    """An array whose entries are multiplied by a factor for each position along one axis."""
+    return np.asarray(values * factors.reshape([-1 if a == axis else 1 for a in range(values.ndim)]))
 
 
 def frozen(values: ArrayLike, dtype: Any = None) -> NDArray[Any]:

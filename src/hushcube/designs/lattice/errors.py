@@ -14,12 +14,12 @@ row aside, and on centred vectors the rows are orthogonal.                      
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hushcube.designs.errors import kept
+from hushcube.designs.errors import Along, kept
 from hushcube.designs.lattice import margins
 from hushcube.designs.lattice.spaces import (
     SpaceErrors,
@@ -33,7 +33,7 @@ from hushcube.lattice import hadamard
 from hushcube.lattice.basis import dimensions, kernel, residual_variances
 from hushcube.lattice.family import Family, Inclusion
 from hushcube.lattice.hadamard import padded
-from hushcube.model.arrays import Bools, Floats, Ints, Marginal, subsets
+from hushcube.model.arrays import Bools, Floats, Ints, Marginal, applied, subsets, times
 from hushcube.model.form import Form
 
 if TYPE_CHECKING:
@@ -145,13 +145,45 @@ class LatticeErrors(SpaceErrors):
         if design.inverts:
             axes = range(len(marginal))
             padded_weights = hadamard.transform(hadamard.pad(weights, axes), axes)
-            noise, variances = self.set_variances(exact=True), np.zeros(padded_weights.shape)
-            for B in subsets(marginal):
-                at = int(design.measured.ids([B])[0])
-                if at >= 0:
-                    variances[block(marginal, B)] = noise[at]
-            return float((padded_weights**2 * variances).sum() / padded_weights.size**2)
+            return float((padded_weights**2 * self._frequency_variances(marginal)).sum())
         return super().sum_variance(marginal, weights)
+
+    def covariances(self, marginal: Marginal, rows: Along, totals: Along) -> Floats:
+        """Of independent cells, of the inverse transform of independent coefficients, or of residual spaces."""
+        design = self.design
+        if design.takes_sources:
+            axes = zip(design.schema.shape(marginal), rows, strict=True)
+            squares = [np.ones(n) if own is None else (own**2).sum(axis=1) for n, own in axes]
+            weights = [own if total is None else total for own, total in zip(squares, totals, strict=True)]
+            return np.asarray(reduce(np.multiply.outer, weights, np.asarray(self.variance_of(marginal))))
+        if design.inverts:
+            return self._inverted_covariances(marginal, rows, totals)
+        return super().covariances(marginal, rows, totals)
+
+    def _inverted_covariances(self, marginal: Marginal, rows: Along, totals: Along) -> Floats:
+        """A cell has every coefficient along an axis once, with one sign or the other."""
+        result = self._frequency_variances(marginal)
+        for axis, (n, own, total) in enumerate(zip(self.design.schema.shape(marginal), rows, totals, strict=True)):
+            if total is not None:
+                weighed = times(result, hadamard.transform(hadamard.pad(total, [0]), [0]), axis)
+                result = hadamard.transform(weighed, [axis]).take(range(n), axis=axis)
+            elif own is None:
+                result = result.sum(axis=axis, keepdims=True).repeat(n, axis=axis)
+            else:
+                result = applied(hadamard.transform(hadamard.pad(own, [1]), [1]) ** 2, result, axis)
+        return result
+
+    def _frequency_variances(self, marginal: Marginal) -> Floats:
+        """What each Hadamard coefficient adds to the variance of a sum that it has the weight 1 in."""
+        noise, variances = (
+            self.set_variances(exact=True),
+            np.zeros([padded(n) for n in self.design.schema.shape(marginal)]),
+        )
+        for B in subsets(marginal):
+            at = int(self.design.measured.ids([B])[0])
+            if at >= 0:
+                variances[block(marginal, B)] = noise[at]
+        return np.asarray(variances / variances.size**2)
 
     @cached_property
     def margins(self) -> Floats:
@@ -163,12 +195,12 @@ class LatticeErrors(SpaceErrors):
         return margins.cell_margin(self, marginal, deviations)
 
     def sum_margin(self, marginal: Marginal, weights: Floats) -> float:
-        """The margin of a weighted sum of cells; exact for plain sums of measured cells."""
+        """The margin of a weighted sum of cells; exact for plain sums and differences of measured cells."""
         design = self.design
-        if design.sums_cells and ((weights == 0) | (weights == 1)).all():
+        if design.sums_cells and np.isin(weights, (-1, 0, 1)).all():  # the law is symmetric: signs do not matter
             source, summed = self.sources()
             at = design.request.marginals.ids([marginal])[0]
-            return margins.sum_of_cells(design, int(source[at]), round(float(summed[at] * weights.sum())))
+            return margins.sum_of_cells(design, int(source[at]), round(float(summed[at] * np.abs(weights).sum())))
         return super().sum_margin(marginal, weights)
 
     @property

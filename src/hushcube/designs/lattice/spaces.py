@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from hushcube.designs.errors import Errors
+from hushcube.designs.errors import Along, Errors
 from hushcube.designs.request import projected
 from hushcube.lattice import helmert
 from hushcube.lattice.basis import cell_variances
 from hushcube.lattice.family import Family
-from hushcube.model.arrays import Bools, Floats, Marginal, subsets
+from hushcube.model.arrays import Bools, Floats, Marginal, applied, subsets, times
 from hushcube.model.form import Form, GroupTable, RangeTable
 from hushcube.model.noise import LAPLACE, SMOOTH, gaussian_variance
 from hushcube.model.queries import QueryTable
@@ -126,14 +126,11 @@ class SpaceErrors(Errors):
         if isinstance(form, QueryTable):
             rows = (row.reshape(form.carrier_shape) for row in form.rows.iterate())
             return np.array([self.sum_variance(form.marginal, row) for row in rows])
-        result = self.coefficient_variances(form.marginal)
         if isinstance(form, GroupTable):
-            for axis, (n, members) in enumerate(zip(form.carrier_shape, form.members, strict=True)):
-                weights = helmert.forward(members, [1]) / helmert.norms(n)
-                result = np.moveaxis(np.tensordot(weights**2, result, axes=(1, axis)), 0, axis)
-            return result.reshape(form.shape)
+            return self.covariances(form.marginal, form.members, [None] * len(form.members)).reshape(form.shape)
         if not isinstance(form, RangeTable):
             raise TypeError(type(form).__name__)
+        result = self.coefficient_variances(form.marginal)
         for axis, (starts, ends) in enumerate(form.intervals):
             result = helmert.interval_variances(result, axis, starts, ends)
         return result
@@ -147,6 +144,19 @@ class SpaceErrors(Errors):
             along = [-1 if a == axis else 1 for a in axes]
             transformed = transformed / helmert.norms(weights.shape[axis]).reshape(along)
         return float((transformed**2 * self.coefficient_variances(marginal)).sum())
+
+    def covariances(self, marginal: Marginal, rows: Along, totals: Along) -> Floats:
+        """Axis by axis, from the variances of the coefficients and their weights (row_k · q) / ||row_k||²."""
+        result = self.coefficient_variances(marginal)
+        for axis, (own, total) in enumerate(zip(rows, totals, strict=True)):
+            norms = helmert.norms(result.shape[axis])
+            if total is not None:
+                result = helmert.inverse(times(result, helmert.forward(total, [0]) / norms, axis), [axis])
+            elif own is None:
+                result = helmert.inverse_variances(result, [axis])
+            else:
+                result = applied((helmert.forward(own, [1]) / norms) ** 2, result, axis)
+        return result
 
     def cell_variance_table(self, marginal: Marginal) -> Floats:
         """Variances of the cells of a table."""

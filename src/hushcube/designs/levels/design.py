@@ -30,7 +30,7 @@ from typing import Any, Final
 import numpy as np
 
 from hushcube.designs.answers import Answers, OneByOne
-from hushcube.designs.errors import Errors, kept
+from hushcube.designs.errors import Along, Errors, kept
 from hushcube.designs.lattice.design import FamilyDesign
 from hushcube.designs.levels.nesting import Frame, Nesting, Rows, nesting
 from hushcube.errors import NotApplicable
@@ -135,9 +135,18 @@ class LevelErrors(Errors):
         able = [i for i, big in enumerate(measured) if self.design.nesting.holds(big, marginal)]
         return min(able, key=lambda i: (noise[i], i))
 
-    def product_variances(self, marginal: Marginal, rows: Sequence[Rows], *, exact: bool) -> Floats:
-        """Variances of products of sums along the axes of a marginal: one for each combination of sums."""
-        design = self.design
+    def covariances(self, marginal: Marginal, rows: Along, totals: Along) -> Floats:
+        """Of products of sums along the axes with their partners."""
+        return self.product_variances(marginal, rows, exact=True, totals=totals)
+
+    def product_variances(
+        self, marginal: Marginal, rows: Sequence[Rows], *, exact: bool, totals: Along | None = None
+    ) -> Floats:
+        """Variances of products of sums along the axes of a marginal: one for each combination of sums.
+
+        With totals along some axes, covariances of the products with those that have the totals in their place.
+        """
+        design, totals = self.design, [None] * len(marginal) if totals is None else totals
         if design.recovery == "none":
             at = self.source(marginal)
             source = list(design.measured)[at]
@@ -146,10 +155,15 @@ class LevelErrors(Errors):
             for position, own in zip(source, groups, strict=True):
                 variance *= design.schema.sizes[position] if own is None else 1
             counts = (np.bincount(own).astype(np.float64) for own in groups if own is not None)
-            squares = [_squares(each, own) for each, own in zip(rows, counts, strict=True)]
+            axes = zip(rows, counts, totals, strict=True)
+            squares = [_squares(each, own) if total is None else own * total for each, own, total in axes]
             return np.asarray(reduce(np.multiply.outer, squares, np.asarray(variance)))
         frame, V = design.frame, self.covariance(exact=exact)
-        return frame.blocks.product_variances(V, frame.table(marginal), frame.sums(marginal, rows))
+        result = frame.blocks.product_variances(V, frame.table(marginal), frame.pairs(marginal, rows, totals))
+        for axis, (own, total) in enumerate(zip(frame.groups(marginal), totals, strict=True)):
+            if own is not None and total is not None:
+                result = group_sums(result, axis, own)
+        return result
 
     def cell_variances(self, *, exact: bool) -> Floats:
         """Mean cell variances."""

@@ -163,6 +163,14 @@ class Frame:
         every = zip(self.table(marginal), rows, self.groups(marginal), marginal, strict=True)
         return [self._sums(self.chains[a], level, own, groups, i) for (a, level), own, groups, i in every]
 
+    def pairs(self, marginal: Marginal, rows: Sequence[Rows], totals: Sequence[Floats | None]) -> list[AxisSums]:
+        """The same; along axes with totals, the cells that those of the table are summed from, each with the total."""
+        every = zip(self.sums(marginal, rows), self.table(marginal), totals, self.groups(marginal), strict=True)
+        return [
+            sums if total is None else self.chains[a].paired(level, total if groups is None else total[groups])
+            for sums, (a, level), total, groups in every
+        ]
+
     def _sums(self, chain: Chain, level: int, rows: Rows, groups: Ints | None, position: int) -> AxisSums:
         if rows is None:
             return chain.cells(level) if groups is None else chain.grouped(level, groups)

@@ -17,8 +17,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, reduce
-from itertools import product
+from functools import cached_property
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -30,10 +29,10 @@ from hushcube.costs.row_cost import cost_of_rows
 from hushcube.designs.answers import Answers, OneByOne, summed
 from hushcube.designs.block import Block
 from hushcube.designs.design import Design, read_marginal
-from hushcube.designs.errors import Errors, kept
+from hushcube.designs.errors import Along, Errors, kept
 from hushcube.designs.matrix.row_space import Matches, RowSpace, indicator, outside, pair_sums, positions, row_space
 from hushcube.errors import PlanError
-from hushcube.model.arrays import Bools, Floats, Ints, Marginal, position_rows
+from hushcube.model.arrays import Bools, Floats, Ints, Marginal, applied, position_rows
 from hushcube.model.form import Form, GroupTable, RangeTable
 from hushcube.model.noise import Measurement
 from hushcube.model.privacy import Privacy
@@ -220,8 +219,8 @@ class _MatrixErrors(Errors):
     def form_variances(self, form: Form, *, exact: bool) -> Floats:
         design = self.design
         if isinstance(form, GroupTable):
-            cells = (reduce(np.multiply.outer, rows, np.ones(())) for rows in product(*form.members))
-            return np.array([self.sum_variance(form.marginal, each) for each in cells]).reshape(form.shape)
+            found = self.covariances(form.marginal, form.members, [None] * len(form.members))
+            return np.maximum(found, 0.0).reshape(form.shape)
         if design.recovery == "none":
             at, factor = design.matches.form(design.schema, design.marginal, form)
             return (self.row_variances(exact=exact)[at] * factor**2).reshape(form.shape)
@@ -249,12 +248,38 @@ class _MatrixErrors(Errors):
             return float((used**2 * self.row_variances(exact=True)).sum())
         return max(float(flat @ self.table_covariance(marginal, exact=True) @ flat), 0.0)
 
+    def covariances(self, marginal: Marginal, rows: Along, totals: Along) -> Floats:
+        half = self._half(marginal)
+        return pair_products(half, half, rows, totals)
+
+    def _half(self, A: Marginal) -> Floats:
+        """What each measured number adds to the cells of a published marginal, per standard deviation; (*shape, m)."""
+        design, deviations = self.design, np.sqrt(self.row_variances(exact=True))
+        shape = design.schema.shape(A)
+        if design.recovery != "none":
+            half = (self.recovery_matrix(exact=True) * deviations).reshape(*design.schema.shape(design.marginal), -1)
+            return np.asarray(half.sum(axis=tuple(axis for axis, i in enumerate(design.marginal) if i not in A)))
+        at, factor = design.matches.table(design.schema, design.marginal, A)
+        half = np.zeros((len(at), len(deviations)))
+        half[np.arange(len(at)), at] = factor * deviations[at]
+        return half.reshape(*shape, -1)
+
     def cell_variance_table(self, marginal: Marginal) -> Floats:
         design = self.design
         shape = design.schema.shape(marginal)
         if design.recovery == "none":
             return self._rolled_up(marginal).reshape(shape)
         return np.maximum(np.diag(self.table_covariance(marginal, exact=True)), 0.0).reshape(shape)
+
+
+def pair_products(first: Floats, second: Floats, rows: Along, totals: Along) -> Floats:
+    """Covariances of products of sums and their partners, from what independent numbers add to both; numbers last."""
+    for axis, (own, total) in enumerate(zip(rows, totals, strict=True)):
+        if total is not None:
+            second = applied(total[None], second, axis)
+        elif own is not None:
+            first, second = applied(own, first, axis), applied(own, second, axis)
+    return np.asarray((first * second).sum(axis=-1))
 
 
 def smoothing(rows: SparseRows, privacy: Privacy) -> float:

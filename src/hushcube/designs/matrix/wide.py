@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from hushcube.costs.row_cost import cost_of_rows
 from hushcube.designs.answers import Answers
-from hushcube.designs.errors import Errors, kept
+from hushcube.designs.errors import Along, Errors, kept
 from hushcube.designs.matrix.classes import Asked, Classes, Lifted, classes_of
-from hushcube.designs.matrix.design import MAX_CELLS, MatrixDesign
+from hushcube.designs.matrix.design import MAX_CELLS, MatrixDesign, pair_products
 from hushcube.designs.matrix.row_space import positions
 from hushcube.designs.request import MAX_TABLE_CELLS, Request
 from hushcube.errors import PlanError
@@ -146,12 +146,23 @@ class WideErrors(Errors):
     def form_variances(self, form: Form, *, exact: bool) -> Floats:
         """Those of its answers."""
         if isinstance(form, GroupTable):
-            members = [np.asarray(rows) for rows in form.members]
-            weights = members[0] if members else np.ones((1, 1))
-            for rows in members[1:]:
-                weights = np.asarray(np.kron(weights, rows), np.float64)
-            return self._sums(form.marginal, weights).reshape(form.shape)
+            found = self.covariances(form.marginal, form.members, [None] * len(form.members))
+            return np.maximum(found, 0.0).reshape(form.shape)
         return self._of(form, exact=exact).reshape(form.shape)
+
+    def covariances(self, marginal: Marginal, rows: Along, totals: Along) -> Floats:
+        """Those of the small design's queries."""
+        design, small = self.design, self.design.small
+        place, [asked], shape = design.lifted.places[marginal], small.workload.forms, design.schema.shape(marginal)
+        if design.recovery == "none":
+            at, factor = small.matches.form(small.schema, small.marginal, asked)
+            used = np.zeros((len(at[place]), len(design.rows)))
+            used[np.arange(len(used)), at[place]] = factor[place]
+            weighed = used * small.errors.row_variances(exact=True)
+        else:
+            used = design.lifted.rows.dense()[place]
+            weighed = used @ small.errors.covariance(exact=True)
+        return pair_products(weighed.reshape(*shape, -1), used.reshape(*shape, -1), rows, totals)
 
     def sum_variance(self, marginal: Marginal, weights: Floats) -> float:
         """The variance of a weighted sum of cells."""

@@ -77,6 +77,10 @@ class SketchErrors(Errors):
         largest = float(np.abs(weights).max(initial=0.0)) ** 2 or 1.0
         return self.unit_variance(exact=True) * float(self._combined((np.asarray(g @ g) for g in factors), largest))
 
+    def sum_covariance(self, marginal: Marginal, first: Floats, second: Floats) -> float:  # noqa: ARG002
+        """Medians have none that is exact, and collisions are no part of any."""
+        return float(self.covariances(marginal, (), ()))
+
     def form_variances(self, form: Form, *, exact: bool) -> Floats:
         """Variances of the answers of a form."""
         design = self.design

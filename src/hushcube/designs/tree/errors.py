@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hushcube.designs.errors import Errors, kept
+from hushcube.designs.errors import Along, Errors, kept
 from hushcube.lattice.trees import Tree
 from hushcube.model.arrays import Floats, Marginal
 from hushcube.model.form import Form, GroupTable, RangeTable
@@ -87,10 +87,7 @@ class TreeErrors(Errors):
                 v = tree.weigh(v, starts, ends)
             return v
         if isinstance(form, GroupTable):
-            for tree, members in zip(trees, form.members, strict=True):
-                squares = tree.forward(tree.spread(members, 1), 1) ** 2 / tree.norms
-                v = np.tensordot(v, _by_levels(squares, 1, tree), axes=(0, 1))
-            return v.reshape(form.shape)
+            return _weighed(v, trees, form.members, [None] * len(trees)).reshape(form.shape)
         if isinstance(form, QueryTable):
             rows = (row.reshape(form.carrier_shape) for row in form.rows.iterate())
             return np.array([self._variance_of(form.marginal, row, v) for row in rows])
@@ -113,6 +110,27 @@ class TreeErrors(Errors):
             squares = squares / tree.norms.reshape([-1 if a == axis else 1 for a in range(len(A))])
         at = v[np.ix_(*(tree.levels for tree in trees))] if A else v
         return float((squares * at).sum())
+
+    def covariances(self, marginal: Marginal, rows: Along, totals: Along) -> Floats:
+        """sum_l v_l q' P_l t for sums q and their partners t, axis by axis."""
+        trees = [self.design.trees[i] for i in marginal]
+        return _weighed(self.space_variances(marginal, exact=True), trees, rows, totals)
+
+
+def _weighed(v: Floats, trees: Sequence[Tree], rows: Along, totals: Along) -> Floats:
+    """From a number for each space to one for each combination of sums: v's axes of levels give way one by one."""
+    for tree, own, total in zip(trees, rows, totals, strict=True):
+        if total is not None:
+            coefficients = tree.forward(tree.spread(total, 0), 0)
+            at_level = tree.levels == np.arange(tree.depth + 1)[:, None]
+            v = np.tensordot(v, tree.inverse(coefficients * at_level, 1), axes=(0, 0))
+        elif own is None:
+            cells = np.arange(tree.size)
+            v = tree.weigh(v, cells, cells + 1)
+        else:
+            squares = tree.forward(tree.spread(own, 1), 1) ** 2 / tree.norms
+            v = np.tensordot(v, _by_levels(squares, 1, tree), axes=(0, 1))
+    return np.asarray(v)
 
 
 def _transformed(values: Floats, trees: Sequence[Tree]) -> Floats:
