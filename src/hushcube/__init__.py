@@ -20,8 +20,11 @@ if TYPE_CHECKING:  # `typing` would be most of what the import of this module co
 
     from hushcube import errors as errors, samples as samples
     from hushcube.bundle.checks.verdict import Verdict as Verdict
+    from hushcube.bundle.comparing import Compared as Compared
+    from hushcube.bundle.crossing import Cross as Cross
+    from hushcube.bundle.estimate import Estimate as Estimate
     from hushcube.bundle.published_table import Table as Table
-    from hushcube.bundle.release import Estimate as Estimate, Release as Release
+    from hushcube.bundle.release import Release as Release
     from hushcube.bundle.verify import verify as verify
     from hushcube.designs.request import Request as Request
     from hushcube.errors import (
@@ -104,7 +107,10 @@ __version__ = "0.1.0"
 _HOMES = {
     "bundle.checks.verdict": "Verdict",
     "bundle.published_table": "Table",
-    "bundle.release": "Estimate Release",
+    "bundle.comparing": "Compared",
+    "bundle.crossing": "Cross",
+    "bundle.estimate": "Estimate",
+    "bundle.release": "Release",
     "bundle.verify": "verify",
     "designs.request": "Request",
     "errors": "BadInput BudgetExceeded BundleError DataError FactsError HushcubeError LedgerError LedgerUnavailable"

@@ -10,10 +10,13 @@ share       a part of a whole, in percent
 
 from __future__ import annotations
 
+import csv
+import io
 import json
+import math
 import re
 import reprlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
 from fractions import Fraction
 from typing import Any, Final
@@ -76,6 +79,18 @@ def json_text(document: Any) -> str:
     """
     text = json.dumps(document, ensure_ascii=False, allow_nan=False)
     return _written_out(text, lambda c: json.dumps(c)[1:-1])
+
+
+def csv_text(rows: Iterable[Sequence[Any]]) -> str:
+    """Rows as CSV; a number that is not known is left empty.
+
+    >>> csv_text([["a", "value"], ['x "y", z', float("nan")]])
+    'a,value\\n"x ""y"", z",\\n'
+    """
+    text = io.StringIO()
+    known = (["" if isinstance(x, float) and math.isnan(x) else x for x in row] for row in rows)
+    csv.writer(text, lineterminator="\n").writerows(known)
+    return text.getvalue()
 
 
 def at_most(value: Fraction) -> str:

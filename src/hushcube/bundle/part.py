@@ -6,9 +6,9 @@ Up and down the levels: tables that were not asked for, as sums of groups of cel
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -23,7 +23,7 @@ from hushcube.model.arrays import Floats, Marginal, position_rows
 from hushcube.model.attribute import Attribute
 from hushcube.model.coarser import base_of, coarsening, depth_of, is_finer
 from hushcube.model.facts import Facts
-from hushcube.model.form import Form, GroupTable
+from hushcube.model.form import Form, GroupTable, members, sum_groups
 from hushcube.model.noise import Measurement
 from hushcube.model.schema import Schema
 
@@ -68,6 +68,17 @@ class RecoveredTables(FormsFromCells):
 
 
 @dataclass(frozen=True, eq=False)
+class WithTotals:
+    """Some cells, and the totals that each is a part of: shapes broadcast."""
+
+    cells: Table
+    totals: Floats
+    total_errors: Floats
+    covariances: Floats
+    """Of each cell with its total."""
+
+
+@dataclass(frozen=True, eq=False)
 class Part:
     """What was measured for one quantity, and where its values come from."""
 
@@ -91,20 +102,48 @@ class Part:
 
     def weighted(self, marginal: str | Sequence[str], where: Where | None = None) -> tuple[float, float, float]:
         """The sum of the cells that `where` keeps, its standard error and the half-width of its 95% interval."""
+        return self.sum_of(*self.weights(marginal, where))
+
+    def weights(self, marginal: str | Sequence[str], where: Where | None) -> tuple[Marginal, Floats]:
+        """The published table that answers a marginal, and ones for those of its cells that `where` keeps."""
+        form = self._roll_up(marginal)
+        kept = kept_along(form, where or {})
+        return form.marginal, np.asarray(reduce(np.multiply.outer, kept, np.ones(())))
+
+    def sum_of(self, marginal: Marginal, weights: Floats) -> tuple[float, float, float]:
+        """A weighted sum of the cells of a published table, its standard error and the half-width of its interval."""
+        return (
+            float((weights * self._values(marginal, self.source)).sum()),
+            math.sqrt(self.design.errors.sum_variance(marginal, weights)),
+            self.design.errors.sum_margin(marginal, weights),
+        )
+
+    def with_totals(self, marginal: str | Sequence[str], where: Where, summed: Collection[str]) -> WithTotals:
+        """The cells that `where` keeps, beside their totals over some of the attributes."""
+        form, own = self._roll_up(marginal), self.table(marginal).slice(where)
+        kept = kept_along(form, where)
+        # covariances with the totals; an axis that is rolled up to groups, or summed out, comes cell by cell first
+        rows: list[Floats | None] = []
+        totals: list[Floats | None] = []
+        for groups, level, along in zip(form.groups, form.seen_at, kept, strict=True):
+            is_summed = level is None or level.name in summed
+            is_whole = level is not None and np.array_equal(groups, np.arange(level.size))
+            rows.append(None if is_summed or is_whole else members(groups))
+            totals.append(along if is_summed else None)
+        found = self.design.errors.covariances(form.marginal, rows, totals)
+        for axis, (groups, total) in enumerate(zip(form.groups, totals, strict=True)):
+            found = found if total is None else sum_groups(found, groups, axis)
+        whole = Table.of(self.schema, form, found.reshape(form.shape), np.zeros(()), np.zeros(()))
+        covariances = whole.ordered(own.attributes).slice(where).values
+        axes = tuple(axis for axis, name in enumerate(own.attributes) if name in summed)
+        variances = np.maximum(covariances.sum(axis=axes, keepdims=True), 0.0)
+        return WithTotals(own, own.values.sum(axis=axes, keepdims=True), np.sqrt(variances), covariances)
+
+    def _roll_up(self, marginal: str | Sequence[str]) -> GroupTable:
         if isinstance(marginal, str) and self.design.workload.form(marginal) is not None:
             fix = "name a table of cells, such as age*sex, and what to add up"
             raise QueryError("marginal", f"{marginal!r} holds sums already", fix)
-        form = rolled_up(self.schema, attributes_of(self.schema, marginal), self.design.workload.published)
-        chosen = iter(positions(form.axes, form.labels, form.coded, where or {}))
-        weights = np.ones(())
-        for groups, level in zip(form.groups, form.seen_at, strict=True):
-            kept = np.ones(len(groups)) if level is None else np.isin(groups, next(chosen)).astype(np.float64)
-            weights = np.multiply.outer(weights, kept)
-        return (
-            float((weights * self._values(form.marginal, self.source)).sum()),
-            math.sqrt(self.design.errors.sum_variance(form.marginal, weights)),
-            self.design.errors.sum_margin(form.marginal, weights),
-        )
+        return rolled_up(self.schema, attributes_of(self.schema, marginal), self.design.workload.published)
 
     def _cells(self, asked: Sequence[Attribute], source: Values) -> Table:
         """A marginal of the plan, or a sum of one; at levels that the plan does not see, sums of groups of cells."""
@@ -198,6 +237,13 @@ def attributes_of(schema: Schema, marginal: str | Sequence[str]) -> tuple[Attrib
     if len({base_of(attribute).name for attribute in found}) != len(found):
         raise QueryError("marginal", f"{'*'.join(names)} names an attribute twice", "name each attribute once")
     return tuple(found)
+
+
+def kept_along(form: GroupTable, where: Where) -> list[Floats]:
+    """Ones for the cells that a condition keeps, along each axis of the published table."""
+    chosen = iter(positions(form.axes, form.labels, form.coded, where))
+    pairs = zip(form.groups, form.seen_at, strict=True)
+    return [np.ones(len(g)) if level is None else np.isin(g, next(chosen)).astype(np.float64) for g, level in pairs]
 
 
 def rolled_up(schema: Schema, wanted: Sequence[Attribute], published: Iterable[Marginal]) -> GroupTable:

@@ -10,6 +10,7 @@ from itertools import chain, islice, product
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hushcube.bundle.statement import Stamped, mark
 from hushcube.errors import MissingDependency, QueryError
@@ -17,9 +18,10 @@ from hushcube.faces.value import UNBIASED
 from hushcube.model.arrays import Floats, Marginal
 from hushcube.model.form import Form
 from hushcube.model.label import label_of
+from hushcube.model.quality import QUALITY_LETTERS, QUALITY_WORDS
 from hushcube.model.schema import COUNT, Schema
 from hushcube.shown import Bar, Cell, Column, Grid, Page, Remark, number
-from hushcube.text import visible
+from hushcube.text import csv_text, visible
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -105,6 +107,16 @@ class Table(Stamped):
         """Whether the numbers are averages: ratios of two estimates."""
         return self.ends is not None
 
+    @property
+    def may_be_negative(self) -> bool:
+        """Whether the true numbers may be below zero: sums and averages of a measure may."""
+        return any(self.what in (f"sum({m.name})", f"avg({m.name})") and m.bounds[0] < 0 for m in self.schema.measures)
+
+    @property
+    def quality(self) -> NDArray[np.int8]:
+        """0 where a number is reliable, 1 where it is to be used with caution, 2 where it is not to be used."""
+        return self.schema.quality.classes(self)
+
     def __repr__(self) -> str:
         shape = " x ".join(f"{len(labels):,}" for labels in self.labels) or "1"
         face = "" if self.face == UNBIASED else f", {self.face}"
@@ -119,20 +131,28 @@ class Table(Stamped):
         rows = min(rows, self.values.size)  # a number of any size is taken
         grid = self._side_by_side(rows) if self.others else self._with_bars(rows, truth)
         rest = self.values.size - rows
-        return Page((grid, Remark(f"... and {rest:,} more cells: {more}")) if rest > 0 else (grid,))
+        is_flagged = self.face == UNBIASED and any(table.quality.any() for table in (self, *self.others))
+        legend = [str(self.schema.quality)] if is_flagged else []
+        return Page((grid, *legend, *([Remark(f"... and {rest:,} more cells: {more}")] if rest > 0 else [])))
+
+    @property
+    def _flags(self) -> list[str]:
+        """The letter of each number's quality; empty where it is reliable, and beside other faces."""
+        return [QUALITY_LETTERS[at] if self.face == UNBIASED else "" for at in self.quality.ravel().tolist()]
 
     def _side_by_side(self, rows: int) -> Grid:
         """Counts, sums and averages of the same cells, each with its interval."""
         tables = (self, *self.others)
         pairs = ((Column(table.what, right=True), Column("", is_picture=True)) for table in tables)
         cells: list[list[Cell]] = []
-        for labels, *bars in islice(zip(self.rows(), *(table._bars() for table in tables), strict=True), rows):
+        numbers = (zip(table._bars(), table._flags, strict=True) for table in tables)
+        for labels, *flagged in islice(zip(self.rows(), *numbers, strict=True), rows):
             cells.append([*labels])
-            for bar in bars:
+            for bar, flag in flagged:
                 told = "unknown"
                 if math.isfinite(bar.value):
                     told = f"{number(round(bar.value, 9))} ({number(bar.low)} to {number(bar.high)})"
-                cells[-1] += [told, bar]
+                cells[-1] += [f"{told} {flag}".rstrip(), bar]
         columns = [*map(Column, self.attributes), *chain.from_iterable(pairs)]
         return Grid(f"{self.schema.shown_name}: {self.word}, with 95% intervals", columns, cells)
 
@@ -153,14 +173,15 @@ class Table(Stamped):
             *([] if truth is None else [Column("truth", right=True)]),
         ]
         cells: list[list[Cell]] = []
-        margins, bars = self.margins.ravel(), self._bars()
-        for at, (labels, bar) in enumerate(islice(zip(self.rows(), bars, strict=True), rows)):
+        margins = self.margins.ravel()
+        bars = zip(self.rows(), self._bars(), self._flags, strict=True)
+        for at, (labels, bar, flag) in enumerate(islice(bars, rows)):
             if not math.isfinite(bar.value):
-                numbers = ["unknown", ""]
+                numbers = [f"unknown {flag}".rstrip(), ""]
             elif self.is_average:
-                numbers = [number(bar.value), f"{number(bar.low)} to {number(bar.high)}"]
+                numbers = [number(bar.value), f"{number(bar.low)} to {number(bar.high)} {flag}".rstrip()]
             else:
-                numbers = [number(round(bar.value, 9)), f"± {number(margins[at])}"]
+                numbers = [number(round(bar.value, 9)), f"± {number(margins[at])} {flag}".rstrip()]
             cells.append([*labels, *numbers, bar, *([] if truth is None else [number(float(truth[at]))])])
         return Grid(f"{self.schema.shown_name}: {self.word}, {told}", columns, cells)
 
@@ -192,10 +213,10 @@ class Table(Stamped):
         return product(*self.labels)
 
     def columns(self) -> dict[str, Any]:
-        """One column for each attribute, and beside them `value`, `std_error`, `low` and `high`; a row is a cell.
+        """One column for each attribute, beside them `value`, `std_error`, `low`, `high`, `quality`; a row is a cell.
 
         Averages have no `std_error`. Other numbers of the same cells are beside them: `avg_days`, `avg_days_low`,
-        `avg_days_high`. A name that is taken gets an underscore: `value_`.
+        `avg_days_high`, `avg_days_quality`. A name that is taken gets an underscore: `value_`.
         """
         numbers = self._numbers("")
         for other in self.others:
@@ -207,11 +228,12 @@ class Table(Stamped):
         found: dict[str, Any] = {name: np.array(labels, dtype=object)[at] for name, labels, at in axes}
         return found | {name: each.ravel() for name, each in zip(names, numbers.values(), strict=True)}
 
-    def _numbers(self, word: str) -> dict[str, Floats]:
+    def _numbers(self, word: str) -> dict[str, NDArray[Any]]:
         """The columns of a quantity, under a word of its own where it cannot be combined with another."""
         after = f"{word}_" if word else ""
         errors = {} if self.is_average else {f"{after}std_error": self.std_errors}
-        return {word or "value": self.values, **errors, f"{after}low": self.low, f"{after}high": self.high}
+        quality = {f"{after}quality": np.array(QUALITY_WORDS, dtype=object)[self.quality]}
+        return {word or "value": self.values, **errors, f"{after}low": self.low, f"{after}high": self.high, **quality}
 
     def to_pandas(self) -> pd.DataFrame:
         """A pandas frame with one row a cell."""
@@ -228,7 +250,7 @@ class Table(Stamped):
         except ImportError:
             raise MissingDependency("polars", "to_polars", "frames") from None
         columns = self.columns()
-        texts = {name: pl.Series(name, columns[name].tolist(), dtype=pl.String) for name in self.attributes}
+        texts = {n: pl.Series(n, own.tolist(), dtype=pl.String) for n, own in columns.items() if own.dtype == object}
         return pl.DataFrame(columns | texts)
 
     def to_arrow(self) -> pa.Table:
@@ -236,7 +258,14 @@ class Table(Stamped):
         import pyarrow as pa
 
         columns = self.columns()
-        return pa.table(columns | {name: pa.array(columns[name], pa.string()) for name in self.attributes})
+        return pa.table({n: pa.array(own, pa.string() if own.dtype == object else None) for n, own in columns.items()})
+
+    def to_csv(self) -> str:
+        """The same columns as CSV; empty where a number is not known. A seeded release's has a column `warning`."""
+        columns = {name: own.tolist() for name, own in self.columns().items()}
+        if not self.private:
+            columns |= dict.fromkeys(beside(columns, "warning"), ["NOT PRIVATE"] * self.values.size)
+        return csv_text([list(columns), *zip(*columns.values(), strict=True)])
 
 
 def positions(

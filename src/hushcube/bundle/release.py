@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -11,9 +10,13 @@ from typing import Final
 
 import numpy as np
 
+from hushcube.bundle.comparing import Compared, compared, covariance
+from hushcube.bundle.crossing import Cross, cross
+from hushcube.bundle.estimate import Estimate
 from hushcube.bundle.part import Part, PublishedFace, RecoveredTables, Tables, moved
 from hushcube.bundle.published_table import Table, Where
 from hushcube.bundle.receipt import Receipt
+from hushcube.bundle.sharing import Of, shares
 from hushcube.bundle.statement import Stamped, mark
 from hushcube.bundle.tables import combined
 from hushcube.bundle.writing import write
@@ -28,27 +31,6 @@ from hushcube.progress import Progress
 from hushcube.shown import Column, Grid, Page, Remark, number
 
 _MORE: Final = "`list(release)` has all of them"
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A number with its standard error and its 95% interval; an average has an interval alone."""
-
-    value: float
-    std_error: float
-    low: float
-    high: float
-
-    @property
-    def margin(self) -> float:
-        """Half the width of the 95% interval."""
-        return (self.high - self.low) / 2
-
-    def __str__(self) -> str:
-        if math.isnan(self.value):
-            return "unknown"
-        margin = "" if math.isnan(self.std_error) else f" ± {number(self.margin)}"
-        return f"{number(self.value)}{margin}  (95%: {number(self.low)} to {number(self.high)})"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -142,7 +124,7 @@ class Release(Stamped):
         `what` is `count`, or a measure's `sum(days)` or `avg(days)`. The standard errors and margins are those of the
         unbiased estimates, also beside the values of another face.
         """
-        quantity = self._quantity(what, face)
+        quantity = self.quantity(what, face)
         counts = self.parts[COUNT].table(marginal, None if face == UNBIASED else self.face(face).source)
         own = counts if quantity.kind == "count" else self.parts[quantity.part].table(marginal)
         estimates = ((table.values, table.std_errors, table.margins) for table in (counts, own))
@@ -157,7 +139,8 @@ class Release(Stamped):
         others = tuple(self.table(marginal, str(quantity)) for quantity in self.plan.asked)
         return replace(self.table(marginal), others=others)
 
-    def _quantity(self, what: str, face: str = UNBIASED) -> Quantity:
+    def quantity(self, what: str, face: str = UNBIASED) -> Quantity:
+        """What a word such as `avg(days)` means, if it is published."""
         if not isinstance(what, str):
             raise QueryError("what", "is not a word such as count or avg(days)", "give a condition as `where={...}`")
         quantity = Quantity.parse(what, self.schema)
@@ -175,11 +158,61 @@ class Release(Stamped):
         Of `sum(days)` likewise; `avg(days)` is the average over all of these cells, with an interval alone: its value
         and interval are NaN where their count is no more than noise.
         """
-        quantity = self._quantity(what)
+        quantity = self.quantity(what)
         counts = self.parts[COUNT].weighted(marginal, where)
         own = counts if quantity.kind == "count" else self.parts[quantity.part].weighted(marginal, where)
         value, std_error, margin, ends = combined(quantity, self.schema, counts, own)
-        return Estimate(*map(float, (value, std_error, *(ends or (value - margin, value + margin)))))
+        low, high = ends or (value - margin, value + margin)
+        return Estimate(float(value), float(std_error), float(low), float(high))
+
+    def covariance(
+        self,
+        marginal: str | Sequence[str],
+        where_a: Where | None = None,
+        where_b: Where | None = None,
+        what: str = COUNT,
+    ) -> float:
+        """The exact covariance of two sums of cells of one table, each of those that its condition keeps."""
+        return covariance(self.parts, self.schema, self.quantity(what), marginal, (where_a, where_b))
+
+    def compare(self, marginal: str | Sequence[str], where: Where | None, versus: Where, what: str = COUNT) -> Compared:
+        """Two groups of cells: their difference, their ratio, and the share of the first in both together.
+
+        The second group is that of `versus`, and as in `where` along attributes that `versus` does not name: with
+        `where={"age": "30", "sex": "F"}` and `versus={"sex": "M"}`, women of 30 are compared with men of 30.
+        """
+        return compared(self.parts, self.schema, self.quantity(what), marginal, (where or {}, versus))
+
+    def shares(
+        self,
+        marginal: str | Sequence[str],
+        of: Of = "row",
+        what: str = COUNT,
+        where: Where | None = None,
+        *,
+        columns: str | None = None,
+    ) -> Table:
+        """The share of every cell in its row, its column or all cells that `where` keeps, in percent, with intervals.
+
+        The last attribute stands in the columns, unless `columns` names another; all others stand in the rows.
+        """
+        return shares(self.parts, self.schema, self.quantity(what), marginal, of, where or {}, columns)
+
+    def cross(
+        self,
+        marginal: str | Sequence[str],
+        what: str = COUNT,
+        where: Where | None = None,
+        *,
+        columns: str | None = None,
+        share: Of | None = None,
+        face: str = UNBIASED,
+    ) -> Cross:
+        """A cross-table: the last attribute, or `columns`, in the columns, the others in rows, with totals.
+
+        With `share` its cells are percentages of these totals.
+        """
+        return cross(self, marginal, what, where or {}, columns, share, face)
 
     def roll_up(self, marginal: str | Sequence[str], attribute: str, what: str = COUNT) -> Table:
         """A table with one attribute a level coarser; above its coarsest level it is summed out."""

@@ -49,6 +49,15 @@ def print_about(
             click.echo(visible(caveat))
 
 
+def print_csv(text: str, private: bool | None, caveat: str | None) -> None:
+    """CSV on standard output, and what must be said of it on standard error: the stamp has a column of its own."""
+    from hushcube.bundle.statement import NOT_PRIVATE
+
+    for told in ([NOT_PRIVATE] if private is False else []) + ([] if caveat is None else [caveat]):
+        note(told)
+    click.echo(text, nl=False)
+
+
 def note(text: str) -> None:
     """A remark on standard error."""
     click.echo(visible(text), err=True)

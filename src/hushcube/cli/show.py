@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
-from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from hushcube.cli.command import option, verb
-from hushcube.cli.options import as_json
-from hushcube.cli.output import print_about, print_page
+from hushcube.cli.options import as_json, typed
+from hushcube.cli.output import print_about, print_csv, print_page
 from hushcube.errors import QueryError
-from hushcube.text import visible
 
 if TYPE_CHECKING:
     from hushcube.bundle.published_table import Table
     from hushcube.bundle.release import Release
+    from hushcube.bundle.sharing import Of
 
 UNBIASED = "unbiased"  # as in faces/value.py, which is too heavy to import for --help
 MORE = "--rows shows more, --json all"
 _WHERE = "Keep these cells; repeat it for more labels or attributes."
+_VERSUS = "Compare with these cells: difference and ratio; other attributes as in --where."
 _FACE = "A published face: unbiased (the default), consistent, nonnegative or integral."
 
 
@@ -31,18 +30,28 @@ _FACE = "A published face: unbiased (the default), consistent, nonnegative or in
 @click.argument("marginal", required=False)
 @option("--where", "ATTRIBUTE=LABEL", _WHERE, multiple=True)
 @option("--sum", None, "Print the sum of the kept cells with its interval.", "as_sum", is_flag=True)
+@option("--versus", "ATTRIBUTE=LABEL", _VERSUS, multiple=True)
+@option("--cross", None, "Print a cross-table with totals: the last attribute in the columns.", is_flag=True)
+@option("--columns", "ATTRIBUTE", "Another attribute for the columns of --cross or --share.")
+@option("--share", "row|column|all", "Print percentages of these totals.", type=click.Choice(["row", "column", "all"]))
 @option("--face", "KIND", _FACE)
 @option("--rows", None, "The most rows to print.", type=click.IntRange(min=1), default=60, show_default=True)
 @option("--no-verify", None, "Skip the checksums (large releases).", is_flag=True)
+@option("--csv", None, "Print CSV and nothing else: one row a cell.", "as_csv", is_flag=True)
 @as_json
 def command(
     folder: str,
     marginal: str | None,
     where: tuple[str, ...],
     as_sum: bool,
+    versus: tuple[str, ...],
+    cross: bool,
+    columns: str | None,
+    share: Of | None,
     face: str | None,
     rows: int,
     no_verify: bool,
+    as_csv: bool,
     as_json: bool,
 ) -> None:
     """Print a table of a release, with error bars; without MARGINAL, what it holds.
@@ -51,9 +60,12 @@ def command(
     hushcube show published
     hushcube show published age*sex --where sex=Female
     hushcube show published age*sex --where age=30 --where age=31 --sum
+    hushcube show published age*sex --cross --share row
+    hushcube show published age*sex --where sex=Female --versus sex=Male
     hushcube show published age*sex --face integral
     """
     import hushcube as hc
+    from hushcube.bundle.crossing import documents
     from hushcube.bundle.folder import find_table
     from hushcube.bundle.manifest import steadily
 
@@ -61,16 +73,33 @@ def command(
         from hushcube.faces.value import published_name
 
         face = published_name(face)
+    _check_choices(typed(("as_sum", "versus", "cross")), typed(("as_csv", "as_json")))
+    if columns is not None and not (cross or share):
+        raise QueryError("--columns", "is for cross-tables and shares", "give --cross or --share, or leave it out")
+    if as_csv and cross:
+        raise QueryError("--csv", "has one row for every cell, and no cross-table", "leave --cross or --csv out")
     if marginal is None:
-        if where or as_sum:
+        if where or as_sum or versus or cross or share or as_csv:
             raise QueryError("marginal", "is not given", "name a table, for example `hushcube show FOLDER age*sex`")
         _show_contents(hc.open(folder, verify=not no_verify), rows, face, as_json=as_json)
         return
-    conditions, shown = _conditions(where), face or UNBIASED
-    if as_sum:
-        if shown != UNBIASED:
-            raise QueryError("--face", "a sum has an interval on the unbiased face only", "leave --face or --sum out")
-        _show_sum(hc.open(folder, verify=not no_verify), marginal, conditions, as_json=as_json)
+    conditions, shown = _conditions("--where", where), face or UNBIASED
+    if shown != UNBIASED and (asked := typed(("as_sum", "versus", "share"))):
+        problem = f"{asked[0]} has intervals on the unbiased face only"
+        raise QueryError("--face", problem, f"leave --face or {asked[0]} out")
+    if as_sum or versus or cross or share:
+        from hushcube.cli.show_groups import show_compared, show_cross, show_shares, show_sum
+
+        release = hc.open(folder, verify=not no_verify)
+        if as_sum:
+            show_sum(release, marginal, conditions, as_csv=as_csv, as_json=as_json)
+        elif versus:
+            others = _conditions("--versus", versus)
+            show_compared(release, marginal, conditions, others, as_csv=as_csv, as_json=as_json)
+        elif cross:
+            show_cross(release, marginal, conditions, columns, share, shown, rows, as_json=as_json)
+        elif share:
+            show_shares(release, marginal, conditions, columns, share, rows, as_csv=as_csv, as_json=as_json)
         return
 
     def read() -> Table:
@@ -79,9 +108,12 @@ def command(
 
     found = find_table(Path(folder), marginal, face=shown, verify=not no_verify) or steadily(Path(folder), read)
     table = found.slice(conditions)
+    if as_csv:
+        print_csv(table.to_csv(), table.private, table.schema.caveat)
+        return
 
     def document() -> dict[str, Any]:
-        cells = _quantities(table) if table.others else _cells(table, intervals=shown == UNBIASED)
+        cells = _quantities(table) if table.others else documents(table)
         return {"attributes": list(table.attributes), "face": shown, "cells": list(cells)}
 
     def text() -> None:
@@ -90,64 +122,33 @@ def command(
     print_about(table.private, as_json=as_json, document=document, text=text, caveat=table.schema.caveat)
 
 
+def _check_choices(*alternatives: list[str]) -> None:
+    """Of some options only one may be given."""
+    for given in alternatives:
+        if len(given) > 1:
+            raise QueryError(given[1], f"cannot be combined with {given[0]}", "choose one of them")
+
+
 def _quantities(table: Table) -> Iterator[dict[str, Any]]:
     """One document a cell: counts, sums and averages, each with its interval."""
+    from hushcube.bundle.crossing import numbers_of
     from hushcube.bundle.published_table import beside
 
     every = (table, *table.others)
     tables = dict(zip(beside(table.attributes, *(one.what for one in every)), every, strict=True))
+    numbers = {word: numbers_of(one) for word, one in tables.items()}
     for at, labels in enumerate(table.rows()):
-        numbers = {word: _interval(one, at) for word, one in tables.items()}
-        yield {**dict(zip(table.attributes, labels, strict=True)), **numbers}
+        yield {**dict(zip(table.attributes, labels, strict=True)), **{word: each[at] for word, each in numbers.items()}}
 
 
-def _interval(table: Table, at: int) -> dict[str, float | None]:
-    numbers = {"value": table.values, "low_95": table.low, "high_95": table.high}
-    return _known({name: float(each.ravel()[at]) for name, each in numbers.items()})
-
-
-def _known(numbers: dict[str, float]) -> dict[str, float | None]:
-    """Numbers for JSON; none where the count is no more than noise, and an average is not known."""
-    return {name: None if math.isnan(number) else number for name, number in numbers.items()}
-
-
-def _conditions(where: tuple[str, ...]) -> dict[str, list[str]]:
+def _conditions(option: str, given: tuple[str, ...]) -> dict[str, list[str]]:
     conditions: dict[str, list[str]] = {}
-    for condition in where:
+    for condition in given:
         name, equals, label = condition.partition("=")
         if not equals:
-            raise QueryError("--where", f"{condition!r} has no =", "write for example `--where sex=Female`")
+            raise QueryError(option, f"{condition!r} has no =", f"write for example `{option} sex=Female`")
         conditions.setdefault(name.strip(), []).append(label)
     return conditions
-
-
-def _cells(table: Table, *, intervals: bool) -> Iterator[dict[str, Any]]:
-    """One document a cell; intervals are those of the unbiased estimates, and stand only beside these."""
-    from hushcube.bundle.published_table import beside
-
-    own = beside(table.attributes, "value", "std_error", *(["low_95", "high_95"] if intervals else []))
-    numbers = (each.ravel().tolist() for each in (table.values, table.std_errors, table.margins))
-    for labels, value, std_error, margin in zip(product(*table.labels), *numbers, strict=True):
-        found = (value, std_error, value - margin, value + margin)[: len(own)]
-        yield dict(zip((*table.attributes, *own), (*labels, *found), strict=True))
-
-
-def _show_sum(release: Release, marginal: str, conditions: dict[str, list[str]], *, as_json: bool) -> None:
-    words = [str(quantity) for quantity in release.plan.quantities]
-    estimates = {word: release.estimate(marginal, conditions, word) for word in words}
-
-    def document() -> dict[str, Any]:
-        told = {
-            word: _known({"value": e.value, "std_error": e.std_error, "low_95": e.low, "high_95": e.high})
-            for word, e in estimates.items()
-        }
-        return {**told.pop("count"), **told}
-
-    def text() -> None:
-        for word, estimate in estimates.items():
-            click.echo(visible(f"{'' if len(words) == 1 else f'{word}: '}{estimate}"))
-
-    print_about(release.private, as_json=as_json, document=document, text=text, caveat=release.schema.caveat)
 
 
 def _show_contents(release: Release, rows: int, face: str | None, *, as_json: bool) -> None:

@@ -271,7 +271,7 @@ class GroupTable(_Product):
     @cached_property
     def members(self) -> tuple[Floats, ...]:
         """For each axis a row of zeros and ones for each group."""
-        return tuple((np.arange(groups.max() + 1)[:, None] == groups).astype(np.float64) for groups in self.groups)
+        return tuple(map(members, self.groups))
 
     def evaluate(self, table: Floats) -> Floats:
         """Sums of the cells of each group, axis by axis."""
@@ -283,6 +283,11 @@ class GroupTable(_Product):
     def lengths(self) -> Sequence[Floats]:
         """Of groups."""
         return [np.bincount(groups).astype(np.float64) for groups in self.groups]
+
+
+def members(groups: Ints) -> Floats:
+    """A row of zeros and ones for each group."""
+    return np.asarray((np.arange(groups.max() + 1)[:, None] == groups).astype(np.float64))
 
 
 def sum_groups(table: Floats, groups: Ints, axis: int) -> Floats:

@@ -21,6 +21,7 @@ from hushcube.model.label import MAX_NAME, check_keys, is_label
 from hushcube.model.level import ReadFile
 from hushcube.model.measure import Measure
 from hushcube.model.privacy import KEYS, MAX_ROWS, Unit
+from hushcube.model.quality import BY_DEFAULT, Quality
 from hushcube.model.words import OF_SCHEMA, UNIT_NOUN, check_given, checked_word
 from hushcube.text import visible
 
@@ -65,6 +66,8 @@ class Schema:
     """What time the data is about."""
     unit_noun: str = UNIT_NOUN
     """What the tables count: people, calls, stays."""
+    quality: Quality = BY_DEFAULT
+    """From when on published numbers are flagged."""
 
     def __post_init__(self) -> None:
         self._freeze("attributes", Attribute)
@@ -270,12 +273,13 @@ class Schema:
         attributes = [attribute.to_dict() for attribute in self.attributes]
         usual = {**dict.fromkeys(OF_SCHEMA), "unit_noun": UNIT_NOUN}
         words = {key: word for key in OF_SCHEMA if (word := getattr(self, key)) != usual[key]}
-        return {"name": self.name, **words, **unit, "attributes": attributes, **measures}
+        quality = {} if self.quality == BY_DEFAULT else {"quality": self.quality.to_dict()}
+        return {"name": self.name, **words, **unit, **quality, "attributes": attributes, **measures}
 
     @classmethod
     def from_dict(cls, raw: Any, read: ReadFile | None = None) -> Schema:
         """Read the YAML form; the offending key is named. `read` reads the mapping files that attributes name."""
-        keys = ("name", *OF_SCHEMA, "attributes", "measures", *KEYS)
+        keys = ("name", *OF_SCHEMA, "attributes", "measures", "quality", *KEYS)
         check_keys("schema", raw, keys, "start it with `name:` and `attributes:`")
         check_given("", raw, OF_SCHEMA)
         declared = {"attributes": raw.get("attributes"), "measures": raw.get("measures", [])}
@@ -286,7 +290,8 @@ class Schema:
         attributes = [Attribute.from_dict(each, where=f"attribute {i}", read=read) for i, each in listed]
         measures = [Measure.from_dict(each, where=f"measure {i}") for i, each in summed]
         words = {key: raw[key] for key in OF_SCHEMA if key in raw}
-        return cls(attributes, raw.get("name", "data"), Unit.from_dict(raw), measures, **words)
+        quality = Quality.from_dict(raw.get("quality", {}))
+        return cls(attributes, raw.get("name", "data"), Unit.from_dict(raw), measures, quality=quality, **words)
 
     def to_yaml(self) -> str:
         """The YAML form, one attribute or measure a line."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 from asyncio import to_thread
 from collections.abc import Callable
@@ -122,12 +121,7 @@ def as_json(found: Answer) -> bytes:
 
 def as_csv(found: Answer) -> bytes:
     """A header and one line a cell."""
-    columns = found.table.columns()
-    text = io.StringIO()
-    written = csv.writer(text, lineterminator="\n")
-    written.writerow(columns)
-    written.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
-    return text.getvalue().encode()
+    return found.table.to_csv().encode()
 
 
 def as_arrow(found: Answer) -> bytes:

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from hushcube import Attribute, Schema, plan
+from hushcube.bundle.ratios import ratio_interval
 from hushcube.bundle.release import Release
-from hushcube.bundle.tables import ratio_interval
 from hushcube.model.measure import Measure
 from hushcube.model.noise import Measurement
 from hushcube.planning.plan import COUNT
