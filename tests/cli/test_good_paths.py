@@ -174,7 +174,7 @@ def test_plan_release_show(done, document, desk):
     assert table["attributes"] == ["sex", "age"] and table["face"] == "unbiased"
     assert len(table["cells"]) == 20
     for cell in table["cells"]:
-        assert cell.keys() == {"sex", "age", "value", "std_error", "low_95", "high_95"}
+        assert cell.keys() == {"sex", "age", "value", "std_error", "low_95", "high_95", "quality"}
         assert cell["low_95"] < cell["value"] < cell["high_95"]
         assert cell["std_error"] == pytest.approx(predicted["sex", "age"])
 

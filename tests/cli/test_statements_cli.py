@@ -120,7 +120,7 @@ def test_an_attribute_may_be_called_like_a_number_of_a_release(document, done, d
     done("release", "--schema", "odd.yaml", "--workload", "4-way", *BUDGET, "--data", "odd.csv", "--out", "new")
     cells = document("show", "new", "*".join(columns))["cells"]
     assert [[cell[name] for name in columns] for cell in cells][:2] == [["a", "a", "a", "a"], ["a", "a", "a", "b"]]
-    assert cells[0].keys() == {*columns, "value_", "std_error_", "low_95_", "high_95"}
+    assert cells[0].keys() == {*columns, "value_", "std_error_", "low_95_", "high_95", "quality"}
     done("verify", "new")
 
 

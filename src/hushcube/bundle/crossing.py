@@ -16,7 +16,7 @@ from hushcube.bundle.sharing import Of, sides
 from hushcube.bundle.statement import Stamped
 from hushcube.bundle.tables import combined
 from hushcube.faces.value import UNBIASED
-from hushcube.model.quality import QUALITY_LETTERS, QUALITY_WORDS
+from hushcube.model.quality import QUALITY_LETTERS
 from hushcube.model.schema import COUNT, Schema
 from hushcube.shown import Column, Grid, Page, Remark, number
 
@@ -110,8 +110,7 @@ def numbers_of(table: Table) -> list[dict[str, Any]]:
     if not table.is_average:
         own["std_error"] = table.std_errors
     if table.face == UNBIASED:
-        own |= {"low_95": table.low, "high_95": table.high}
-        own["quality"] = np.array(QUALITY_WORDS, dtype=object)[table.quality]
+        own |= {"low_95": table.low, "high_95": table.high, "quality": table.quality_words}
     columns = (each.ravel().tolist() for each in own.values())
     return [dict(zip(own, map(_known, row), strict=True)) for row in zip(*columns, strict=True)]
 

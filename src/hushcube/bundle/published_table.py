@@ -117,6 +117,11 @@ class Table(Stamped):
         """0 where a number is reliable, 1 where it is to be used with caution, 2 where it is not to be used."""
         return self.schema.quality.classes(self)
 
+    @property
+    def quality_words(self) -> NDArray[np.object_]:
+        """The same in words: reliable, use with caution, do not use."""
+        return np.asarray(np.array(QUALITY_WORDS, dtype=object)[self.quality], dtype=object)
+
     def __repr__(self) -> str:
         shape = " x ".join(f"{len(labels):,}" for labels in self.labels) or "1"
         face = "" if self.face == UNBIASED else f", {self.face}"
@@ -232,7 +237,7 @@ class Table(Stamped):
         """The columns of a quantity, under a word of its own where it cannot be combined with another."""
         after = f"{word}_" if word else ""
         errors = {} if self.is_average else {f"{after}std_error": self.std_errors}
-        quality = {f"{after}quality": np.array(QUALITY_WORDS, dtype=object)[self.quality]}
+        quality = {f"{after}quality": self.quality_words}
         return {word or "value": self.values, **errors, f"{after}low": self.low, f"{after}high": self.high, **quality}
 
     def to_pandas(self) -> pd.DataFrame:

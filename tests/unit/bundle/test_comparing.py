@@ -219,6 +219,8 @@ def test_cross_tables_are_shown_with_margins_flags_and_totals(release):
     assert "age*sex, count" in shown and "sex F" in shown and "±" in shown and "total" in shown
     averages = release.cross("sex*age", "avg(days)")
     assert averages.total.values == pytest.approx(release.estimate("sex*age", None, "avg(days)").value)
+    assert release.cross("sex*age").to_dict()["total"]["quality"] == "reliable"
+    assert release.table("total").columns()["quality"].tolist() == ["reliable"]
     document = release.cross("sex*age", share="column").to_dict()
     assert document.keys() == {"rows", "columns", "cells", "column_totals"}
     assert document["cells"][0].keys() == {"sex", "age", "value", "low_95", "high_95", "quality"}
