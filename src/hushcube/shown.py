@@ -149,8 +149,7 @@ class Page:
 
     def __str__(self) -> str:
         text = io.StringIO()
-        width = shutil.get_terminal_size((_FILE_WIDTH, 24)).columns if is_terminal(sys.stdout) else _FILE_WIDTH
-        terminal = console(file=text, color_system=None, width=width)
+        terminal = console(file=text, color_system=None, width=page_width())
         for part in self.parts:
             if isinstance(part, Grid):
                 terminal.print(part.rich())
@@ -187,6 +186,11 @@ class Shown(ABC):
 
     def _repr_html_(self) -> str:
         return self._whole_page().html()
+
+
+def page_width() -> int:
+    """How many characters a line has: those of the terminal, or of a file."""
+    return shutil.get_terminal_size((_FILE_WIDTH, 24)).columns if is_terminal(sys.stdout) else _FILE_WIDTH
 
 
 def console(**options: Any) -> Any:

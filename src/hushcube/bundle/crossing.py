@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import accumulate, islice, product
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushcube.bundle.published_table import Table, Where, beside
 from hushcube.bundle.sharing import Of, sides
@@ -18,7 +17,8 @@ from hushcube.bundle.tables import combined
 from hushcube.faces.value import UNBIASED
 from hushcube.model.quality import QUALITY_LETTERS
 from hushcube.model.schema import COUNT, Schema
-from hushcube.shown import Column, Grid, Page, Remark, number
+from hushcube.shown import Grid, Page, Remark, columns as shown_columns, number, page_width
+from hushcube.text import visible
 
 if TYPE_CHECKING:
     from hushcube.bundle.release import Release  # which makes them
@@ -48,24 +48,29 @@ class Cross(Stamped):
     def __repr__(self) -> str:
         return f"Cross({self.table!r})"
 
-    def page(self, rows: int = 60, columns: int = 12, more: str = _MORE) -> Page:
-        """The first rows and columns, with margins and flags; totals beside and below them."""
+    def page(self, rows: int = 60, columns: int | None = None, more: str = _MORE) -> Page:
+        """The first rows, and so many columns, or as many as fit, with margins and flags; totals beside and below."""
         table = self.table
         *heads, across = table.attributes or ("",)
-        labels = list(table.labels[-1])[:columns] if table.attributes else [""]
-        count = math.prod(table.values.shape[:-1])
-        cells = _texts(table).reshape(count, -1)[:rows, : len(labels)].tolist()
-        beside = [[]] * count if self.row_totals is None else [[text] for text in _texts(self.row_totals).ravel()]
-        listed = zip(product(*table.labels[:-1]), cells, beside, strict=False)  # of the rows, as many as are shown
-        lines = [[*own, *row, *last] for own, row, last in listed]
-        if self.column_totals is not None:
-            corner = [] if self.total is None else [_texts(self.total).item()]
-            below = _texts(self.column_totals).ravel()[: len(labels)].tolist()
-            lines.append([*["total", *[""] * (len(heads) - 1)][: len(heads)], *below, *corner])
-        named = [f"{across} {label}" if at == 0 else label for at, label in enumerate(labels)]
-        last = [] if self.row_totals is None else [Column("total", right=True)]
-        grid = Grid(self._title, [*map(Column, heads), *(Column(name, right=True) for name in named), *last], lines)
-        return Page((grid, *self._remarks(count - rows, len(labels), more)))
+        labels = [visible(label) for label in table.labels[-1]] if table.attributes else [""]
+        names = [f"{visible(across)} {labels[0]}".strip(), *labels[1:]]
+        count, width = table.values.size // len(labels), len(labels)
+        rows, last = min(rows, count), [] if self.row_totals is None else ["total"]
+        texts = _texts(table, rows * width)
+        ends = [] if self.row_totals is None else _texts(self.row_totals, rows)
+        below = [] if self.column_totals is None else _texts(self.column_totals, width)
+        corner = [] if self.total is None or not below else _texts(self.total, 1)
+        own = list(islice(product(*table.labels[:-1]), rows))
+        if columns is None:
+            across_all = [[name, *texts[at::width], *below[at : at + 1]] for at, name in enumerate(names)]
+            beside = [[head, *texts_of] for head, *texts_of in zip(heads, *own, strict=True)]
+            columns = _fitting(across_all, [*beside, ["total", *ends, *corner][: None if last else 0]])
+        names = names[:columns]
+        lines = [[*own[at], *texts[at * width :][: len(names)], *ends[at : at + 1]] for at in range(rows)]
+        if below:
+            lines.append([*["total", *[""] * len(heads)][: len(heads)], *below[: len(names)], *corner])
+        grid = Grid(self._title, shown_columns(heads, [*names, *last]), lines)
+        return Page((grid, *self._remarks(count - rows, width - len(names), more)))
 
     @property
     def _title(self) -> str:
@@ -78,8 +83,7 @@ class Cross(Stamped):
         tables = [each for each in (self.table, self.row_totals, self.column_totals, self.total) if each is not None]
         if self.table.face == UNBIASED and any(table.quality.any() for table in tables):
             yield str(self.schema.quality)
-        left = [(rows, "rows"), (len(self.table.labels[-1]) - columns if self.table.attributes else 0, "columns")]
-        for count, noun in left:
+        for count, noun in ((rows, "rows"), (columns, "columns")):
             if count > 0:
                 yield Remark(f"... and {count:,} more {noun}: {more}")
 
@@ -92,13 +96,19 @@ class Cross(Stamped):
         return {"rows": list(self.table.attributes[:-1]), "columns": list(self.table.attributes[-1:]), **told}
 
 
+def _fitting(columns: Sequence[Sequence[str]], others: Sequence[Sequence[str]]) -> int:
+    """How many columns fit beside others, one at least; three characters are between them."""
+    room = page_width() - 1 - sum(max(map(len, column)) + 3 for column in others if column)
+    used = accumulate(max(map(len, column)) + 3 for column in columns)
+    return max(sum(each <= room for each in used), 1)
+
+
 def documents(table: Table) -> list[dict[str, Any]]:
     """For JSON, one document a cell: its labels and its numbers, under names that attributes do not have."""
-    found = []
-    for labels, numbers in zip(table.rows(), numbers_of(table), strict=True):
-        names = beside(table.attributes, *numbers)
-        found.append(dict(zip((*table.attributes, *names), (*labels, *numbers.values()), strict=True)))
-    return found
+    numbers = numbers_of(table)
+    names = (*table.attributes, *beside(table.attributes, *numbers[0]))
+    pairs = zip(table.rows(), numbers, strict=True)
+    return [dict(zip(names, (*labels, *own.values()), strict=True)) for labels, own in pairs]
 
 
 def numbers_of(table: Table) -> list[dict[str, Any]]:
@@ -137,8 +147,9 @@ def cross(
         release.quantity(what, face)
         table = release.shares([*rows, *column], share, what, where)
     wanted = {"row": (True, False, False), "column": (False, True, False), "all": (True, True, True)}
-    kept = zip((rows, column, []), wanted[share or "all"], strict=True)
-    found = [_totals(release, [*rows, *column], what, where, own, face) if shown else None for own, shown in kept]
+    there = (bool(column), bool(rows and column), bool(column))  # what has no rows has no columns to add up
+    kept = zip((rows, column, []), wanted[share or "all"], there, strict=True)
+    found = [_totals(release, [*rows, *column], what, where, own, face) if a and b else None for own, a, b in kept]
     return Cross(table, *found)
 
 
@@ -170,10 +181,11 @@ def _totals(
     return replace(shape, values=values, std_errors=errors, margins=margins, ends=ends)
 
 
-def _texts(table: Table) -> NDArray[np.object_]:
-    """Every number as a cross-table prints it: with its margin or interval, and its flag."""
-    found = []
-    numbers = (each.ravel().tolist() for each in (table.values, table.margins, table.low, table.high, table.quality))
+def _texts(table: Table, most: int) -> list[str]:
+    """The first numbers as a cross-table prints them: with their margins or intervals, and their flags."""
+    found: list[str] = []
+    columns = (table.values, table.margins, table.low, table.high, table.quality)
+    numbers = (each.ravel()[:most].tolist() for each in columns)
     for value, margin, low, high, flag in zip(*numbers, strict=True):
         if math.isnan(value):
             text = f"unknown {QUALITY_LETTERS[flag]}"
@@ -184,4 +196,4 @@ def _texts(table: Table) -> NDArray[np.object_]:
         else:
             text = f"{number(round(value, 9))} ± {number(margin)} {QUALITY_LETTERS[flag]}"
         found.append(text.rstrip())
-    return np.array(found, dtype=object).reshape(table.values.shape)
+    return found

@@ -20,6 +20,9 @@ SCHEMA = Schema(
 )
 
 
+WIDE = Schema([Attribute("age", codes=60)])
+
+
 def released(words="2-way", schema=SCHEMA, measures="sum(days),avg(days),sum(change)", **given):
     """People of whom some are rare, with enough noise for some totals to be no more than that."""
     given = {"neighbours": "add-remove", "epsilon": 1, **given}
@@ -226,9 +229,17 @@ def test_cross_tables_are_shown_with_margins_flags_and_totals(release):
     assert document["cells"][0].keys() == {"sex", "age", "value", "low_95", "high_95", "quality"}
 
 
+def test_what_has_one_attribute_has_one_row(release):
+    found = release.cross("sex")
+    assert found.column_totals is None and float(found.row_totals.values) == pytest.approx(found.table.values.sum())
+    assert len(found.page().parts[0].rows) == 1
+    assert release.cross("total").row_totals is None and "total" in str(release.cross("total"))
+
+
 def test_many_rows_and_columns_are_cut(release):
     parts = release.cross("sex*age").page(rows=1, columns=2).parts
     assert len(parts[0].rows) == 2 and len(parts[0].columns) == 4
+    assert max(map(len, str(released("age", WIDE, None).cross("age")).splitlines())) <= 120
     remarks = [str(part) for part in parts[1:]]
     assert any("1 more rows" in told for told in remarks) and any("2 more columns" in told for told in remarks)
 
