@@ -5,6 +5,7 @@ visible     terminals, charts, messages: control characters, bidirectional and i
 code        Markdown: a code span, in which nothing is markup
 prose       Markdown: a sentence in which nothing is markup
 json_text   JSON: the same characters as escapes, which every reader turns back
+guarded     CSV: nothing that a spreadsheet takes for a formula
 share       a part of a whole, in percent
 """
 
@@ -24,6 +25,8 @@ from typing import Any, Final
 _BLANK: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 """Letters and marks that Unicode calls printable, and that nobody can see."""
 _MARKUP: Final = re.compile(r"[\\`*_\[\]|~$]")
+_FORMULA: Final = re.compile(r"['\t\r\n]|\s*[=+\-@＝＋－＠]")
+_NUMBER: Final = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
 _ENTITIES: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
@@ -128,3 +131,12 @@ def share(part: int, whole: int) -> str:
     if percent < 0.1:
         return "under 0.1%"
     return f"{percent:.1f}%" if percent < 99.9 else "over 99.9%"
+
+
+def guarded(text: str) -> str:
+    """A text that no spreadsheet takes for a formula when it opens a CSV file: an apostrophe stands before such a one.
+
+    >>> guarded("=1+1"), guarded("'tis"), guarded("-5"), guarded("1-5")
+    ("'=1+1", "''tis", '-5', '1-5')
+    """
+    return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text

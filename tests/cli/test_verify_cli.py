@@ -40,7 +40,7 @@ def test_a_broken_release_fails_with_every_problem(check, desk):
         "files: extra.txt: is not part of the release",
         "files: measurements/count.parquet: is missing",
         "files: PRIVACY.md: was changed after the release (another size)",
-        "privacy: PRIVACY.md: is not the statement that the plan and the faces give, from line 1 on",
+        "privacy: PRIVACY.md: is not the text that the plan and the faces give, from line 1 on",
     ):
         assert line in lines
     assert lines[-1] == "The release does not hold what it promises."

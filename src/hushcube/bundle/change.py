@@ -29,6 +29,7 @@ from typing import Any, Final
 from hushcube import interrupts
 from hushcube.bundle.earlier_cubes import is_earlier_cube
 from hushcube.bundle.folder import open_bundle
+from hushcube.bundle.guide import GUIDE
 from hushcube.bundle.manifest import (
     FORMAT,
     MANIFEST,
@@ -53,7 +54,7 @@ LOCK: Final = ".hushcube-lock"
 _PATIENCE: Final = 600.0
 """Seconds to wait for another process, which changes a release in a fraction of one, or a very large one in minutes."""
 _PAUSE: Final = 0.02
-_WRITTEN: Final = ("tables/*.parquet", PEOPLE, STATEMENT)
+_WRITTEN: Final = ("tables/*.parquet", PEOPLE, STATEMENT, *GUIDE)
 
 
 class Change:

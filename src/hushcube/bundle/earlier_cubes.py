@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from hushcube.bundle.manifest import FORMAT, MANIFEST, check_files
+from hushcube.bundle.manifest import MANIFEST, PLANNED, check_files
 from hushcube.bundle.reading import damaged, inside, read_text
 from hushcube.bundle.release import Release
 from hushcube.bundle.statement import STATEMENT
@@ -34,7 +34,7 @@ NEEDED: Final = (CUBE, "schema.yaml", STATEMENT)
 
 def is_earlier_cube(manifest: Entry) -> bool:
     """Whether a manifest is one of a cube of format 3."""
-    return "cube" in manifest and manifest["format"] < FORMAT
+    return "cube" in manifest and manifest["format"] < PLANNED
 
 
 def open_earlier_cube(

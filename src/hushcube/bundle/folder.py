@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from hushcube.bundle.axes import axis_columns, cell_axes
 from hushcube.bundle.earlier_cubes import is_earlier_cube, open_earlier_cube
 from hushcube.bundle.manifest import (
     MANIFEST,
@@ -43,6 +44,7 @@ from hushcube.designs.design import Design
 from hushcube.errors import BadInput, BundleError
 from hushcube.faces.value import MOST_PEOPLE, UNBIASED, published_promises
 from hushcube.model.arrays import Floats, Marginal
+from hushcube.model.attribute import Attribute
 from hushcube.model.form import Form
 from hushcube.model.noise import Measurement
 from hushcube.model.schema import COUNT, Schema
@@ -115,16 +117,20 @@ class BundleTables:
 
     def tables(self, rows: Rows, shape: tuple[int, ...]) -> Floats:
         """The values of published marginals of one shape."""
-        names = self._plan.schema.names
-        return np.stack([self._read(tuple(row), [names[i] for i in row], shape) for row in rows.tolist()])
+        every = self._plan.schema.attributes
+        return np.stack([self._read(tuple(row), [every[i] for i in row], shape) for row in rows.tolist()])
 
     def form(self, form: Form) -> Floats:
         """The values of a published form."""
-        return self._read(form.word, list(form.axes), form.shape)
+        return self._read(form.word, form, form.shape)
 
-    def _read(self, key: Marginal | str, names: list[str], shape: tuple[int, ...]) -> Floats:
+    def _read(self, key: Marginal | str, axes: Sequence[Attribute] | Form, shape: tuple[int, ...]) -> Floats:
         entry, cells = self._entries[key], math.prod(shape)
-        found = read_numbers(self._folder, entry["file"], names, entry.get("offset"), cells, width=self._width)
+        names = list(axes.axes) if isinstance(axes, Form) else [attribute.name for attribute in axes]
+        coded = None if isinstance(axes, Form) or "offset" in entry else axis_columns(cell_axes(axes))
+        found = read_numbers(
+            self._folder, entry["file"], names, entry.get("offset"), cells, width=self._width, beside_codes=coded
+        )
         if len(found[0]) != cells:
             raise damaged(entry["file"], "does not have the right number of rows")
         values = found[self._at]

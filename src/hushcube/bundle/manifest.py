@@ -25,14 +25,17 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-FORMAT: Final = 4
-_READABLE: Final = (1, 2, 3, 4)
+FORMAT: Final = 5
+_READABLE: Final = (1, 2, 3, 4, 5)
 """Format 1 had no faces; format 2 had each in faces/NAME, and all of their statements in PRIVACY.md.
 
 Both had neither sizes nor a digest of the manifest itself. Format 3 had its measurements in measurements/values.parquet
 and one design as plan.json; a cube of format 3 was a folder of releases, one for each part.   [bundle/earlier_cubes.py]
+Format 4 had no guide, and no codes beside labels.
 """
 SEALED: Final = 3  # from this format on manifests have sizes and a digest, and every face has a statement of its own
+PLANNED: Final = 4  # from this one on plan.json is a whole plan, and each of its parts has a file of measurements
+EXPLAINED: Final = 5  # from this one on there are guides, and codes beside labels   [bundle/guide.py, bundle/axes.py]
 MANIFEST: Final = "manifest.json"
 _FACE_FOLDER: Final = re.compile(r"faces/[a-z-]+(-[0-9]+)?")
 PLAN: Final = "plan.json"
@@ -76,7 +79,7 @@ def face_folders(manifest: Entry) -> dict[str, str]:
 def plan_fields(plan: Plan, version: int = FORMAT) -> Entry:
     """What the manifest repeats of the plan, for readers without hushcube."""
     told: Entry = {"name": plan.schema.name, "privacy": plan.privacy.to_dict()}
-    if version < FORMAT:
+    if version < PLANNED:
         told |= _design_fields(plan.count)
     else:
         files = measurement_files(plan)
@@ -105,7 +108,7 @@ def contradicted(manifest: Entry, plan: Plan) -> list[str]:
 def repeats(manifest: Entry, plan: Plan) -> bool:
     """Whether a manifest says what its plan says."""
     wrong = contradicted(manifest, plan)
-    if manifest["format"] < FORMAT:  # some of the first releases said less
+    if manifest["format"] < PLANNED:  # some of the first releases said less
         return not {"plan_digest", "privacy", "schema"}.intersection(wrong)
     return not wrong
 
@@ -118,7 +121,7 @@ def _design_fields(design: Design) -> Entry:
 
 def measurement_files(plan: Plan, version: int = FORMAT) -> dict[str, str]:
     """Where the noisy integers of each part are."""
-    if version < FORMAT:
+    if version < PLANNED:
         return {COUNT: "measurements/values.parquet"}
     names = {COUNT: COUNT, **{name: f"sum_{word}" for name, word in safe_names(plan).items()}}
     return {name: f"measurements/{word}.parquet" for name, word in names.items()}
@@ -127,7 +130,7 @@ def measurement_files(plan: Plan, version: int = FORMAT) -> dict[str, str]:
 def read_plan(folder: Path, manifest: Entry) -> Plan:
     """The plan of a release; earlier formats have the design of the counts."""
     text = read_text(folder, PLAN)
-    return Plan.from_json(text) if manifest["format"] >= FORMAT else Plan.of_counts(read_design(text))
+    return Plan.from_json(text) if manifest["format"] >= PLANNED else Plan.of_counts(read_design(text))
 
 
 def seal(manifest: Entry, folder: Path) -> bytes:

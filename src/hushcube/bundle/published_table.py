@@ -310,7 +310,7 @@ def beside(taken: Iterable[str], *names: str) -> list[str]:
     used = {name.casefold() for name in taken}
     found = []
     for name in names:
-        while name in used:
+        while name.casefold() in used:
             name += "_"
         found.append(name)
     return found

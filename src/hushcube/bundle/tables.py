@@ -17,6 +17,7 @@ from hushcube.bundle.published_table import beside
 from hushcube.bundle.ratios import averages
 from hushcube.bundle.reading import Pack, parquet
 from hushcube.designs.design import Design
+from hushcube.lattice.family import Family
 from hushcube.model.arrays import Floats, Marginal
 from hushcube.model.form import Form
 from hushcube.model.measure import Measure
@@ -133,17 +134,25 @@ def pack_texts(schema: Schema) -> tuple[pa.Array, pa.Array, Rows]:
 
 
 def read_numbers(
-    folder: Path, name: str, attributes: list[str], offset: int | None, cells: int, *, width: int = 2
+    folder: Path,
+    name: str,
+    attributes: list[str],
+    offset: int | None,
+    cells: int,
+    *,
+    width: int = 2,
+    beside_codes: list[str] | None = None,
 ) -> list[Floats]:
     """The columns of numbers, of which there are so many, of one table, which must be the one asked for.
 
-    Of a pack, only the part with it is read.
+    Of a pack, only the part with it is read. A file of its own has the columns of the attributes, since format 5 with
+    those of their codes.
     """
     with parquet(folder, name) as file:
         names = file.schema_arrow.names
         numbers = names[-width:]
         if offset is None:
-            if names[:-width] != attributes or file.metadata.num_rows != cells:
+            if names[:-width] not in (attributes, beside_codes) or file.metadata.num_rows != cells:
                 raise KeyError
             return [column.to_numpy() for column in file.read(columns=numbers).columns]
         found = Pack(file).rows(offset, cells, columns=[*names[:-width:2], *numbers])
@@ -151,6 +160,12 @@ def read_numbers(
         if ends != [attributes, attributes]:
             raise KeyError
         return [column.to_numpy() for column in found.columns[-width:]]
+
+
+def published_family(plan: Plan) -> Family:
+    """The marginals of a release; carriers of queries are not published."""
+    family, published = plan.count.request.marginals, plan.workload.published
+    return Family.of(published, plan.schema.sizes) if len(published) < len(family) else family
 
 
 class Numbers:

@@ -1,14 +1,16 @@
 """A release on disk: Parquet tables and one JSON manifest, complete or not there at all.
 
     manifest.json          what is here: format, schema, workload, privacy, strategy, checksums, and the list of tables
-    tables/*.parquet       one row per cell: the attributes as labelled columns, then `value` and `std_error` of the
+    tables/*.parquet       one row per cell: the attributes as labelled columns, beside them their codes where these
+                           are numbers or labels are declared [bundle/axes.py], then `value` and `std_error` of the
                            count; of measures `sum_x` and `sum_x_std_error`, and, where they are asked for, `avg_x` with
                            `avg_x_low` and `avg_x_high`, the ends of its 95% interval (null where nobody knows)
     measurements/          the noisy integers of each part, in the order of its design: all that other post-processing
                            needs
     plan.json, schema.yaml, PRIVACY.md
+    README.md, index.csv, index.html       what explains the tables to people, and lists them   [bundle/guide.py]
     faces/NAME/            the same counts under another promise, the synthetic people behind whole numbers, and a
-                           PRIVACY.md of its own, so that nothing that is there changes when a face is added
+                           PRIVACY.md and a guide of its own, so that nothing changes when a face is added
 
 Beyond 1,000 tables they are packed by order into files with columns attribute_1, label_1, ..., value, std_error, with
 an index beside each:
@@ -26,7 +28,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, groupby
 from pathlib import Path
@@ -40,10 +42,22 @@ from numpy.typing import NDArray
 
 from hushcube.ahead import ahead
 from hushcube.bundle import tables
+from hushcube.bundle.axes import Axis, axis_columns, cell_axes, form_axes
+from hushcube.bundle.guide import guide
 from hushcube.bundle.manifest import MANIFEST, PEOPLE, PLAN, SCHEMA, checksums, make_manifest, measurement_files, seal
 from hushcube.bundle.part import PublishedFace
 from hushcube.bundle.statement import STATEMENT, face_statement, file_stamp, statements
-from hushcube.bundle.tables import Columns, Entry, Numbers, Rows, Values, number_columns, piece_positions, pieces
+from hushcube.bundle.tables import (
+    Columns,
+    Entry,
+    Numbers,
+    Rows,
+    Values,
+    number_columns,
+    piece_positions,
+    pieces,
+    published_family,
+)
 from hushcube.durable import check_output, new_folder
 from hushcube.errors import OutputError
 from hushcube.faces.value import UNBIASED, published_promises
@@ -82,6 +96,7 @@ def write(release: Release, folder: Path, *, progress: Progress | None = None) -
         for face in release.faces.values():
             entries += write_face(release, face, work, places[face.name], tell)
         write_statements(release, places, work)
+        write_guide(release, UNBIASED, entries, work, "")
         (work / MANIFEST).write_bytes(seal(make_manifest(release, entries, places, checksums(work)), work))
 
 
@@ -99,7 +114,15 @@ def write_face(release: Release, face: PublishedFace, folder: Path, place: str, 
     if face.read_people is not None:
         write_people(face.read_people(), plan.schema, folder / place / PEOPLE, private=private)
     (folder / place / STATEMENT).write_text(face_statement(plan, face, private=private), encoding="utf-8")
+    write_guide(release, face.name, entries, folder, place)
     return entries
+
+
+def write_guide(release: Release, face: str, entries: Sequence[Entry], folder: Path, place: str) -> None:
+    """What explains the tables of a face, in its place."""
+    own = [entry for entry in entries if entry["face"] == face]
+    for name, text in guide(release.plan, face, own, place, private=release.private).items():
+        (folder / place / name).write_text(text, encoding="utf-8", newline="")
 
 
 def write_statements(release: Release, places: dict[str, str], folder: Path) -> None:
@@ -142,10 +165,7 @@ def write_tables(
 
     The unbiased tables hold all quantities, those of other faces the counts.
     """
-    plan, schema, workload = release.plan, release.plan.schema, release.plan.workload
-    family = plan.count.request.marginals
-    if len(workload.published) < len(family):  # carriers of queries are not published
-        family = Family.of(workload.published, schema.sizes)
+    plan, schema, family = release.plan, release.plan.schema, published_family(release.plan)
     quantities = tables.written(plan) if face == UNBIASED else (COUNTED,)
     files = _Files(plan, quantities, folder, place, file_stamp(private=release.private))
     (folder / place).mkdir(parents=True)
@@ -159,12 +179,12 @@ def write_tables(
         for rows, _, found in chunks:
             for at, marginal in enumerate(map(tuple, rows.tolist())):
                 attributes = [schema.attributes[i] for i in marginal]
-                names, labels = [a.name for a in attributes], [a.labels for a in attributes]
                 own = {quantity: tuple(column[at] for column in columns) for quantity, columns in found.items()}
-                file = files.one(len(entries), schema.describe(marginal), names, labels, own)
+                file = files.one(len(entries), schema.describe(marginal), cell_axes(attributes), own)
+                names = [attribute.name for attribute in attributes]
                 entries.append({"attributes": names, "file": file, "cells": schema.cells(marginal)})
-    for number, form in enumerate(workload.forms, len(family)):
-        file = files.one(number, form.word, form.axes, form.labels, _typed(numbers.form(form), whole))
+    for number, form in enumerate(plan.workload.forms, len(family)):
+        file = files.one(number, form.word, form_axes(form), _typed(numbers.form(form), whole))
         names = [schema.names[i] for i in form.marginal]
         entries.append({"attributes": names, "form": form.word, "file": file, "cells": form.cells})
     return [{**entry, "face": face} for entry in entries]
@@ -205,19 +225,24 @@ class _Files:
     place: str
     metadata: dict[str, str]
 
-    def one(
-        self, number: int, word: str, axes: Sequence[str], labels: Sequence[Sequence[str]], numbers: Columns
-    ) -> str:
-        """Write tables/0003-age-sex.parquet with the columns age, sex, value, std_error, and those of measures."""
+    def one(self, number: int, word: str, axes: Sequence[Axis], numbers: Columns) -> str:
+        """Write tables/0003-age-sex.parquet: the columns age, age_code, sex, value, std_error, those of measures."""
         file = f"{self.place}/{number:04d}-{re.sub(r'[^A-Za-z0-9]+', '-', word).strip('-')[:60]}.parquet"
-        texts = [pa.array(list(own), pa.string()) for own in labels]
-        names = tables.column_names(self.plan, self.quantities, axes)
-        runs = (
-            {axis: _coded(piece_positions(piece, k), texts[k]) for k, axis in enumerate(axes)}
-            | number_columns(names, numbers, piece)
-            for piece in pieces(tuple(map(len, labels)), _CHUNK)
-        )
-        self._stream(file, runs, names, compression="zstd")
+        texts = [pa.array(list(axis.labels), pa.string()) for axis in axes]
+        names = tables.column_names(self.plan, self.quantities, axis_columns(axes))
+
+        def runs() -> Iterator[dict[str, Any]]:
+            for piece in pieces(tuple(len(axis.labels) for axis in axes), _CHUNK):
+                columns: dict[str, Any] = {}
+                for k, axis in enumerate(axes):
+                    at = piece_positions(piece, k)
+                    columns[axis.name] = _coded(at, texts[k])
+                    if axis.code_name:
+                        columns[axis.code_name] = axis.codes.take(pa.array(at))
+                yield columns | number_columns(names, numbers, piece)
+
+        absent = {axis.code_name for axis in axes if axis.code_name and axis.codes.null_count}
+        self._stream(file, runs(), names, absent, compression="zstd")
         return file
 
     def pack(self, order: int, chunks: Iterable[Chunk]) -> Entry:
@@ -246,7 +271,7 @@ class _Files:
         compression = dict.fromkeys(texts, "zstd")
         for estimate, *others in names.values():  # estimates are noise to every digit, the others repeat themselves
             compression |= {estimate: "none", **dict.fromkeys(others, "zstd")}
-        self._stream(file, runs(), names, compression=compression, use_dictionary=texts)
+        self._stream(file, runs(), names, set(), compression=compression, use_dictionary=texts)
         return {"pack": order, "file": file, **self._index(order, np.concatenate(packed), attributes)}
 
     def _index(self, order: int, rows: Rows, names: pa.Array) -> Entry:
@@ -263,10 +288,15 @@ class _Files:
         return {"index": file, "tables": len(rows), "cells": int(cells.sum())}
 
     def _stream(
-        self, file: str, runs: Iterable[dict[str, Any]], names: Mapping[Quantity, Sequence[str]], **options: Any
+        self,
+        file: str,
+        runs: Iterable[dict[str, Any]],
+        names: Mapping[Quantity, Sequence[str]],
+        absent: Collection[str],
+        **options: Any,
     ) -> None:
-        """Write a file run by run. Only averages can be null: of other columns, a third of the time is saved."""
-        nullable = {name for quantity, own in names.items() if quantity.kind == "avg" for name in own}
+        """Write a file run by run. Averages, and codes that are `absent`, can be null: else a third less time."""
+        nullable = {name for quantity, own in names.items() if quantity.kind == "avg" for name in own} | {*absent}
 
         def table(columns: dict[str, Any]) -> pa.Table:
             fields = [pa.field(name, column.type, nullable=name in nullable) for name, column in columns.items()]

@@ -45,7 +45,7 @@ _few.maxstring = 40
 _WORDS: Final = (*OF_COLUMN, "labels")
 _KEYS: Final = ("name", *READERS, "column", "ordered", "missing", "other", "by", "before", "levels", "mapping", *_WORDS)
 _ORIGINS: Final = ("values_from", "levels_from")
-_WHOLE: Final = re.compile(r"0|-?[1-9][0-9]{0,17}")  # a code that is a whole number, and no other text for it
+WHOLE_CODE: Final = re.compile(r"0|-?[1-9][0-9]{0,17}")  # a code that is a whole number, and no other text for it
 CodeType = Literal["whole number", "date", "text"]
 
 
@@ -235,7 +235,7 @@ class Attribute:
             return "whole number"
         if self.dates is not None and self.by == "day":
             return "date"
-        return "whole number" if all(map(_WHOLE.fullmatch, self.domain)) else "text"
+        return "whole number" if all(map(WHOLE_CODE.fullmatch, self.domain)) else "text"
 
     @cached_property
     def size(self) -> int:

@@ -377,7 +377,7 @@ def unstamped_statement(folder):
     assert "NOT PRIVATE" in text
     (folder / "PRIVACY.md").write_text(text.replace("NOT PRIVATE", "Private"))
     repair(folder)
-    return {"privacy": "PRIVACY.md: is not the statement that the plan and the faces give, from line 3 on"}
+    return {"privacy": "PRIVACY.md: is not the text that the plan and the faces give, from line 3 on"}
 
 
 def undeclared_fact(folder):

@@ -10,7 +10,9 @@ from pathlib import Path, PurePosixPath
 
 from hushcube.bundle.checks.verdict import Check
 from hushcube.bundle.folder import BundleTables, open_bundle, table_entries
+from hushcube.bundle.guide import guide
 from hushcube.bundle.manifest import (
+    EXPLAINED,
     MANIFEST,
     NEEDED,
     PLAN,
@@ -51,6 +53,8 @@ class Opened:
     facts: dict[str, Facts]
     places: dict[str, str]
     """Where the files of each face but the unbiased one are."""
+    version: int
+    """The format of its manifest."""
     broken: frozenset[str]
     """Files that are missing or were changed, which is reported already."""
 
@@ -131,7 +135,9 @@ def open_release(folder: Path, manifest: Entry, broken: frozenset[str], files: C
         if version < SEALED:
             texts = {STATEMENT: privacy_statement(plan, private=private, faces=faces)}
         for name, text in texts.items():
-            _check_statement(folder, name, text, broken, privacy)
+            _check_text(folder, name, text, broken, privacy)
+    if version >= EXPLAINED and files.holds:
+        _check_guides(folder, manifest, plan, {UNBIASED: "", **places}, broken, files)
     for name in measurement_files(plan, version).values():
         if name not in manifest["checksums"]:
             files.add(f"manifest.json: has no checksum of {name}")
@@ -141,7 +147,7 @@ def open_release(folder: Path, manifest: Entry, broken: frozenset[str], files: C
             open_bundle(folder, verify=False)
         except BundleError as problem:
             files.add(f"{problem.field}: {problem.problem}")
-    return Opened(folder, plan, private, entries, facts, places, broken)
+    return Opened(folder, plan, private, entries, facts, places, version, broken)
 
 
 def _receipt(manifest: Entry, plan: Plan, files: Check, privacy: Check) -> Receipt | None:
@@ -232,15 +238,30 @@ def _word(key: Marginal | str, schema: Schema) -> str:
     return key if isinstance(key, str) else schema.describe(key)
 
 
-def _check_statement(folder: Path, name: str, expected: str, broken: frozenset[str], privacy: Check) -> None:
-    privacy.checked += 1
+def _check_guides(
+    folder: Path, manifest: Entry, plan: Plan, places: dict[str, str], broken: frozenset[str], files: Check
+) -> None:
+    """What explains the tables says what the plan and the manifest say."""
+    for face, place in places.items():
+        own = [entry for entry in manifest["tables"] if entry["face"] == face]
+        for name, text in guide(plan, face, own, place, private=manifest["private"]).items():
+            listed = f"{place}/{name}" if place else name
+            if listed not in manifest["checksums"]:
+                files.add(f"manifest.json: has no checksum of {listed}")
+            else:
+                _check_text(folder, listed, text, broken, files)
+
+
+def _check_text(folder: Path, name: str, expected: str, broken: frozenset[str], check: Check) -> None:
+    """A text is the one that the plan and the faces give."""
+    check.checked += 1
     try:
         text = read_text(folder, name)
     except BundleError as problem:
         if name not in broken:
-            privacy.add(f"{problem.field}: {problem.problem}")
+            check.add(f"{problem.field}: {problem.problem}")
         return
     if text != expected:
         lines = zip_longest(text.split("\n"), expected.split("\n"))
         at = next(number for number, (found, wanted) in enumerate(lines, 1) if found != wanted)
-        privacy.add(f"{name}: is not the statement that the plan and the faces give, from line {at} on")
+        check.add(f"{name}: is not the text that the plan and the faces give, from line {at} on")

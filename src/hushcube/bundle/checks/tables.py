@@ -19,8 +19,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from hushcube.bundle.axes import Axis, axis_columns, cell_axes, form_axes
 from hushcube.bundle.checks.files import Opened
 from hushcube.bundle.checks.verdict import Check
+from hushcube.bundle.manifest import EXPLAINED
 from hushcube.bundle.reading import Pack, inside, parquet, unreadable
 from hushcube.bundle.tables import Entry, Rows, column_names, pack_texts, positions, written
 from hushcube.designs.design import Design
@@ -117,8 +119,7 @@ class FaceTables:
             return None
         self._labels.checked += 1
         try:
-            axes = list(zip(form.axes, form.labels, strict=True))
-            return self._file(form.word, np.zeros((1, 0), np.int32), axes)
+            return self._file(form.word, np.zeros((1, 0), np.int32), form_axes(form))
         except Unfit as problem:
             self._tell(form.word, problem)
             return None
@@ -161,24 +162,30 @@ class FaceTables:
         if "offset" in self._entries[marginal]:
             return self._packed(rows, shape)
         attributes = (self.schema.attributes[i] for i in marginal)
-        return self._file(marginal, rows, [(attribute.name, attribute.labels) for attribute in attributes])
+        return self._file(marginal, rows, cell_axes(list(attributes)))
 
-    def _file(self, key: Marginal | str, rows: Rows, axes: Sequence[tuple[str, Sequence[str]]]) -> Block:
-        """The numbers of a file of its own, if columns, rows and labels are what they should be."""
-        place, names = self._entries[key]["file"], [name for name, _ in axes]
-        shape = tuple(len(labels) for _, labels in axes)
+    def _file(self, key: Marginal | str, rows: Rows, axes: Sequence[Axis]) -> Block:
+        """The numbers of a file of its own, if columns, rows, labels and codes are what they should be."""
+        place, shape = self._entries[key]["file"], tuple(len(axis.labels) for axis in axes)
         with self._reading(place), parquet(self._opened.folder, place) as file:
             found = file.schema_arrow.names
+            plain = [axis.name for axis in axes]
+            if self._opened.version < EXPLAINED and found == [*plain, *self._columns(plain)]:
+                axes = [Axis(axis.name, axis.labels) for axis in axes]
+            names = axis_columns(axes)
             if found != [*names, *self._columns(names)]:
                 raise Unfit(f"holds another table: its columns are {', '.join(found[:12])}")
             if file.metadata.num_rows != math.prod(shape):
                 raise Unfit(f"has {file.metadata.num_rows:,} rows, not {math.prod(shape):,}")
             table = file.read()
-        for axis, (name, labels) in enumerate(axes):
-            at = _codes(table.column(axis), pa.array(list(labels), pa.string()))
-            wrong = np.flatnonzero(at != positions(shape, axis))
+        for number, axis in enumerate(axes):
+            at = positions(shape, number)
+            labels = _codes(table.column(axis.name), pa.array(list(axis.labels), pa.string()))
+            wrong = np.flatnonzero(labels != at)
             if len(wrong):
-                raise Unfit(f"the labels of {name} are not in schema order, from row {wrong[0] + 1:,} on")
+                raise Unfit(f"the labels of {axis.name} are not in schema order, from row {wrong[0] + 1:,} on")
+            if axis.code_name and not _same(table.column(axis.code_name), axis.codes.take(pa.array(at))):
+                raise Unfit(f"the codes of {axis.name} are not those of its labels")
         return self._numbers(table, rows, shape)
 
     def _columns(self, taken: Sequence[str] = ()) -> list[str]:
@@ -254,6 +261,11 @@ def _codes(column: Any, wanted: Any) -> Ints:
     codes = array.indices.fill_null(len(at)) if array.null_count else array.indices
     found: Ints = np.append(at, -1)[codes.to_numpy(zero_copy_only=False)]
     return found
+
+
+def _same(column: Any, expected: Any) -> bool:
+    """Whether a column holds what is expected, in the same type."""
+    return bool(column.type == expected.type and column.combine_chunks().equals(expected))
 
 
 def _floats(column: Any) -> Floats:
