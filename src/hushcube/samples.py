@@ -28,6 +28,9 @@ TITANIC: Final = Schema(
         Attribute(name="survived", values=("no", "yes")),
     ),
     "titanic",
+    title="People aboard the Titanic",
+    source="Dawson 1995, from the British Board of Trade's inquiry of 1912",
+    period="April 1912",
 )
 """The 2,201 people aboard the Titanic (Dawson 1995, from the British Board of Trade's inquiry of 1912)."""
 
@@ -57,7 +60,10 @@ HOSPITAL: Final = Schema(
         Attribute(name="outcome", values=("home", "care home", "transfer", "died")),
     ),
     "hospital",
-    measures=(Measure("nights", bounds=(0, 30), center="middle"),),
+    measures=(Measure("nights", bounds=(0, 30), center="middle", title="Nights in hospital"),),
+    title="Stays at a made-up hospital",
+    source="made up by hushcube",
+    unit_noun="stays",
 )
 """The stays of a made-up hospital's patients, one each, and how many nights they lasted."""
 
