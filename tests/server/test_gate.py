@@ -7,8 +7,8 @@ import time
 import pytest
 
 from hushcube.server.desk import Limits
-from hushcube.server.gate import HEADERS
 from hushcube.server.limits import Rate
+from hushcube.web.answers import HEADERS
 from server.hospital_desk import Hospital
 
 REFUSED = {"field", "problem", "fix"}

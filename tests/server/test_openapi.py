@@ -7,8 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from hushcube.server.fields import read_document
-from hushcube.server.refusals import Refusal
 from hushcube.server.routes import ROUTES
+from hushcube.web.refusals import Refusal
 
 CASES = int(os.environ.get("HUSHCUBE_SERVER_CASES", "150"))
 """How many requests are made; 5,000 is the whole."""

@@ -13,9 +13,10 @@ from starlette.routing import Route as Path
 from starlette.types import ASGIApp
 
 from hushcube.server.desk import Desk
-from hushcube.server.gate import StrictHeaders, guarded, refused_response
-from hushcube.server.refusals import Refusal
+from hushcube.server.gate import guarded
 from hushcube.server.routes import ROUTES
+from hushcube.web.answers import StrictHeaders, refused_response
+from hushcube.web.refusals import Refusal
 
 
 def application(desk: Desk) -> ASGIApp:

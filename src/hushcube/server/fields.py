@@ -10,8 +10,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Final
 
-from hushcube.server.refusals import Refusal
 from hushcube.text import short
+from hushcube.web.refusals import Refusal
 
 Value = str | int | Fraction
 LONGEST: Final = 2000

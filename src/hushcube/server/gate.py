@@ -9,7 +9,7 @@
     answer        within the time limit, or 503
     audit         a line for every request, before its answer leaves
 
-Whatever fails becomes a refusal in one form [server/refusals.py].
+Whatever fails becomes a refusal in one form [web/refusals.py].
 """
 
 from __future__ import annotations
@@ -21,29 +21,19 @@ from datetime import UTC, datetime
 from typing import Final
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.responses import Response
 
 from hushcube.server.desk import NOBODY, Desk
 from hushcube.server.fields import Value, read_document, read_fields
-from hushcube.server.refusals import Refusal, refusal
 from hushcube.server.route import JSON, KEY, Call, Route
 from hushcube.server.served import Served
 from hushcube.server.tokens import Token
+from hushcube.web.answers import refused_response
+from hushcube.web.refusals import Refusal, refusal
 
 _UPLOAD: Final = 10.0
 """Seconds until a body must have arrived."""
 _ANYBODY: Final = Token("anybody", "reader", (), None, datetime.fromtimestamp(0, UTC))
-HEADERS: Final = {
-    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Cache-Control": "no-store",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Resource-Policy": "same-origin",
-}
-"""Of every answer, whatever it is."""
-OVER_TLS: Final = {"Strict-Transport-Security": "max-age=31536000"}
 
 
 def guarded(route: Route, desk: Desk) -> Callable[[Request], Awaitable[Response]]:
@@ -73,11 +63,6 @@ def guarded(route: Route, desk: Desk) -> Callable[[Request], Awaitable[Response]
         return response
 
     return endpoint
-
-
-def refused_response(refused: Refusal) -> Response:
-    """A refusal as it is sent."""
-    return JSONResponse(refused.to_dict(), refused.status, headers=refused.headers)
 
 
 def _token(route: Route, request: Request, desk: Desk) -> Token:
@@ -152,22 +137,3 @@ async def _body(route: Route, request: Request, most: int) -> dict[str, Value]:
     except TimeoutError:
         raise Refusal(408, "body", "did not arrive in time", "send it again", headers={"Connection": "close"}) from None
     return read_fields(route.body, read_document(b"".join(parts)), "body")
-
-
-class StrictHeaders:
-    """Every answer carries the headers, also those that no route made."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on, and add the headers where an answer starts."""
-        wanted = HEADERS | (OVER_TLS if scope.get("scheme") == "https" else {})
-        added = [(name.lower().encode(), value.encode()) for name, value in wanted.items()]
-
-        async def with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                message["headers"] = [*message.get("headers", ()), *added]
-            await send(message)
-
-        await self._app(scope, receive, with_headers)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from hushcube.server.refusals import Refusal
+from hushcube.web.refusals import Refusal
 
 
 class Rate:

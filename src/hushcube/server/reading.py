@@ -13,9 +13,9 @@ from starlette.responses import FileResponse, JSONResponse, Response
 
 from hushcube.ledger.amounts import exactly
 from hushcube.server.packing import is_release, packed
-from hushcube.server.refusals import Refusal
 from hushcube.server.route import JSON, Call
 from hushcube.text import json_text
+from hushcube.web.refusals import Refusal
 
 if TYPE_CHECKING:
     from hushcube.ledger.account import Account

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import ipaddress
-import os
-import socket
 import ssl
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Final
 
 from hushcube.errors import MissingDependency, ServerError
 from hushcube.ledger.ledger import Ledger
@@ -17,8 +13,7 @@ from hushcube.server.audit import Audit
 from hushcube.server.tokens import Tokens
 from hushcube.session.folder import SessionFolder
 from hushcube.session.session import Session
-
-_CONNECTIONS: Final = 1000
+from hushcube.web.addresses import is_own, listening_at
 
 
 def serve(
@@ -43,11 +38,9 @@ def serve(
     are answered in a second, and `time_limit` how many seconds an answer may take.
     """
     try:
-        import uvicorn
-
         from hushcube.server.app import application
-        from hushcube.server.connection import Connection, Server
         from hushcube.server.desk import Desk, Limits
+        from hushcube.web.connection import run
     except ImportError:
         raise MissingDependency("starlette, uvicorn and httptools", "the server", "server") from None
     limits = Limits(rate=rate, seconds=time_limit)
@@ -56,27 +49,12 @@ def serve(
     known.list()  # whatever is wrong with the file is said now
     folders = _named(sessions)
     with ExitStack() as opened:
-        listening = opened.enter_context(_listening(host, port))
+        listening = opened.enter_context(listening_at(host, port))
         ledger = opened.enter_context(Ledger.open(_one_ledger(folders.values())))
         resumed = {name: Session.resume(folder, ledger=ledger) for name, folder in folders.items()}
         desk = Desk(ledger, resumed, known, opened.enter_context(Audit(audit)), limits)
-        config = uvicorn.Config(
-            application(desk),
-            http=Connection,
-            ws="none",
-            log_config=None,
-            log_level="critical",
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            limit_concurrency=_CONNECTIONS,
-            timeout_graceful_shutdown=int(time_limit) + 1,
-            ssl_certfile=tls_cert,
-            ssl_keyfile=tls_key,
-        )
-        scheme = "http" if tls_cert is None else "https"
-        shown = f"[{host}]" if ":" in host else host
-        Server(config, f"{scheme}://{shown}:{listening.getsockname()[1]}", ready).run([listening])
+        tls = None if tls_cert is None or tls_key is None else (tls_cert, tls_key)
+        run(application(desk), listening, host, tls=tls, patience=time_limit, ready=ready)
 
 
 def _one_ledger(sessions: Iterable[Path]) -> str:
@@ -111,35 +89,6 @@ def _check_tls(host: str, cert: str | Path | None, key: str | Path | None, *, wi
         except (OSError, ssl.SSLError):
             fix = "give a certificate and its key as PEM files that this user can read"
             raise ServerError("tls_cert", "does not fit `tls_key`, or one of them cannot be read", fix) from None
-    elif not without_tls and not _is_own(host):
+    elif not without_tls and not is_own(host):
         fix = "give `tls_cert` and `tls_key`; or `without_tls`, where a proxy in front of the server has them"
         raise ServerError("host", f"tokens and answers would travel to {host!r} in the clear", fix)
-
-
-def _is_own(host: str) -> bool:
-    """Whether only this machine reaches an address.
-
-    >>> _is_own("127.0.0.1"), _is_own("::1"), _is_own("localhost"), _is_own("0.0.0.0"), _is_own("example.org")
-    (True, True, True, False, False)
-    """
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
-@contextmanager
-def _listening(host: str, port: int) -> Iterator[socket.socket]:
-    """A socket at an address."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        found = socket.create_server((host, port), family=family, backlog=2048)
-    except (OSError, OverflowError) as problem:
-        reason = (
-            os.strerror(problem.errno).lower() if isinstance(problem, OSError) and problem.errno else "no such address"
-        )
-        raise ServerError(
-            "port", f"cannot listen at {host}, port {port} ({reason})", "choose another port or host"
-        ) from None
-    with found:
-        yield found

@@ -12,12 +12,15 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Final
 
 import uvicorn
+from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 SECONDS: Final = 10.0
+_CONNECTIONS: Final = 1000
 BYTES: Final = 64 * 1024
 _SIGNALS: Final = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
@@ -95,3 +98,40 @@ class Server(uvicorn.Server):
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+
+def run(
+    app: ASGIApp,
+    listening: socket.socket,
+    host: str,
+    *,
+    tls: tuple[str | Path, str | Path] | None = None,
+    patience: float = 1.0,
+    ready: Callable[[str], None] | None = None,
+) -> None:
+    """Serve an application until a signal asks to stop; what is under way then has some seconds to finish.
+
+    `tls` are files of a certificate and its key; `ready` is called with the address once requests are accepted.
+    """
+    shown = f"[{host}]" if ":" in host else host
+    address = f"{'http' if tls is None else 'https'}://{shown}:{listening.getsockname()[1]}"
+    Server(configured(app, tls, patience), address, ready).run([listening])
+
+
+def configured(app: ASGIApp, tls: tuple[str | Path, str | Path] | None = None, patience: float = 1.0) -> uvicorn.Config:
+    """uvicorn's settings: it logs nothing, and says nothing of itself."""
+    cert, key = tls or (None, None)
+    return uvicorn.Config(
+        app,
+        http=Connection,
+        ws="none",
+        log_config=None,
+        log_level="critical",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        limit_concurrency=_CONNECTIONS,
+        timeout_graceful_shutdown=int(patience) + 1,
+        ssl_certfile=cert,
+        ssl_keyfile=key,
+    )
