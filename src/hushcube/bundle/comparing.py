@@ -118,6 +118,18 @@ def compared(
     table, first_cells = parts[COUNT].weights(marginal, where)
     groups = (first_cells, parts[COUNT].weights(marginal, {**where, **versus})[1])
     names = (_name(where), _name({**where, **versus}))
+    return compared_groups(parts, schema, quantity, table, groups, names)
+
+
+def compared_groups(
+    parts: Mapping[str, Part],
+    schema: Schema,
+    quantity: Quantity,
+    table: Marginal,
+    groups: tuple[Floats, Floats],
+    names: tuple[str, str],
+) -> Compared:
+    """Two weighted sums of the cells of a published table compared."""
 
     def estimate(weights: Floats) -> Estimate:
         counts, own = (parts[name].sum_of(table, weights) for name in (COUNT, quantity.part))

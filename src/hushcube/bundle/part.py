@@ -145,6 +145,16 @@ class Part:
             raise QueryError("marginal", f"{marginal!r} holds sums already", fix)
         return rolled_up(self.schema, attributes_of(self.schema, marginal), self.design.workload.published)
 
+    def of_cells(self, marginal: str | Sequence[str], weights: Floats) -> tuple[Marginal, Floats]:
+        """The published table that answers a marginal, and on its cells the weights of the cells as they were asked."""
+        asked, form = attributes_of(self.schema, marginal), self._roll_up(marginal)
+        axes = [asked.index(level) for level in form.seen_at if level is not None]
+        places = [groups for groups, level in zip(form.groups, form.seen_at, strict=True) if level is not None]
+        own = weights.transpose(axes)[np.ix_(*places)] if places else weights
+        pairs = zip(form.carrier_shape, form.seen_at, strict=True)
+        shape = [1 if level is None else size for size, level in pairs]
+        return form.marginal, np.broadcast_to(own.reshape(shape), form.carrier_shape)
+
     def _cells(self, asked: Sequence[Attribute], source: Values) -> Table:
         """A marginal of the plan, or a sum of one; at levels that the plan does not see, sums of groups of cells."""
         schema, errors = self.schema, self.design.errors
@@ -249,7 +259,8 @@ def kept_along(form: GroupTable, where: Where) -> list[Floats]:
 def rolled_up(schema: Schema, wanted: Sequence[Attribute], published: Iterable[Marginal]) -> GroupTable:
     """The smallest published table that knows all wanted attributes at their levels or finer, and its groups."""
     words = "*".join(attribute.name for attribute in wanted) or "total"
-    able = [m for m in published if all(any(is_finer(schema.attributes[i], w) for i in m) for w in wanted)]
+    finer = [frozenset(i for i, a in enumerate(schema.attributes) if is_finer(a, w)) for w in wanted]
+    able = [m for m in published if not any(known.isdisjoint(m) for known in finer)]
     if not able:
         fix = "ask for one of the published marginals (`hushcube show` lists them), or a subset or coarser level of one"
         raise QueryError("marginal", f"{words} is not published, nor is any table that contains it", fix)

@@ -142,6 +142,9 @@ class _DerivedErrors(Errors):
     def sum_covariance(self, marginal: Marginal, first: Floats, second: Floats) -> float:
         return self._under.sum_covariance(marginal, first, second)
 
+    def cell_covariances(self, marginal: Marginal) -> Floats | None:
+        return self._under.cell_covariances(marginal)
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RepeatedDesign(DerivedDesign, kind="repeated"):

@@ -128,6 +128,13 @@ class Errors(ABC):
         """The margin of a weighted sum of cells of one table."""
         return float(self.any_margin(np.sqrt(self.sum_variance(marginal, weights))))
 
+    def cell_covariances(self, marginal: Marginal) -> Floats | None:  # noqa: ARG002 - others look at it
+        """The covariances of the cells of a published marginal, where it only matters in which attributes they agree.
+
+        Shape (2, ..., 2): along each axis, cells with different values (0) or the same (1). None where more matters.
+        """
+        return None
+
     # ------------------------------------------------------------------------------------------- what follows for all
 
     @cached_property

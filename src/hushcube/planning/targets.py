@@ -110,7 +110,7 @@ def table_cells(workload: Workload) -> Floats:
     return np.array(counts, dtype=np.float64)
 
 
-def resolve(targets: Sequence[str | Target], question: Question) -> list[Goal]:
+def resolve(targets: Sequence[str | Target], question: Question | Plan) -> list[Goal]:
     """The tables of each target; all of them must be asked for."""
     if isinstance(targets, str) or not targets:
         raise BadInput("target", "is not a list of targets", _EXAMPLE)
@@ -118,13 +118,13 @@ def resolve(targets: Sequence[str | Target], question: Question) -> list[Goal]:
     return [Goal(target, _quantity(target, question), _tables(target.words, question.workload)) for target in read]
 
 
-def _quantity(target: Target, question: Question) -> Quantity:
+def _quantity(target: Target, question: Question | Plan) -> Quantity:
     found = Quantity.parse(target.quantity, question.schema)
     if found.kind == "avg":
         noun = question.schema.unit_noun
         problem = f"the error of {found} depends on the number of {noun}, so that no budget can be found for it"
         raise BadInput("target", problem, f"bound the error of sum({found.measure}), or of the count")
-    if found.part not in question.requests:
+    if found.part not in (question.designs if isinstance(question, Plan) else question.requests):
         raise BadInput("target", f"{found} is not asked for", f"ask for it with `--measure {found}`")
     return found
 

@@ -19,7 +19,7 @@ from hushcube.lattice import helmert
 from hushcube.lattice.basis import cell_variances
 from hushcube.lattice.family import Family
 from hushcube.model.arrays import Bools, Floats, Marginal, applied, subsets, times
-from hushcube.model.form import Form, GroupTable, RangeTable
+from hushcube.model.form import Along as Sums, Form, GroupTable, RangeTable
 from hushcube.model.noise import LAPLACE, SMOOTH, gaussian_variance
 from hushcube.model.queries import QueryTable
 
@@ -120,6 +120,18 @@ class SpaceErrors(Errors):
         for own, B in zip(self.own_space_variances(A, exact=exact).tolist(), subsets(A), strict=True):
             f[inside(A, B)] = own * schema.cells(B) / schema.cells(A)
         return projected(f, form.carrier_shape)
+
+    def cell_covariances(self, marginal: Marginal) -> Floats | None:
+        """A sum q has the variance sum_S f_S M_S; for two cells the cross term of M_S is 2, if they agree along S."""
+        if self.is_uneven(marginal):
+            return None
+        attributes = tuple(self.design.schema.attributes[i] for i in marginal)
+        cell: Sums = "cells"
+        cells = RangeTable(marginal, attributes, (cell,) * len(marginal))
+        found = self.square_weights(cells, exact=True)
+        for axis in range(len(marginal)):
+            found = np.cumsum(found, axis=axis)
+        return found
 
     def _uneven_form_variances(self, form: Form) -> Floats:
         """Along an axis an answer weighs coefficient k by (row_k · q) / ||row_k||²; coefficients are independent."""

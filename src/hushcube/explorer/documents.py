@@ -1,0 +1,265 @@
+"""A release as documents for a page: what there is, which tables fit, one table, one sum of cells.
+
+    catalogue    what a reader sees first: whose data, which guarantee, attributes, quantities, faces, tables
+    search       tables by words and attributes, some at a time
+    table        the numbers of one table, or of a roll-up of one
+    estimate     a sum of cells, or two of them compared
+
+Everything is JSON: numbers that are not known are null. Texts are the publisher's own; they are escaped where they are
+shown.
+
+The covariance of two cells often depends only on the attributes in which they agree [designs/errors.py]. Then a table
+has one number for each set of its attributes: number m is for cells that agree in attribute i exactly if m has the bit
+2^i. The variance of a sum of cells is the sum of this over all pairs, so that a page can compute it. The 95% interval
+is then value ± (spread * std_error + step): exactly as `Release.estimate` has it, except that sums of independent cells
+of one measured table are given the shorter interval of their own law there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+
+from hushcube.bundle.comparing import factors
+from hushcube.bundle.part import attributes_of
+from hushcube.bundle.published_table import Table
+from hushcube.bundle.release import Release
+from hushcube.bundle.statement import NOT_PRIVATE
+from hushcube.explorer.comparing import compared
+from hushcube.explorer.guarantee import for_you
+from hushcube.explorer.index import Index
+from hushcube.faces.value import UNBIASED, published_promises
+from hushcube.model.arrays import Floats
+from hushcube.model.attribute import Attribute
+from hushcube.model.coarser import at_level, coarsening
+from hushcube.model.level import Level
+from hushcube.model.quality import QUALITY_WORDS
+from hushcube.model.schema import COUNT
+from hushcube.model.words import OF_SCHEMA
+from hushcube.model.workload import Quantity
+from hushcube.planning.targets import resolve
+
+Document = dict[str, Any]
+FORMAT: Final = 1
+MOST_LISTED: Final = 10_000
+"""Tables that a catalogue lists; of more, only searches tell."""
+PAGE: Final = 50
+"""Tables that a search tells at a time."""
+MOST_LABELS: Final = 20_000
+"""Labels of an attribute that a catalogue lists."""
+
+
+class Documents:
+    """The documents of one release."""
+
+    def __init__(self, release: Release, targets: Sequence[str] = ()) -> None:
+        """`targets` are what the publisher required of errors, such as `age*sex: stderr<=20`."""
+        self.release = release
+        self._goals = resolve(targets, release.plan) if targets else []
+
+    # ------------------------------------------------------------------------------------------------------ catalogue
+
+    def catalogue(self) -> Document:
+        """What there is."""
+        from hushcube import __version__
+
+        release, plan, schema = self.release, self.release.plan, self.release.schema.declared
+        listed = len(self.index) <= MOST_LISTED
+        return {
+            "format": FORMAT,
+            "name": schema.name,
+            **{word: getattr(schema, word) for word in OF_SCHEMA},
+            "stamp": None if release.private else NOT_PRIVATE,
+            "version": __version__,
+            "privacy": {"short": str(plan.privacy), "paragraphs": for_you(plan.privacy, schema)},
+            "attributes": [_attribute(attribute) for attribute in schema.attributes],
+            "quantities": [self._quantity(quantity) for quantity in plan.quantities],
+            "faces": list(self._faces()),
+            "tables": [self.index.entry(at) for at in range(len(self.index))] if listed else None,
+            "table_count": len(self.index),
+            "cell_count": int(self.index.cells.sum()),
+            "largest": {"attributes": self.index.widest},
+            "quality": {**asdict(schema.quality), "words": QUALITY_WORDS},
+            "notes": self._notes(),
+            "errors": self._errors(),
+        }
+
+    def _quantity(self, quantity: Quantity) -> Document:
+        measure = None if quantity.kind == "count" else self.release.schema.measure(quantity.measure)
+        return {
+            "word": str(quantity),
+            "title": None if measure is None else measure.title,
+            "kind": quantity.kind,
+            "measure": quantity.measure or None,
+            "unit": None if measure is None else measure.unit_of_measure,
+        }
+
+    def _faces(self) -> Iterator[Document]:
+        yield {"name": UNBIASED, "promise": "right on average; cells can be negative or fractional"}
+        for name in self.release.faces:
+            yield {"name": name, "promise": published_promises()[name].summary}
+
+    def _notes(self) -> list[str]:
+        """What readers must know."""
+        plan = self.release.plan
+        notes = dict.fromkeys(design.note for design in plan.designs.values() if design.note is not None)
+        return [*([] if self.release.schema.caveat is None else [self.release.schema.caveat]), *notes]
+
+    def _errors(self) -> list[Document]:
+        """What the publisher required, and what is expected of the noise that was drawn."""
+        plan = self.release.plan
+        return [
+            {
+                "word": f"{goal.quantity} {goal.target.words}",
+                "error": goal.target.error,
+                "expected": float(f"{goal.reached(plan):.4g}"),
+                "required": goal.target.bound,
+            }
+            for goal in self._goals
+        ]
+
+    # --------------------------------------------------------------------------------------------------------- search
+
+    @cached_property
+    def index(self) -> Index:
+        """Where tables are looked up."""
+        return Index(self.release)
+
+    def search(self, text: str = "", attributes: Sequence[str] = (), offset: int = 0) -> Document:
+        """Tables whose attributes match every word of a text and include the named ones, from some place on."""
+        found = self.index.find(text, attributes)
+        return {"tables": [self.index.entry(at) for at in found[offset : offset + PAGE]], "total": len(found)}
+
+    # ---------------------------------------------------------------------------------------------------------- table
+
+    def table(self, word: str, quantity: str = COUNT, face: str = UNBIASED) -> Document:
+        """The numbers of a table, or of a roll-up of one; as many digits as the noise leaves."""
+        table = self.release.table(word, quantity, face=face)
+        errors = _one_or_all(table.std_errors)
+        digits = _digits(table.std_errors)
+        covariances = self._covariances(table)
+        ends: Document = {"margins": None, "low": _numbers(table.low, 6), "high": _numbers(table.high, 6)}
+        if not table.is_average:
+            margins = _one_or_all(table.margins)
+            ends = {"margins": margins, "low": _numbers(table.low, digits), "high": _numbers(table.high, digits)}
+        spread, step = self._spread(table)
+        return {
+            "word": word,
+            "attributes": list(table.attributes),
+            "labels": None if self.release.plan.workload.form(word) is None else list(map(list, table.labels)),
+            "quantity": quantity,
+            "face": face,
+            "shape": list(table.values.shape),
+            "values": _numbers(table.values, 6 if table.is_average else digits),
+            "std_errors": None if table.is_average else errors,
+            **ends,
+            "quality": table.quality.ravel().tolist(),
+            "covariances": covariances,
+            "spread": spread,
+            "step": step,
+        }
+
+    def cells(self, word: str) -> int:
+        """How many cells a table has, before any of them is computed."""
+        form = self.release.plan.workload.form(word)
+        asked = attributes_of(self.release.schema, word) if form is None else ()
+        return math.prod(attribute.size for attribute in asked) if form is None else form.cells
+
+    def every(self, word: str) -> Iterator[Document]:
+        """A published table in all quantities and faces."""
+        for quantity in self.release.plan.quantities:
+            yield self.table(word, str(quantity))
+        for face in self.release.faces:
+            yield self.table(word, COUNT, face)
+
+    def _covariances(self, table: Table) -> list[float] | None:
+        """Of the unbiased estimates of a published table, where they are that simple; see above."""
+        quantity, schema = Quantity.parse(table.what, self.release.schema), self.release.plan.count.schema
+        if quantity.kind == "avg" or not set(table.attributes) <= set(schema.names):
+            return None
+        marginal = schema.marginal(table.attributes)
+        if marginal not in self.index.published:
+            return None
+        found: Floats = np.zeros(())
+        for part, factor in factors(quantity, self.release.schema).items():
+            own = self.release.parts[part].design.errors.cell_covariances(marginal)
+            if own is None:
+                return None
+            found = found + factor**2 * own
+        in_order = [schema.names[i] for i in marginal]
+        axes = [in_order.index(name) for name in reversed(table.attributes)]
+        return [float(f"{number:.9g}") for number in np.asarray(found).transpose(axes).ravel()]
+
+    # ------------------------------------------------------------------------------------------------------- estimate
+
+    def estimate(
+        self, word: str, quantity: str = COUNT, cells: Sequence[int] = (), versus: Sequence[int] = ()
+    ) -> Document:
+        """The sum of some cells of a table (by their numbers, row by row), and others to compare it with."""
+        return compared(self.release, word, Quantity.parse(quantity, self.release.schema), cells, versus)
+
+    def _spread(self, table: Table) -> tuple[float | None, float | None]:
+        """Half of a sum's interval over its standard error, and what is added to it: for any sum of the cells."""
+        quantity = Quantity.parse(table.what, self.release.schema)
+        if quantity.kind == "avg":
+            return None, None
+        spreads, steps = [], []
+        # margins are a line in the deviation: those of deviations 1 and 2 say all of it
+        for part, factor in factors(quantity, self.release.schema).items():
+            one, two = self.release.parts[part].design.errors.any_margin(np.array([1.0, 2.0])).tolist()
+            spreads.append(two - one)
+            steps.append(factor * (2 * one - two))
+        return max(spreads), math.hypot(*steps)
+
+
+def _attribute(attribute: Attribute) -> Document:
+    """An attribute with its levels, from fine to coarse."""
+    few = attribute.size <= MOST_LABELS
+    return {
+        "name": attribute.name,
+        "title": attribute.title,
+        "description": attribute.description,
+        "unit": attribute.unit_of_measure,
+        "ordered": attribute.is_ordered,
+        "size": attribute.size,
+        "labels": list(attribute.labels) if few else None,
+        "codes": list(attribute.coded) if few and attribute.coded != attribute.labels else None,
+        "levels": [_level(attribute, level) for level in attribute.grouped],
+    }
+
+
+def _level(attribute: Attribute, level: Level) -> Document:
+    seen: Attribute = at_level(attribute, level.name)
+    return {
+        "name": seen.name,
+        "title": level.title or level.name,
+        "labels": list(seen.labels),
+        "parents": coarsening(attribute, seen).tolist() if attribute.size <= MOST_LABELS else None,
+    }
+
+
+def _digits(errors: Floats) -> int | None:
+    """Decimals after which digits say nothing: beyond a hundredth of the smallest standard error; None without any."""
+    smallest = float(np.min(errors, initial=math.inf, where=errors > 0))
+    return 2 - math.floor(math.log10(smallest)) if math.isfinite(smallest) else None
+
+
+def _numbers(values: Floats, digits: int | None) -> list[float | None]:
+    """Numbers in the order of the cells, to some decimals; whole ones without a point, unknown ones as null."""
+    rounded = values.ravel() if digits is None else np.round(values.ravel(), digits)
+    return [None if math.isnan(x) else int(x) if x.is_integer() else x for x in rounded.tolist()]
+
+
+def _one_or_all(numbers: Floats) -> float | list[float]:
+    """One number, where all cells have the same."""
+    told = [float(f"{number:.7g}") for number in (numbers.ravel()[:1] if _alike(numbers) else numbers.ravel())]
+    return told[0] if _alike(numbers) else told
+
+
+def _alike(numbers: Floats) -> bool:
+    return bool(numbers.size and (numbers == numbers.ravel()[0]).all())

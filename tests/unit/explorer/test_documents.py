@@ -1,0 +1,161 @@
+"""The documents of a release: the same numbers as the release has, whatever was measured."""
+
+import json
+import math
+from itertools import product
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import hushcube as hc
+from hushcube import samples
+from hushcube.explorer.documents import PAGE, Documents
+from hushcube.model.attribute import Attribute
+
+RHO = {"rho": "0.5", "neighbours": "add-remove"}
+EPSILON = {"epsilon": 2, "neighbours": "replace-one"}
+AGE = Attribute("age", range=[0, 19], levels=[{"name": "band", "starts": [0, 5, 12]}])
+SEX = Attribute("sex", values=["F", "M"])
+PEOPLE = hc.Schema([AGE, SEX], "people")
+
+
+def released(schema, words, data, **given):
+    seed = given.pop("seed", None)
+    return hc.release(hc.plan(schema, words, **given), data, seed=seed)
+
+
+@pytest.fixture(scope="module")
+def stays():
+    return Documents(
+        released(samples.HOSPITAL, "<=2-way", samples.hospital(3_000), measures=["sum(nights)", "avg(nights)"], **RHO)
+    )
+
+
+@pytest.fixture(scope="module")
+def people():
+    random = np.random.default_rng(1)
+    return pa.table({"age": random.integers(0, 20, 400), "sex": random.choice(["F", "M"], 400)})
+
+
+def numbers(flat):
+    return np.array([math.nan if x is None else x for x in flat], float)
+
+
+@pytest.mark.parametrize("quantity", ["count", "sum(nights)", "avg(nights)"])
+@pytest.mark.parametrize("word", ["total", "sex", "sex*age", "region*diagnosis"])
+def test_tables_have_the_numbers_of_the_release(stays, word, quantity):
+    told = json.loads(json.dumps(stays.table(word, quantity), allow_nan=False))
+    table = stays.release.table(word, quantity)
+    error = np.nanmin(table.high - table.low) / 4
+    assert told["attributes"] == list(table.attributes) and told["shape"] == list(table.values.shape)
+    for name, own in (("values", table.values), ("low", table.low), ("high", table.high)):
+        np.testing.assert_allclose(numbers(told[name]), own.ravel(), atol=error / 100)
+    if quantity != "avg(nights)":
+        np.testing.assert_allclose(np.broadcast_to(told["margins"], table.values.size), table.margins.ravel(), 1e-5)
+
+
+def test_sums_of_cells_follow_from_the_numbers_of_a_table(stays):
+    """What a page computes from `covariances`, `spread` and `step` is what the release says."""
+    for quantity in ("count", "sum(nights)"):
+        told = stays.table("sex*age", quantity)
+        cells, shape = [0, 3, 4, 9], told["shape"]
+        places = [np.unravel_index(cell, shape) for cell in cells]
+        agree = [sum(2**axis for axis in range(2) if x[axis] == y[axis]) for x, y in product(places, places)]
+        error = math.sqrt(sum(told["covariances"][mask] for mask in agree))
+        exact = stays.estimate("sex*age", quantity, cells)["sum"]
+        assert error == pytest.approx(exact["std_error"], rel=1e-6)
+        margin = told["spread"] * error + told["step"]
+        assert margin == pytest.approx((exact["high"] - exact["low"]) / 2, rel=1e-6)
+
+
+def test_sums_and_comparisons_are_those_of_the_release(stays):
+    found = stays.estimate("age*sex", "count", [0, 2, 4], [1, 3, 5])
+    women = stays.release.estimate("age*sex", {"sex": "female", "age": ["0-9", "10-19", "20-29"]})
+    assert found["sum"] == pytest.approx({k: getattr(women, k) for k in ("value", "std_error", "low", "high")})
+    assert found["difference"]["value"] == pytest.approx(found["sum"]["value"] - found["versus"]["value"])
+    assert found["difference"]["std_error"] < math.hypot(found["sum"]["std_error"], found["versus"]["std_error"]) * 1.5
+    assert found["ratio"]["low"] < found["ratio"]["value"] < found["ratio"]["high"]
+    averages = stays.estimate("age*sex", "avg(nights)", [0, 2], [1, 3])
+    assert averages["sum"]["std_error"] is None and averages["difference"]["low"] < averages["difference"]["high"]
+
+
+def test_ratios_to_noise_have_no_interval(people):
+    documents = Documents(released(PEOPLE, "age*sex", people.slice(0, 0), **RHO, seed=1))
+    found = documents.estimate("sex", "count", [0], [1])["ratio"]
+    assert found["low"] is None and found["high"] is None
+
+
+@pytest.mark.parametrize("cells", [[16], [-1], [0, 0]])
+def test_cells_that_are_none_are_refused(stays, cells):
+    with pytest.raises(hc.QueryError, match="cells"):
+        stays.estimate("age*sex", "count", cells)
+
+
+def test_roll_ups_to_levels_are_answered(people):
+    documents = Documents(released(PEOPLE, ["age*sex"], people, **RHO))
+    told = documents.table("age@band*sex")
+    table = documents.release.table("age@band*sex")
+    assert told["shape"] == [3, 2] and told["covariances"] is None
+    np.testing.assert_allclose(told["values"], table.values.ravel(), atol=0.1)
+    young = documents.estimate("sex*age@band", "count", [0, 3])["sum"]
+    assert young["std_error"] == pytest.approx(documents.release.estimate("age@band", {"age@band": "0-4"}).std_error)
+
+
+@pytest.mark.parametrize(
+    ("words", "given"),
+    [
+        ("prefix(age),sex", {"strategy": "hierarchy", **EPSILON}),
+        ("age@band*sex,age", {"strategy": "levels", **RHO}),
+        ("age*sex", {"strategy": "identity", **EPSILON}),
+        ("<=2-way", {"strategy": "fourier", "recovery": "none", **EPSILON}),
+        ("age,sex", {"strategy": "sketch", **EPSILON}),
+        ("<=2-way", {"strategy": "workload", "seed": 7, **EPSILON}),
+    ],
+    ids=["tree", "levels", "identity", "fourier", "sketch", "seeded"],
+)
+def test_every_kind_of_design_has_documents(people, words, given):
+    documents = Documents(released(PEOPLE, words, people, **given))
+    catalogue = json.loads(json.dumps(documents.catalogue(), allow_nan=False))
+    assert (catalogue["stamp"] is None) == ("seed" not in given)
+    for entry in catalogue["tables"]:
+        for told in documents.every(entry["word"]):
+            assert len(told["values"]) == math.prod(told["shape"]) == entry["cells"]
+            assert (told["labels"] is None) == ("(" not in entry["word"])
+            if told["covariances"] is not None and isinstance(told["std_errors"], float):
+                assert told["covariances"][-1] == pytest.approx(told["std_errors"] ** 2, rel=1e-5)
+
+
+def test_faces_have_tables_of_their_own(people, tmp_path):
+    plan = hc.plan(PEOPLE, "<=2-way", **EPSILON)
+    hc.release(plan, people, out=tmp_path / "published")
+    documents = Documents(hc.recover(tmp_path / "published", "nonnegative"))
+    assert [face["name"] for face in documents.catalogue()["faces"]] == ["unbiased", "nonnegative"]
+    assert min(documents.table("age*sex", face="nonnegative")["values"]) >= 0
+    assert [told["face"] for told in documents.every("age")] == ["unbiased", "nonnegative"]
+
+
+def test_required_errors_stand_beside_expected_ones(stays):
+    told = Documents(stays.release, ["sex: stderr<=20", "sum(nights) sex: stderr<=1"]).catalogue()["errors"]
+    assert [(each["word"], each["required"], each["expected"] <= each["required"]) for each in told] == [
+        ("count sex", 20, True),
+        ("sum(nights) sex", 1, False),
+    ]
+    with pytest.raises(hc.BadInput, match="target"):
+        Documents(stays.release, ["sex: stderr"])
+
+
+def test_searches_find_tables_by_words_and_attributes(stays):
+    found = stays.search("age se", ["age"])
+    assert {"age*sex", "age*season"} == {entry["word"] for entry in found["tables"]}
+    everything = stays.search()
+    assert everything["total"] == len(stays.release) and len(everything["tables"]) == min(PAGE, len(stays.release))
+    assert stays.search("nothing of this kind") == {"tables": [], "total": 0}
+    assert stays.search("", (), 30)["tables"] == stays.catalogue()["tables"][30:]
+    with pytest.raises(hc.QueryError, match="attributes"):
+        stays.search("", ["wage"])
+
+
+def test_the_box_about_privacy_says_how_sure_one_can_be(people):
+    paragraphs = Documents(released(PEOPLE, "age", people, **EPSILON)).catalogue()["privacy"]["paragraphs"]
+    assert "at most 88.1% sure" in " ".join(paragraphs)  # e² / (1 + e²) = 88.08%
