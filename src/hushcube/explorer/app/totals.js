@@ -1,0 +1,53 @@
+// Totals of the rows and columns of a sheet, with their errors.
+
+import { varianceOfBox } from "./rollup.js";
+import { adds, numberAt } from "./sheet.js";
+import { around, qualityOf } from "./statistics.js";
+
+/**
+ * `{row(at), column(col), all()}`, or null where there are none. Sums of cells are computed from the table's covariances;
+ * without these, and for averages, a total of all labels is a cell of a smaller table, and is looked up there.
+ */
+export async function totalsOf(sheet, cube, source, state, quantity) {
+  const { table } = sheet;
+  if (!state.totals || sheet.own.length === 0) return null;
+  if (adds(table, quantity) && (table.origin ?? table).covariances !== null) return summed(sheet, cube.catalogue.quality);
+  if (table.word.includes("(")) return null;
+  if (!sheet.isPart) {
+    try {
+      return await lookedUp(sheet, cube, source, state);
+    } catch {
+      // not published, nor computable: sums have no errors then, averages no totals
+    }
+  }
+  return adds(table, quantity) ? summed(sheet, cube.catalogue.quality) : null;
+}
+
+function summed(sheet, quality) {
+  const total = (cells, box) => {
+    const value = cells.reduce((sum, cell) => sum + sheet.table.values[cell], 0);
+    const variance = varianceOfBox(sheet.table, box);
+    if (variance === null) return { value, std_error: null, low: null, high: null, quality: null };
+    const found = around(value, variance, sheet.table);
+    return { ...found, quality: qualityOf(value, found.std_error, quality) };
+  };
+  return {
+    row: (at) => total(sheet.rowCells(at), sheet.rowBox(at)),
+    column: (col) => total(sheet.columnCells(col), sheet.columnBox(col)),
+    all: () => total(sheet.allCells(), sheet.box()),
+  };
+}
+
+async function lookedUp(sheet, cube, source, state) {
+  const ask = (axes) => source.table(cube.word(axes), state.quantity, state.face);
+  const [rows, columns, all] = await Promise.all([
+    ask(sheet.down), sheet.across === null ? null : ask([sheet.across]), ask([]),
+  ]);
+  const cellOf = (at) =>
+    rows.attributes.reduce((cell, word, i) => cell * rows.shape[i] + at[sheet.down.findIndex((axis) => axis.word === word)], 0);
+  return {
+    row: (at) => numberAt(rows, cellOf(at)),
+    column: (col) => numberAt(columns ?? all, col ?? 0),
+    all: () => numberAt(all, 0),
+  };
+}
