@@ -42,6 +42,7 @@ engines: .venv/dev
 
 pictures: .venv/dev
 	$(BIN)/python docs/pictures/draw.py
+	$(BIN)/python docs/pictures/explorer.py
 
 options: .venv/dev
 	$(BIN)/python docs/options.py

@@ -95,6 +95,7 @@ if TYPE_CHECKING:  # `typing` would be most of what the import of this module co
         release as release,
         synthesize as synthesize,
     )
+    from hushcube.verbs.reporting import explore as explore, report as report
     from hushcube.verbs.schemas import (
         SchemaCheck as SchemaCheck,
         SchemaDraft as SchemaDraft,
@@ -146,6 +147,7 @@ _HOMES = {
     "verbs.evaluating": "Evaluation evaluate",
     "verbs.planning": "compare find_budget plan what_if",
     "verbs.releasing": "SyntheticPeople open recover release synthesize",
+    "verbs.reporting": "explore report",
     "verbs.schemas": "SchemaCheck SchemaDraft check_schema draft_schema",
 }
 """Where the names at the door are from."""

@@ -41,6 +41,7 @@ def test_the_contracts_hold(tmp_path):
         ("designs/answers.py", "import hushcube.private.measure"),
         ("private/measure.py", "import hushcube.faces.face"),
         ("bundle/release.py", "import duckdb"),
+        ("explorer/documents.py", "import hushcube.private.measure"),
         ("lattice/coefficients.py", "import duckdb"),
         ("model/schema.py", "import hushcube.designs.design"),
         ("designs/design.py", "import hushcube.private.noise"),

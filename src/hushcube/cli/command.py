@@ -26,10 +26,12 @@ _COLUMN = 24  # where what words mean begins, on a page about strategies or face
 _VERBS = {
     "demo": "Plan, release and show the built-in Titanic data.",
     "evaluate": "Compare methods with the exact counts of real data, for its owner: NOT private.",
+    "explore": "Look at a release in a browser, with any roll-up.",
     "ledger": "Keep count of what is released: accounts, charges, a record that can be verified.",
     "plan": "Compare strategies and see the error of every table before any data is touched.",
     "recover": "Add a face to a release: non-negative, whole numbers, other norms; costs no budget.",
     "release": "Measure a plan on data, once, and publish the tables.",
+    "report": "Write a page about a release that works offline, for people who do not have hushcube.",
     "schema": "Check a schema file, or draft one from data.",
     "serve": "Answer questions of analysts who do not hold the data, over HTTP.",
     "session": "Ask an online cube questions, one by one, from one account.",

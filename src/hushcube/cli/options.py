@@ -26,6 +26,7 @@ BEFORE = "Before spending"
 DATA = "Data"
 ACCOUNT = "Account"
 OUTPUT = "Output"
+REQUIRED = "An error that was required, shown beside the expected one; repeatable."
 
 
 def _check_limit(_context: click.Context, _parameter: click.Parameter, seconds: float | None) -> float | None:

@@ -1,0 +1,480 @@
+"""What a reader can do with the page, in a real Chromium: choose, look, slice, roll up, add, compare, take away."""
+
+import csv
+import io
+import json
+import re
+from importlib.resources import files
+
+import numpy as np
+import pytest
+
+import hushcube as hc
+from browser.watching import explored
+from hushcube.explorer.documents import Documents
+
+pytestmark = pytest.mark.service
+
+CLINIC = hc.Schema(
+    [
+        hc.Attribute(
+            "region",
+            values=["north", "east", "south", "west"],
+            levels=[{"name": "half", "groups": {"upper": ["north", "east"], "lower": ["south", "west"]}}],
+        ),
+        hc.Attribute("age", values=["0-19", "20-39", "40-59", "60-79", "80+"], ordered=True),
+        hc.Attribute("sex", values=["female", "=male, other"]),
+        hc.Attribute("ward", values=["medicine", "surgery", "maternity"]),
+    ],
+    "clinic",
+    measures=[hc.Measure("nights", bounds=(0, 10))],
+)
+
+
+@pytest.fixture(scope="module")
+def clinic():
+    """Counts and nights of all pairs and one triple, with a second face. Seeded, and therefore stamped."""
+    random = np.random.default_rng(7)
+    rows = {a.name: np.array(a.labels)[random.integers(a.size, size=3000)] for a in CLINIC.attributes}
+    words = ["<=2-way", "region*age*sex"]
+    plan = hc.plan(CLINIC, words, measures=["sum(nights)", "avg(nights)"], rho="0.05", neighbours="add-remove")
+    import pyarrow as pa
+
+    release = hc.release(plan, pa.table({**rows, "nights": random.integers(11, size=3000)}), seed=3)
+    return hc.recover(release, "nonnegative")
+
+
+@pytest.fixture(scope="module")
+def documents(clinic):
+    return Documents(clinic)
+
+
+@pytest.fixture(scope="module")
+def clinic_report(clinic, tmp_path_factory):
+    out = tmp_path_factory.mktemp("clinic") / "clinic.html"
+    return hc.report(clinic, out, targets=["region*age: stderr<=20", "total: stderr<=1"]).as_uri()
+
+
+@pytest.fixture(scope="module")
+def clinic_explorer(clinic):
+    with explored(clinic) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def reader(look_at, clinic_report):
+    """One page for many tests: each goes to its own view, as somebody does who follows a link."""
+    page = look_at(clinic_report)
+
+    def go(view):
+        page.evaluate(GO, view)
+        settled(page)
+        return page
+
+    return go
+
+
+CASES = 2  # of random groups, for each table and quantity
+
+GO = """view => new Promise((done) => {
+    if (location.hash === `#${view}`) return done();
+    addEventListener("popstate", () => setTimeout(done), { once: true });
+    location.hash = view;
+})"""
+
+
+def settled(page):
+    """Wait until a page has done what it is working on."""
+    page.wait_for_selector("body[data-busy=no]", state="attached")
+
+
+def numbers(page, name):
+    """A line of the comparison, in full."""
+    settled(page)
+    return json.loads(page.locator(f"[data-result={name}]").get_attribute("data-numbers"))
+
+
+def cells(page):
+    """The numbers of the cross-table, row by row, with its totals."""
+    rows = page.locator("#figure tbody tr").all()
+    return [[_number(cell) for cell in row.locator("td .value").all_inner_texts()] for row in rows]
+
+
+def _number(text):
+    return float(text.replace(",", "").replace("−", "-"))
+
+
+# ------------------------------------------------------------------------------------------------------------- choosing
+
+
+def test_attributes_are_chosen_from_a_list_that_can_be_searched(reader):
+    page = reader("table=region*age")
+    page.fill("#search", "wa")
+    assert page.locator("#attributes .name").all_inner_texts() == ["ward"]
+    page.check("[data-key=attribute-ward]")  # no table has all three: the first makes room
+    settled(page)
+    assert "table=age*ward" in page.url
+    assert page.inner_text("#view-title") == "Number of people by age and ward"
+    page.uncheck("[data-key=attribute-ward]")
+    settled(page)
+    assert page.inner_text("#view-title") == "Number of people by age"
+    page.fill("#search", "nothing like it")
+    assert "No attribute" in page.inner_text("#attributes")
+    page.fill("#search", "")
+
+
+def test_tables_are_chosen_from_a_list(reader):
+    page = reader("table=total")
+    page.click("#tables-box summary")
+    page.fill("#search", "sex ward")
+    page.click("#tables a")
+    settled(page)
+    assert "table=sex*ward" in page.url
+    page.fill("#search", "")
+    page.click("#tables-box summary")
+
+
+def test_tables_are_chosen_from_the_lattice(reader, clinic):
+    page = reader("table=age")
+    assert page.locator("#lattice a").count() == len(clinic)
+    shades = {each.get_attribute("class") for each in page.locator("#lattice a").all()}
+    assert {"node shade-0", "node shade-4"} <= shades
+    assert "error" in page.locator("[data-key='node-age*sex']").get_attribute("aria-label")
+    page.focus("[data-key='node-age*sex']")
+    page.keyboard.press("Enter")
+    settled(page)
+    assert page.inner_text("#view-title") == "Number of people by age and sex"
+    assert page.locator("#lattice a[aria-current]").get_attribute("data-key") == "node-age*sex"
+
+
+# -------------------------------------------------------------------------------------------------------------- looking
+
+
+def test_a_cross_table_has_the_published_numbers_and_their_totals(reader, clinic):
+    page = reader("table=region*age")
+    table, shown = clinic.table("region*age"), np.array(cells(page))
+    assert shown.shape == (5, 6)
+    assert shown[:4, :5] == pytest.approx(table.values, abs=0.6)
+    assert shown[:4, 5] == pytest.approx(table.values.sum(axis=1), abs=0.6)
+    assert shown[4, 5] == pytest.approx(table.values.sum(), abs=0.6)
+    total = page.locator("#figure tbody tr").first.locator("td").last
+    margin = clinic.estimate("region*age", where={"region": "north"}).margin
+    assert _number(re.search(r"± ([\d.,]+)", total.inner_text())[1]) == pytest.approx(margin, abs=0.6)
+    assert page.locator("#figure caption").count() == 1
+    assert page.locator("#figure th[scope=row]").count() == 5
+    assert page.locator("#figure thead th[scope=col]").count() == 7
+
+
+def test_margins_are_shown_as_text_or_as_shading(reader):
+    page = reader("table=region*ward")
+    assert "±" in page.locator("#figure td").first.inner_text()
+    page.select_option("[data-key=margins]", "interval")
+    settled(page)
+    assert " to " in page.locator("#figure td").first.inner_text()
+    page.select_option("[data-key=margins]", "shading")
+    settled(page)
+    assert "±" not in page.inner_text("#figure")
+    shades = page.locator("#figure td").evaluate_all("all => all.map(td => getComputedStyle(td).backgroundColor)")
+    assert len(set(shades)) > 3
+    page.uncheck("[data-key=totals]")
+    settled(page)
+    assert "Total" not in page.inner_text("#figure")
+
+
+@pytest.mark.parametrize("kind", ["heat", "bars", "multiples"])
+def test_charts_draw_every_cell(reader, kind):
+    page = reader("table=region*age")
+    page.check(f"[data-key=as-{kind}]", force=True)
+    settled(page)
+    assert page.locator("#figure svg [class*='layer_0_marks'] path").count() == 20
+    if kind != "heat":
+        assert page.locator("#figure svg [class*='layer_1_marks'] line").count() == 20  # an error bar each
+    if kind == "multiples":
+        assert {"north", "east", "south", "west"} <= set(page.locator("#figure svg text").all_text_contents())
+    assert "NOT PRIVATE" in page.inner_text("#figure")
+
+
+def test_flags_are_letters_with_a_legend(reader, clinic):
+    page = reader("table=region*age*sex")
+    classes = np.array(Documents(clinic).table("region*age*sex")["quality"])
+    flags = page.locator("#figure td:not(.total) .flag").all_inner_texts()
+    assert flags.count("c") == (classes == 1).sum() > 0
+    assert flags.count("x") == (classes == 2).sum()
+    assert "c use with caution" in page.inner_text("#under .legend")
+
+
+# ------------------------------------------------------------------------------------------ slicing, rolling, arranging
+
+
+def test_a_slice_keeps_labels(reader, clinic):
+    page = reader("table=region*age")
+    page.click("[data-key='slice-age']")
+    page.uncheck("[data-key='label-age-0']")
+    settled(page)
+    page.uncheck("[data-key='label-age-1']")
+    settled(page)
+    shown = np.array(cells(page))
+    kept = clinic.table("region*age").values[:, 2:]
+    assert shown[:4, :3] == pytest.approx(kept, abs=0.6)
+    assert shown[:4, 3] == pytest.approx(kept.sum(axis=1), abs=0.6)
+    assert "keep=age:2-4" in page.url
+    page.click("[data-key='only-age-4']")
+    settled(page)
+    assert page.locator("#figure thead th.number").all_inner_texts() == ["80+", "Total"]
+    page.click("[data-key='all-age']")
+    settled(page)
+    assert "keep" not in page.url
+    page.click("[data-key='slice-age']")
+
+
+def test_rolling_up_and_drilling_down_follow_the_levels(reader, clinic):
+    page = reader("table=region*age&keep=region:0-1")
+    page.click("[data-key=coarser-region]")
+    settled(page)
+    assert page.inner_text("#view-title") == "Number of people by region (half) and age"
+    table = clinic.table("region@half*age")
+    assert np.array(cells(page))[0, :5] == pytest.approx(table.values[0], abs=0.6)
+    margin = page.locator("#figure td .margin").first.inner_text()
+    assert _number(margin.lstrip("± ")) == pytest.approx(table.margins[0, 0], abs=0.6)
+    assert "keep=region@half:0" in page.url
+    page.click("[data-key=finer-region]")
+    settled(page)
+    assert "keep=region:0-1" in page.url
+    page.select_option("[data-key=level-region]", "region@half")
+    settled(page)
+    page.click("[data-key=coarser-region]")  # above its coarsest level it is summed out
+    settled(page)
+    assert page.inner_text("#view-title") == "Number of people by age"
+
+
+def test_attributes_move_between_rows_and_columns(reader):
+    page = reader("table=region*age*sex")
+    assert page.locator("#figure thead .axis").all_inner_texts() == ["region", "age", "sex"]
+    page.click("[data-key=first-age]")
+    settled(page)
+    assert page.locator("#figure thead .axis").all_inner_texts() == ["age", "region", "sex"]
+    page.click("[data-key=move-region]")
+    settled(page)
+    assert page.locator("#figure thead .across").inner_text() == "region"
+    assert page.locator("#figure tbody th[scope=rowgroup]").count() == 5
+
+
+# ------------------------------------------------------------------------------------------------- adding and comparing
+
+
+def test_cells_are_selected_by_keyboard_and_added_up(reader, clinic):
+    page = reader("table=region*age")
+    page.focus("#figure td[tabindex='0']")
+    page.keyboard.press("Space")
+    page.keyboard.press("Shift+ArrowRight")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    assert page.locator("#figure td[aria-selected=true]").count() == 3
+    found = numbers(page, "sum")
+    values = clinic.table("region*age").values
+    assert found["value"] == pytest.approx(values[0, 0] + values[0, 1] + values[1, 1], abs=0.1)
+    page.keyboard.press("Space")  # takes it out again
+    own = clinic.estimate("region*age", where={"region": "north", "age": ["0-19", "20-39"]})
+    found = numbers(page, "sum")
+    assert [found["low"], found["high"]] == pytest.approx([own.low, own.high], abs=0.1)
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("Home")
+    page.keyboard.press("Space")  # the header of a row selects it
+    assert page.locator("#figure td[aria-selected=true]").count() == 5
+    page.keyboard.press("Tab")
+    assert page.evaluate("!document.activeElement.closest('table')")  # no trap
+    page.click("[data-key=clear]")
+    assert page.locator("#figure td[aria-selected=true]").count() == 0
+
+
+def test_two_groups_are_compared_with_the_mouse(reader, clinic):
+    page = reader("table=age*sex")
+    page.click("#figure thead th:has-text('female')")
+    page.check("[data-key=group-second]", force=True)
+    page.click("#figure thead th:has-text('=male, other')")
+    page.check("[data-key=group-first]", force=True)
+    values = clinic.table("age*sex").values.sum(axis=0)
+    assert numbers(page, "difference")["value"] == pytest.approx(values[0] - values[1], abs=0.1)
+    assert "A − B" in page.inner_text("#result")
+    assert page.locator("#figure td.second").count() == 5
+
+
+@pytest.mark.parametrize("word", ["region*age", "region*age*sex", "region@half*sex", "ward"])
+@pytest.mark.parametrize("quantity", ["count", "sum(nights)"])
+def test_sums_differences_and_ratios_are_those_of_python(reader, documents, word, quantity):
+    random = np.random.default_rng(len(word))
+    size = np.prod(documents.table(word)["shape"])
+    for _ in range(CASES):
+        chosen = random.permutation(size)[: random.integers(2, size + 1)]
+        cut = random.integers(1, len(chosen))
+        first, second = sorted(map(int, chosen[:cut])), sorted(map(int, chosen[cut:]))
+        lists = (",".join(map(str, cells)) for cells in (first, second))
+        page = reader("table={}&quantity={}&first={}&second={}".format(word, quantity, *lists))
+        exact = documents.estimate(word, quantity, first, second)
+        for name in ("sum", "versus", "difference", "ratio"):
+            found, error = numbers(page, name), exact["difference"]["std_error"] / 200
+            if name == "ratio":
+                error = max(1.0, abs(exact["ratio"]["value"])) * 0.01
+            for end in ("value", "low", "high"):
+                assert (found[end] is None) == (exact[name][end] is None)
+                if found[end] is not None:
+                    assert found[end] == pytest.approx(exact[name][end], abs=error, rel=2e-3), (name, end)
+
+
+def test_a_server_answers_what_a_page_cannot_compute(look, clinic_report, clinic_explorer, clinic):
+    view = "#table=region*age&quantity=avg(nights)&first=0-4"
+    page = look(clinic_report + view)
+    settled(page)
+    assert "hushcube explore" in page.inner_text("#result")
+    page = look(clinic_explorer + view)
+    own = clinic.estimate("region*age", {"region": "north"}, "avg(nights)")
+    found = numbers(page, "sum")
+    assert [found["value"], found["low"], found["high"]] == pytest.approx([own.value, own.low, own.high])
+    page.click("[data-key=coarser-region]")
+    settled(page)
+    assert page.inner_text("#view-title") == "Average nights by region (half) and age"
+
+
+# ------------------------------------------------------------------------------------- faces, quantities, views, files
+
+
+def test_faces_and_quantities_are_switched(reader, clinic):
+    page = reader("table=region*age*sex")
+    page.select_option("[data-key=face]", "nonnegative")
+    settled(page)
+    assert min(min(row) for row in cells(page)) >= 0
+    assert "nonnegative" in page.inner_text("#controls")
+    page.select_option("[data-key=quantity]", "avg(nights)")
+    settled(page)
+    assert page.locator("[data-key=face]").is_disabled()
+    low = clinic.table("region*age*sex", "avg(nights)").low
+    assert page.locator("#figure td .margin").first.inner_text().startswith(f"{low[0, 0, 0]:.1f}")
+
+
+def test_a_view_is_a_link_and_the_back_button_works(reader, look, clinic_report):
+    page = reader("table=region*age&keep=age:1-2&margins=interval")
+    page.click("#figure td >> nth=1")
+    settled(page)
+    other = look(page.url)
+    settled(other)
+    assert other.inner_text("#figure") == page.inner_text("#figure")
+    assert numbers(other, "sum") == numbers(page, "sum")
+    page.select_option("[data-key=margins]", "none")
+    settled(page)
+    page.go_back()
+    page.wait_for_selector("[data-key=margins] option[value=interval]:checked", state="attached")
+    settled(page)
+    assert " to " in page.inner_text("#figure")
+
+
+def test_what_is_seen_is_downloaded(reader, clinic):
+    page = reader("table=age*sex&keep=age:0-1")
+    with page.expect_download() as found:
+        page.click("[data-key=download-csv]")
+    assert found.value.suggested_filename == "NOT-PRIVATE-clinic-age-sex.csv"
+    rows = list(csv.DictReader(io.StringIO(found.value.path().read_text(encoding="utf-8"))))
+    assert [(row["age"], row["sex"]) for row in rows][:2] == [("0-19", "female"), ("0-19", "'=male, other")]
+    table = clinic.table("age*sex", where={"age": ["0-19", "20-39"]})
+    assert [float(row["value"]) for row in rows] == pytest.approx(table.values.ravel(), abs=0.1)
+    assert [float(row["high"]) for row in rows] == pytest.approx(table.high.ravel(), abs=0.1)
+    for kind in ("table", "bars"):
+        page = reader(f"table=age*sex&as={kind}")
+        with page.expect_download() as found:
+            page.click("[data-key=download-svg]")
+        text = found.value.path().read_text(encoding="utf-8")
+        assert text.startswith("<svg")
+        assert "NOT PRIVATE" in text
+        assert "female" in text
+        with page.expect_download() as found:
+            page.click("[data-key=download-png]")
+        assert found.value.path().read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_view_can_be_printed(reader):
+    page = reader("table=region*age")
+    page.emulate_media(media="print")
+    try:
+        assert page.is_visible("#figure table")
+        assert page.is_visible("#privacy")
+        assert page.is_visible(".stamp")
+        assert not page.is_visible("#controls")
+        assert not page.is_visible("nav")
+        assert page.locator("body").get_attribute("data-stamp") == "NOT PRIVATE"  # across every sheet
+        assert page.evaluate("getComputedStyle(document.body, '::after').position") == "fixed"
+    finally:
+        page.emulate_media(media="screen")
+
+
+def test_the_guarantee_notes_and_errors_are_in_plain_view(reader):
+    page = reader("table=total")
+    assert page.locator(".stamp strong").inner_text() == "NOT PRIVATE"
+    assert "What this guarantee means for you" in page.inner_text("#privacy")
+    assert "do not use" in page.inner_text("#notes")
+    page.click("#errors summary")
+    assert "✓ met" in page.inner_text("#errors")
+    assert "✗ missed" in page.inner_text("#errors")
+
+
+def test_a_wrong_address_is_answered_with_words(reader):
+    page = reader("table=<img src=x onerror=alert(1)>*age&as=nonsense&first=99999")
+    assert page.is_visible("#problem")
+    assert page.locator("img").count() == 0
+
+
+# ------------------------------------------------------------------------------------------------ everybody, everywhere
+
+
+@pytest.mark.parametrize(("kind", "dark"), [("table", False), ("bars", True)], ids=["light", "dark"])
+def test_axe_finds_nothing_serious(look, clinic_report, kind, dark):
+    from axe_playwright_python.sync_playwright import Axe
+
+    page = look(f"{clinic_report}#table=region*age*sex&as={kind}&first=0-3&second=8", dark=dark)
+    settled(page)
+    page.click("#tables-box summary")
+    page.click("#errors summary")
+    page.click("[data-key='slice-age']")
+    page.wait_for_selector("#tables a")
+    found = Axe().run(page).response["violations"]
+    serious = [each for each in found if each["impact"] in ("serious", "critical")]
+    assert [(each["id"], [node["html"] for node in each["nodes"]][:3]) for each in serious] == []
+
+
+def test_no_width_scrolls_the_page_sideways(look, clinic_report):
+    page = look(f"{clinic_report}#table=region*age*sex&across=age", width=390)
+    for width in (390, 700, 1600):
+        page.set_viewport_size({"width": width, "height": 900})
+        for kind in ("table", "bars", "heat", "multiples"):
+            page.evaluate(GO, f"table=region*age*sex&across=age&as={kind}")
+            settled(page)
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_many_tables_are_shown_a_page_at_a_time(look, tmp_path):
+    schema = hc.Schema([hc.Attribute(f"question {i}", codes=2) for i in range(32)])
+    import pyarrow as pa
+
+    people = pa.table({name: np.zeros(50, np.int64) for name in schema.names})
+    release = hc.release(hc.plan(schema, "<=2-way", rho=1, neighbours="add-remove"), people)
+    page = look(hc.report(release, tmp_path / "many.html"))
+    settled(page)
+    assert page.locator("#attributes li").count() == 30
+    assert page.locator("#lattice a").count() <= 40  # a neighbourhood
+    page.click("#tables-box summary")
+    page.wait_for_selector("#tables a")
+    assert page.locator("#tables a").count() == 50
+    page.click("[data-key=tables-after]")
+    page.wait_for_selector("#tables .pager span:text('51 to 100')")
+    page.click("[data-key=attributes-after]")
+    assert page.locator("#attributes li").count() == 2
+
+
+def test_every_text_of_the_page_is_in_the_file_of_strings():
+    app = files("hushcube.explorer") / "app"
+    strings = json.loads((app / "strings.en.json").read_text(encoding="utf-8"))
+    code = "".join(each.read_text(encoding="utf-8") for each in app.iterdir() if each.name.endswith((".js", ".html")))
+    asked = set(re.findall(r'(?:\bwords\(|data-(?:text|label|placeholder)=)"([\w.]+)"', code))
+    assert asked <= set(strings)
+    made = re.findall(r"words\(`([\w.]+)\.\$\{", code)  # such as words(`as.${name}`)
+    conditional = set(re.findall(r'[?:] "([a-z]+\.[\w.]+)"', code))
+    unused = {name for name in set(strings) - asked - conditional if not name.startswith(tuple(made))}
+    assert unused == {"language"}
