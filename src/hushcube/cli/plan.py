@@ -59,7 +59,7 @@ def command(
     find = _check_find(options, targets)
     budgets = None if what_if is None else checked([text.strip() for text in what_if.split(",")])
     with progress_bar() as progress:
-        found = _find(options, targets, progress) if find else None
+        found = _find(options, targets, progress, settle=not charts) if find else None
         comparison = found.comparison if found else make_comparison(options, progress, settle=not charts)
         scenarios = None if budgets is None else other_budgets(comparison.question, budgets, progress=progress)
     plan = comparison.chosen
@@ -115,12 +115,12 @@ def _check_find(options: dict[str, Any], targets: Sequence[str]) -> bool:
     return bool(found)
 
 
-def _find(options: dict[str, Any], targets: Sequence[str], progress: Progress) -> Found:
+def _find(options: dict[str, Any], targets: Sequence[str], progress: Progress, *, settle: bool) -> Found:
     """The smallest budget found that meets the targets, and its plan."""
     from hushcube.verbs.planning import find_budget
 
     budget: Any = {"guarantee": "rho" if options["rho"] == FIND else "epsilon", "delta": options["delta"]}
-    return find_budget(**asked(options), **budget, targets=targets, progress=progress)
+    return find_budget(**asked(options), **budget, targets=targets, progress=progress, settle=settle)
 
 
 def _found(found: Found) -> dict[str, Any]:
@@ -129,6 +129,7 @@ def _found(found: Found) -> dict[str, Any]:
 
     return {
         "found": {amount(found.plan.privacy): found.budget},
+        "least": found.least and {amount(found.plan.privacy): found.least},
         "searched": found.searched,
         "targets": [
             {

@@ -219,7 +219,7 @@ def worth(start: Design) -> Floats:
     if not isinstance(start, LatticeDesign):
         return np.asarray(1 / unit_costs(start))
     weights = np.zeros(len(start.measured))
-    weights[start.measured.ids(start.request.marginals)] = start.request.weights
+    weights[start.measured.ids(start.request.marginals)] = start.request.as_asked.weights
     return weights
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final, Literal, get_args
 
@@ -60,6 +60,11 @@ class Request:
         return self.workload.schema
 
     @cached_property
+    def as_asked(self) -> Request:
+        """With the weights of the workload's words, where plans are made with others: what a plan file says of it."""
+        return self if self.workload.origin is None else replace(self, workload=self.workload.as_asked)
+
+    @cached_property
     def marginals(self) -> Family:
         """The marginals asked for, and the carriers of forms."""
         return Family.of(self._needed, self.schema.sizes)
@@ -108,7 +113,7 @@ class Request:
             for weights in (self.weights, self.least_weights)
         )
         for form, weight in self.weighted_forms:
-            for B, energy in _form_energies(form).items():
+            for B, energy in space_energies(form).items():
                 result[self.spaces.ids([B])] += weight * energy / math.prod(form.carrier_shape)
         return np.maximum(result, least)
 
@@ -118,7 +123,7 @@ class Request:
         own = max(self.weights[at], self.least_weights[at]) / self.marginals.cells[at]
         result = {B: own * math.prod(self.schema.sizes[i] - 1 for i in B) for B in inside}
         for form, weight in self.weighted_forms:
-            for B, energy in _form_energies(form).items() if form.marginal == marginal else ():
+            for B, energy in space_energies(form).items() if form.marginal == marginal else ():
                 result[B] += weight * energy / math.prod(form.carrier_shape)
         return np.array([result[B] for B in inside])
 
@@ -128,7 +133,7 @@ class Request:
         return zip(self.workload.forms, self.workload.form_weights, strict=True)
 
 
-def _form_energies(form: Form) -> dict[Marginal, float]:
+def space_energies(form: Form) -> dict[Marginal, float]:
     """The sum of ||P_B q||² over the rows q of a form, for each residual space B of its carrier."""
     shape, found = form.carrier_shape, {}
     for inside in np.ndindex((2,) * len(shape)):

@@ -50,7 +50,7 @@ class Target(Weighed):
     @classmethod
     def of(cls, design: Design, answers: Answers, known: Sequence[Marginal] = ()) -> Target:
         """The published tables of a plan and the carriers of its forms; tables that only facts name weigh nothing."""
-        request = design.request
+        request = design.request.as_asked
         values = tuple(answers.tables(batch.rows, batch.shape) for batch in request.marginals.batches)
         if request.workload.queries is None:
             given = np.where(request.weights > 0, request.weights, 1.0)

@@ -64,6 +64,8 @@ class Workload:
     weights: tuple[float, ...]
     forms: tuple[Form, ...] = ()
     form_weights: tuple[float, ...] = ()
+    origin: Workload | None = None
+    """As it was asked for, where plans are made with other weights than its words have."""
 
     @classmethod
     def parse(cls, words: str | Sequence[str], schema: Schema, queries: QueryTable | None = None) -> Workload:
@@ -123,6 +125,30 @@ class Workload:
         except BadInput:
             return ()
         return named if set(named) <= set(self.marginals) else ()
+
+    def weighing(self, weights: Sequence[float]) -> Workload:
+        """The same tables in the same words, with other weights for planning: of marginals first, then of forms."""
+        own = tuple(map(float, weights))
+        several = len(self.marginals)
+        return replace(self, weights=own[:several], form_weights=own[several:], origin=self.as_asked)
+
+    @property
+    def as_asked(self) -> Workload:
+        """With the weights of its words, which is all that a plan file says of them."""
+        return self.origin or self
+
+    @property
+    def balanced(self) -> Workload:
+        """Tables count alike, whatever their number of cells: each weight is divided by it.      [docs/maths.md, 7]
+
+        >>> from hushcube.model.attribute import Attribute
+        >>> schema = Schema(tuple(Attribute(name=n, codes=2) for n in "ab"))
+        >>> Workload.parse("0-way,a*b,b=3", schema).balanced.weights
+        (1.0, 0.25, 1.5)
+        """
+        cells = (*map(self.schema.cells, self.marginals), *(form.cells for form in self.forms))
+        asked = (*self.weights, *self.form_weights)
+        return self.weighing([weight / own for weight, own in zip(asked, cells, strict=True)])
 
     @property
     def queries(self) -> QueryTable | None:

@@ -6,6 +6,9 @@ that would be drawn. The continuous laws only say where to look first:
 
     standard error ∝ 1 / epsilon   (pure, and roughly with delta)        standard error ∝ 1 / sqrt(rho)
 
+Plans are made for weights that serve the targets, and for those of the workload; under Gaussian noise it is proven how
+small a budget can be at all, and a search that gets there ends.                                [planning/smallest.py]
+
 Errors fall as budgets grow, so a bracket is narrowed until it is one step wide. There are two exceptions:
 - Margins of Gaussian noise rise by half a step where the noise becomes coarse: both sides are searched.  [is_coarse]
 - Under the objective `max`, or an absolute threshold of `pmost`, what is measured may change with the budget and single
@@ -26,9 +29,10 @@ from hushcube.model.privacy import LARGEST_BUDGET, SMALLEST_BUDGET
 from hushcube.planning.plan import Plan
 from hushcube.planning.planner import Variant, refuse_unpredictable, variants
 from hushcube.planning.question import Comparison, Question, amount, compare, objective_of
+from hushcube.planning.smallest import REST, Program
 from hushcube.planning.targets import Goal, Target, resolve
 from hushcube.progress import Progress, silent
-from hushcube.shown import Grid, Page, Remark, Shown, columns, number as written
+from hushcube.shown import Grid, Page, Part, Remark, Shown, columns, number as written
 
 _MANTISSAS: Final = 9000  # numbers 1.000 to 9.999
 _GUESSES: Final = 8  # steps by scaling laws and secants before plain halving
@@ -43,6 +47,10 @@ class Found(Shown):
     goals: tuple[Goal, ...]
     strategies: tuple[str, ...]
     """Those whose plans were looked at."""
+    least: str | None = None
+    """No smaller budget of four digits suffices, whatever the plan: proven for unbiased linear answers, if not None."""
+    rest: int = 0
+    """How many tables need what no target asks for, and share a hundredth of the budget."""
 
     def __repr__(self) -> str:
         return f"Found({amount(self.plan.privacy)} = {self.budget}: {self.plan!r})"
@@ -55,16 +63,23 @@ class Found(Shown):
         ]
         told = f"the smallest {amount(self.plan.privacy)} found that meets the targets is {self.budget}"
         headings = columns(("tables", "error"), ("at most", "reached"))
-        return Page((told, Grid("", headings, rows), Remark(self.searched)))
+        parts: list[Part] = [told, Grid("", headings, rows)]
+        if self.rest:
+            several = f"{self.rest:,} tables have" if self.rest > 1 else "a table has"
+            what = f"{several} no target and share {REST:.0%} of the budget; give them one if they are to be precise"
+            parts.append(Remark(what))
+        return Page((*parts, Remark(self.searched)))
 
     @property
     def searched(self) -> str:
-        """Among what the budget is the smallest: plans are made for the workload as a whole, not for the targets."""
-        aim = "largest variance" if self.comparison.question.objective == "max" else "total variance"
-        return (
-            f"searched: budgets of four digits, for the plans that {', '.join(self.strategies)} would make under each, "
-            f"with the least {aim} of the workload; a plan made for the targets alone might need less"
-        )
+        """Among what the budget is the smallest, and how much smaller one could be at most."""
+        made = f"budgets of four digits, for the plans that {', '.join(self.strategies)} would make under each"
+        if self.least is None:
+            return f"searched: {made}; other plans might need less"
+        if self.least == self.budget:
+            return f"searched: {made}; it is proven that no smaller one suffices"
+        least = f"{amount(self.plan.privacy)} = {self.least}"
+        return f"searched: {made}; other plans might need less, and it is proven that none needs less than {least}"
 
     @property
     def plan(self) -> Plan:
@@ -77,29 +92,71 @@ class Found(Shown):
         return tuple(goal.reached(self.plan) for goal in self.goals)
 
 
-def find_budget(question: Question, targets: Sequence[str | Target], *, progress: Progress | None = None) -> Found:
+def find_budget(
+    question: Question, targets: Sequence[str | Target], *, progress: Progress | None = None, settle: bool = True
+) -> Found:
     """The smallest budget of four digits under which the plan of some strategy meets all targets, and that plan.
 
-    The question's own budget only says which kind is wanted: epsilon, epsilon beside its delta, or rho.
+    The question's own budget only says which kind is wanted: epsilon, epsilon beside its delta, or rho. Under a budget
+    that is proven to be the smallest, other plans are compared only if the search may not `settle`.
     """
     refuse_unpredictable(question.strategy)
     goals = resolve(targets, question)
     tried = _variants(question)
+    program = Program.of(question, goals)
+    aims = program.aims if program else []
+    asked = [question, *aims] if question.privacy.is_pure else [*aims, question]  # first what may be proven
+    least = None if program is None else _proven(program, question)
     start = step(1.0)
     best = end = step(LARGEST_BUDGET) + 1
-    for done, variant in enumerate(tried):
-        (progress or silent)(variant[0].name, done / len(tried))
-        probe = _Probe(question, variant, goals)
+    winner = question
+    aimed = _aimed(question, tried)
+    pairs = [(each, variant) for each in asked for variant in (tried if each is question else aimed)]
+    for done, (each, variant) in enumerate(pairs):
+        (progress or silent)(variant[0].name, done / len(pairs))
+        if least is not None and best <= least + 1:
+            break
+        probe = _Probe(each, variant, goals)
         if best == end or probe.has_steps or probe.ratio(best) <= 1:  # one look tells whether it could do better
-            best = _least(probe, start, best)
-            start = best if best < end else start
+            found = _least(probe, start, best)
+            is_equal = each is question and best < end and probe.ratio(best) <= 1  # the words' weights come first
+            if found < best or is_equal:
+                best = start = found
+                winner = each
     if best == end:
         raise _unreachable(question, tried, goals)
-    comparison = compare(question.under(number(best)), settle=False)
+    is_proven = least is not None and best <= least + 1
+    comparison = compare(winner.under(number(best)), settle=settle and is_proven)
     names = {one.name for one, _, _ in tried}
     plans = [plan for plan in comparison.plans if plan.strategy in names]
     chosen = min((plan for plan in plans if all(goal.ratio(plan) <= 1 for goal in goals)), key=objective_of)
-    return Found(comparison.choosing(chosen), number(best), tuple(goals), tuple(sorted(names)))
+    return Found(
+        comparison.choosing(chosen),
+        number(best),
+        tuple(goals),
+        tuple(sorted(names)),
+        None if least is None else number(min(least, best)),
+        0 if program is None or winner is question else int(program.rest.sum()),
+    )
+
+
+def _aimed(question: Question, tried: Sequence[Variant]) -> list[Variant]:
+    """What is tried with weights for the targets: under pure epsilon a search, which sees what the others measure."""
+    optimal = [variant for variant in tried if variant[1] != "uniform"]
+    searching = [variant for variant in optimal if variant[0].searches and question.privacy.is_pure]
+    return searching or optimal
+
+
+def _proven(program: Program, question: Question) -> int | None:
+    """The first position of the grid that is not proven to be too small; None under pure epsilon, it says little."""
+    if question.privacy.is_pure:
+        return None
+    low, high = -1, step(LARGEST_BUDGET) + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        is_small = program.is_too_small(question.under(number(middle)).privacy)
+        low, high = (middle, high) if is_small else (low, middle)
+    return max(high, 0)
 
 
 def _variants(question: Question) -> list[Variant]:

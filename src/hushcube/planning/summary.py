@@ -285,16 +285,17 @@ def asked_for(plan: Design | Plan) -> str:
 
 def _distance(ranking: Ranking) -> str:
     """How far the chosen plan is from the best possible one."""
+    total = "total variance" if ranking.chosen.workload.origin is None else "total variance with these weights"
     if ranking.is_optimal:
-        return "optimal: no plan of this kind can have less total variance"
+        return f"optimal: no plan of this kind can have less {total}"
     least, reached = ranking.least or 0.0, objective_value(ranking.chosen)
     if not least:
         return ""
     of_all = f"{number(reached / least)} times the best possible"
     if (of_tables := ranking.least_of_tables) is None:
-        return f"total variance at most {of_all}"
+        return f"{total} at most {of_all}"
     near = number(reached / of_tables)
-    return f"total variance at most {near} times that of the best plan of tables of counts, and {of_all}"
+    return f"{total} at most {near} times that of the best plan of tables of counts, and {of_all}"
 
 
 def in_words(value: Any) -> str:

@@ -22,8 +22,7 @@ from typing import Final, Literal, get_args
 import numpy as np
 
 from hushcube.errors import BadInput
-from hushcube.model.arrays import Floats, Ints, Marginal
-from hushcube.model.form import Form
+from hushcube.model.arrays import Floats, Ints
 from hushcube.model.schema import COUNT
 from hushcube.model.workload import Quantity, Workload
 from hushcube.planning.plan import Plan
@@ -139,12 +138,15 @@ def _tables(words: str, workload: Workload) -> Ints:
     named = Workload.parse(words, schema, queries)
     if any(weight != 1 for weight in (*named.weights, *named.form_weights)):
         raise BadInput("target", f"{words!r} holds a weight", "give weights in the workload, not in a target")
-    asked: list[Marginal | Form] = [*workload.marginals, *workload.forms]
-    wanted: list[Marginal | Form] = [*named.marginals, *named.forms]
-    places = {table: at for at, table in enumerate(asked)}
-    for table in wanted:
-        if table not in places:
-            word = table.word if isinstance(table, Form) else schema.describe(table)
+    places = {word: at for at, word in enumerate(_words_of(workload))}
+    wanted = _words_of(named)  # whose schema may have fewer levels
+    for word in wanted:
+        if word not in places:
             which = repr(words) if word == words else f"{word}, one of {words!r},"
             raise BadInput("target", f"{which} is not in the workload", "ask for it there as well")
-    return np.array([places[table] for table in wanted])
+    return np.array([places[word] for word in wanted])
+
+
+def _words_of(workload: Workload) -> list[str]:
+    """A word for each table, marginals first."""
+    return [*map(workload.schema.describe, workload.marginals), *(form.word for form in workload.forms)]

@@ -106,10 +106,12 @@ def find_budget(
     objective: Objective = "total",
     effort: Effort = "default",
     progress: Progress | None = None,
+    settle: bool = True,
 ) -> Found:
     """The smallest epsilon or rho found to meet all targets, and the plan that does; no data, no cost.
 
-    Plans are made for the workload as a whole; one made for the targets alone might need less (`Found.searched`).
+    Budgets and weights are searched. With rho, or beside delta, it is proven how small a budget can be (`Found.least`),
+    and under one that is proven other plans are compared only if the search may not `settle`.
 
     >>> from hushcube import Attribute, Schema
     >>> schema = Schema((Attribute(name="sex", values=("F", "M")), Attribute(name="age", range=(0, 9))))
@@ -119,7 +121,7 @@ def find_budget(
     """
     if guarantee not in get_args(Amount):
         raise BadInput("guarantee", f"{guarantee!r} is unknown", "choose epsilon or rho")
-    return inverse.find_budget(_asked({**locals(), guarantee: 1}), targets, progress=progress)
+    return inverse.find_budget(_asked({**locals(), guarantee: 1}), targets, progress=progress, settle=settle)
 
 
 def what_if(

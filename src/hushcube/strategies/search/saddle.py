@@ -68,6 +68,25 @@ class Sparse:
         """The same, rows and columns exchanged."""
         return Sparse(self.columns, self.rows, self.values, self.shape[::-1])
 
+    def times(self, other: Sparse) -> Sparse:
+        """The product of two matrices.
+
+        >>> m = Sparse(np.array([0, 0, 1]), np.array([0, 1, 1]), np.array([1.0, 2.0, 3.0]), (2, 2))
+        >>> squared = m.times(m)
+        >>> squared.rows.tolist(), squared.columns.tolist(), squared.values.tolist()
+        ([0, 0, 1], [0, 1, 1], [1.0, 8.0, 9.0])
+        """
+        order = np.argsort(other.rows, kind="stable")
+        lengths = np.bincount(other.rows, minlength=other.shape[0])
+        counts = lengths[self.columns]  # each entry meets a row of the other
+        first = (np.cumsum(lengths) - lengths)[self.columns] - (np.cumsum(counts) - counts)
+        met = order[np.repeat(first, counts) + np.arange(counts.sum())]
+        places = np.repeat(self.rows, counts) * other.shape[1] + other.columns[met]
+        present, at = np.unique(places, return_inverse=True)
+        values = np.bincount(at, np.repeat(self.values, counts) * other.values[met], len(present)).astype(np.float64)
+        rows, columns = np.divmod(present, other.shape[1])
+        return Sparse(rows, columns, values, (self.shape[0], other.shape[1]))
+
     def with_row(self, columns: Ints, values: Floats) -> Sparse:
         """The same with one more row."""
         rows = np.concatenate((self.rows, np.full(len(columns), self.shape[0])))
@@ -129,6 +148,8 @@ class Solution:
     budgets: Floats
     value: float
     bound: float
+    weights: Floats | None = None
+    """Of the errors, with sum 1: those that prove the bound."""
 
     @property
     def gap(self) -> float:
@@ -136,7 +157,7 @@ class Solution:
         return max(self.value / self.bound - 1, 0.0) if self.bound > 0 else math.inf
 
 
-def solve(problem: Problem, start: Floats) -> Solution:
+def solve(problem: Problem, start: Floats, *, tolerance: float = TOLERANCE) -> Solution:
     """Descend from the start; never worse than it."""
     best = Solution(start / (problem.c @ start), problem.value(start), 0.0)
     t, multipliers, idle = np.log(start / start.max()), np.zeros(problem.P.shape[0]), 0
@@ -148,7 +169,7 @@ def solve(problem: Problem, start: Floats) -> Solution:
         multipliers = np.maximum(multipliers - multipliers.max(), -_FORGOTTEN)
         before, best = best, _better(problem, best, e, np.exp(multipliers) / errors)
         idle = 0 if best.value < before.value * (1 - TOLERANCE) else idle + 1
-        if best.gap <= TOLERANCE or (idle == _PATIENCE and not problem.has_bound):
+        if best.gap <= tolerance or (idle == _PATIENCE and not problem.has_bound):
             break
     return best
 
@@ -191,12 +212,14 @@ def _softened(problem: Problem, e: Floats, multipliers: Floats, p: float) -> tup
 def _better(problem: Problem, best: Solution, e: Floats, weights: Floats) -> Solution:
     """The best budgets and the best bound so far."""
     weights = weights / weights.sum()
-    bound = max(best.bound, problem.bound(e, weights) if problem.has_bound else 0.0)
+    bound, proof = best.bound, best.weights
+    if problem.has_bound and (proven := problem.bound(e, weights)) > bound:
+        bound, proof = proven, weights
     choices = [e]
     if not problem.is_pooled:  # the optimum for these weights
         optimum = (problem.inner.transposed @ (problem.P.transposed @ weights) / problem.c) ** (1 / (problem.k + 1))
         choices.append(np.maximum(optimum, np.exp(_LEAST_LOG) * optimum.max()))
     found = min(choices, key=problem.value)
     if problem.value(found) < best.value:
-        return Solution(found / (problem.c @ found), problem.value(found), bound)
-    return Solution(best.budgets, best.value, bound)
+        return Solution(found / (problem.c @ found), problem.value(found), bound, proof)
+    return Solution(best.budgets, best.value, bound, proof)
