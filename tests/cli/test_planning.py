@@ -241,3 +241,20 @@ def test_charts_are_imported_when_they_are_drawn(done):
     sys.modules.pop("altair", None)
     done("plan", *ASKED, *BUDGET, "--strategy", "workload")
     assert "altair" not in sys.modules
+
+
+# ------------------------------------------------------------------------------------------------------------ balance
+
+
+def test_headline_tables_that_are_worse_are_remarked_on_and_balanced(done, document):
+    asked = [*ASKED, "--rho", "0.1", "--neighbours", "add-remove"]
+    _, err = done("plan", *asked)
+    assert "the total has a standard error of" in err and "--balance counts tables alike, --objective max" in err
+    assert "--balance" not in done("plan", *asked, "--balance")[1]
+    plain, balanced = (document("plan", *asked, *extra)["marginals"] for extra in ([], ["--balance"]))
+    assert balanced[0]["attributes"] == [] and balanced[0]["std_error"] < plain[0]["std_error"]
+
+
+def test_balance_is_not_for_the_largest_variance(refused):
+    asked = [*ASKED, "--rho", "0.1", "--neighbours", "add-remove"]
+    refused([*asked, "--balance", "--objective", "max"], "balance: is for the total variance")

@@ -74,6 +74,7 @@ _SEARCH = (
     option("--objective", "WHAT", "Least total or max variance.  [default: total]", group=HOW),
     option("--effort", "LEVEL", "How long to search: low, default or high.", group=HOW),
 )
+_BALANCE = option("--balance", None, "Tables count alike: coarse ones are not the worst.", group=HOW, is_flag=True)
 _MEASURED = "What to measure: 'a*b=0.3,c*d=0.7', or without shares; means given."
 _GOALS = (
     option("--measure-tables", "TABLES", _MEASURED, group=HOW),
@@ -111,6 +112,7 @@ planning = taking(
     _NAMED,
     *_rules(group=HOW),
     *_SEARCH,
+    _BALANCE,
     *_GOALS,
 )
 """The options of `plan`, which `release` takes too."""
@@ -191,7 +193,7 @@ def _share(text: str) -> tuple[str, str]:
 
 def how(options: dict[str, Any]) -> dict[str, Any]:
     """What is made least, and how long that may take; what is not given keeps its default."""
-    return {name: options[name] for name in ("objective", "effort") if options[name] is not None}
+    return {name: options[name] for name in ("objective", "effort", "balance") if options.get(name) is not None}
 
 
 def chosen_strategy(options: dict[str, Any]) -> Choice:

@@ -25,8 +25,12 @@ if TYPE_CHECKING:
     from hushcube.planning.question import Comparison, Scenario
 
 FIND = "find"  # stands where a budget is not given but found
-_MORE = "--json lists all of them"
-_EVERY = "--strategy all shows every variant"
+_WORDS: dict[str, Any] = {
+    "more": "--json lists all of them",
+    "every": "--strategy all shows every variant",
+    "balance": "--balance",
+    "largest": "--objective max",
+}
 _TARGET = "'age*sex: stderr<=20', with --epsilon find or --rho find."
 
 
@@ -78,7 +82,7 @@ def command(
         }
         print_json({**_document(comparison), **extra})
     else:
-        print_page(comparison.page(every_variant="all" in options["strategy"], more=_MORE, every=_EVERY))
+        print_page(comparison.page(every_variant="all" in options["strategy"], **_WORDS))
         if found:
             print_page(found.page())
         if scenarios:

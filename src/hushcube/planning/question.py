@@ -28,9 +28,20 @@ from hushcube.model.schema import COUNT, Schema
 from hushcube.model.workload import Quantity, Workload, public_part
 from hushcube.planning.plan import Plan, part_privacy, plain, seen_by
 from hushcube.planning.planner import Ranking, Variant, compare as rank, refuse_unpredictable
-from hushcube.planning.summary import EVERY, MORE, TABLES, parts_page, ranking_page, table_variances, tables_page
+from hushcube.planning.summary import (
+    BALANCE,
+    EVERY,
+    LARGEST,
+    MORE,
+    TABLES,
+    imprecise_headline,
+    parts_page,
+    ranking_page,
+    table_variances,
+    tables_page,
+)
 from hushcube.progress import Progress, silent
-from hushcube.shown import Column, Grid, Page, Shown, columns, number
+from hushcube.shown import Column, Grid, Page, Remark, Shown, columns, number
 from hushcube.strategies import AUTO, Choice, read_strategies
 from hushcube.strategies.strategy import objective_value
 
@@ -66,12 +77,17 @@ class Question:
         measures: str | Sequence[str] = (),
         shares: Mapping[str, Number] | None = None,
         strategy: Choice = AUTO,
+        balance: bool = False,
         **how: Any,
     ) -> Question:
         """Read the words; what mapping files hold and nobody needs is left out of the schema.
 
-        Attributes that a strategy's options name are needed. `how` holds the fields that are not words.
+        Attributes that a strategy's options name are needed. With `balance` plans are made with weights for which
+        tables count alike. `how` holds the fields that are not words.
         """
+        if balance and how.get("objective", "total") == "max":
+            fix = "leave one of them out"
+            raise BadInput("balance", "is for the total variance: the objective max counts tables alike already", fix)
         named, comparing = read_strategies(strategy)
         read = [one.on(schema) for one in named]
         how["strategy"] = (*sorted(comparing), *read)
@@ -82,7 +98,8 @@ class Question:
         if not words and shares is None:
             others = None if queries is not None else [name for one in read for name in one.attributes]
             needed = public_part(schema, workload, others)
-            return cls(needed, _workload(workload, needed, queries), privacy, **how)
+            wanted = _workload(workload, needed, queries)
+            return cls(needed, wanted.balanced if balance else wanted, privacy, **how)
         if queries is not None:
             raise BadInput("queries", "cannot be combined with measures", "ask for tables with the workload")
         needed = public_part(schema, workload)
@@ -91,7 +108,8 @@ class Question:
         if not asked:
             raise BadInput("measure", "no measure is asked for", "ask for example for `avg(wage)`")
         given = None if shares is None else {name: exact_number("shares", share) for name, share in shares.items()}
-        return cls(needed, Workload.parse(workload, plain(needed)), privacy, asked=asked, shares=given, **how)
+        wanted = Workload.parse(workload, plain(needed))
+        return cls(needed, wanted.balanced if balance else wanted, privacy, asked=asked, shares=given, **how)
 
     def __post_init__(self) -> None:
         if self.shares is None:
@@ -164,11 +182,24 @@ class Comparison(Shown):
     def __repr__(self) -> str:
         return f"Comparison({len(self.plans):,} plans, chosen: {self.chosen!r})"
 
-    def page(self, *, every_variant: bool = False, rows: int = TABLES, more: str = MORE, every: str = EVERY) -> Page:
+    def page(
+        self,
+        *,
+        every_variant: bool = False,
+        rows: int = TABLES,
+        more: str = MORE,
+        every: str = EVERY,
+        balance: str = BALANCE,
+        largest: str = LARGEST,
+    ) -> Page:
         """The strategies, or every variant of them, and the expected error of each table of the chosen plan."""
         plan, counts = self.chosen, self.parts[COUNT]
         above = parts_page(plan) if plan.asked else ranking_page(counts, every_variant=every_variant, every=every)
-        return above + tables_page(plan, rows, more)
+        below = tables_page(plan, rows, more)
+        if (headline := imprecise_headline(plan)) is None or self.question.workload.origin is not None:
+            return above + below
+        told = f"{headline}: {balance} counts tables alike, {largest} makes the worst ones as precise as possible"
+        return above + below + Page((Remark(told),))
 
     @cached_property
     def plans(self) -> tuple[Plan, ...]:

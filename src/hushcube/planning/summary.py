@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 TABLES: Final = 40  # lines of a plan's tables
 _COMPARED: Final = 8  # lines of a comparison
 MORE: Final = "`page(rows=...)` shows more"
+BALANCE: Final = "`balance=True`"
+LARGEST: Final = '`objective="max"`'
+_HEADLINE: Final = 1  # attributes of a table that is read as a headline, at most
+_WORSE: Final = 1.1  # times the typical error: from there on headline tables are said to be worse
 EVERY: Final = '`strategy="all"` shows every variant'
 
 
@@ -176,6 +180,18 @@ def _variances(design: Design) -> Floats:
     marginals = design.errors.exact_cell_variances[design.request.marginals.ids(design.workload.marginals)]
     forms = zip(design.errors.form_totals(exact=True), design.workload.forms, strict=True)
     return np.concatenate((marginals, [total / form.cells for total, form in forms]))
+
+
+def imprecise_headline(plan: Plan) -> str | None:
+    """That the total or a one-way table is less precise than a typical cell, where there are finer tables too."""
+    workload, errors = plan.workload, np.sqrt(table_variances(plan))
+    short = [at for at, marginal in enumerate(workload.marginals) if len(marginal) <= _HEADLINE]
+    typical = typical_error(plan, COUNTED.part)
+    if not short or len(short) == len(workload) or errors[short].max() <= _WORSE * typical:
+        return None
+    worst = short[int(np.argmax(errors[short]))]
+    which = plan.schema.describe(workload.marginals[worst]) if workload.marginals[worst] else "the total"
+    return f"{which} has a standard error of {number(errors[worst])}, a typical cell one of {number(typical)}"
 
 
 def with_sums(plan: Plan) -> Iterator[tuple[TableError, dict[str, TableError]]]:

@@ -27,7 +27,7 @@ from hushcube.strategies import AUTO, EVERY, Choice
 from hushcube.strategies.given import Given, GivenTables
 from hushcube.verbs.schemas import schema_of
 
-_PASSED_ON: Final = ("queries", "measures", "shares", "budgets", "recovery", "objective", "effort")
+_PASSED_ON: Final = ("queries", "measures", "shares", "budgets", "recovery", "objective", "effort", "balance")
 """What a question is told as the verbs are told it."""
 MeasureTables = str | Sequence[str] | Mapping[str, Number | None]
 """The tables to measure, in words such as `a*b=0.3,c*d=0.7`, or with their shares of the budget in a mapping."""
@@ -51,6 +51,7 @@ def compare(
     recovery: AnyRecovery | None = None,
     objective: Objective = "total",
     effort: Effort = "default",
+    balance: bool = False,
     progress: Progress | None = None,
     settle: bool = True,
 ) -> Comparison:
@@ -59,6 +60,7 @@ def compare(
     `measures` are words such as `avg(wage)` and `sum(days)`, of the same tables and under the same guarantee; `shares`
     divides it among `count` and the measures, or else it is divided so that averages err least.
     `measure_tables` names what is measured instead, with shares of the budget or the best ones: the strategy `given`.
+    With `balance`, tables count alike whatever their number of cells, so that coarse ones are not the least precise.
     With the strategy `auto`, a design that is proven to be the best ends the comparison, unless it may not `settle`.
     """
     return question.compare(_asked(locals()), progress=progress, settle=settle)
@@ -82,6 +84,7 @@ def plan(
     recovery: AnyRecovery | None = None,
     objective: Objective = "total",
     effort: Effort = "default",
+    balance: bool = False,
 ) -> Plan:
     """The plan of one strategy, or of the best one; no data, no cost. Words are those of `compare`."""
     return compare(**locals()).chosen
@@ -105,6 +108,7 @@ def find_budget(
     recovery: AnyRecovery | None = None,
     objective: Objective = "total",
     effort: Effort = "default",
+    balance: bool = False,
     progress: Progress | None = None,
     settle: bool = True,
 ) -> Found:
@@ -142,6 +146,7 @@ def what_if(
     recovery: AnyRecovery | None = None,
     objective: Objective = "total",
     effort: Effort = "default",
+    balance: bool = False,
     progress: Progress | None = None,
 ) -> Scenarios:
     """The best plan under each of several budgets, epsilon or rho; no data, no cost."""
