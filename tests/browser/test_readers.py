@@ -24,10 +24,19 @@ CLINIC = hc.Schema(
         ),
         hc.Attribute("age", values=["0-19", "20-39", "40-59", "60-79", "80+"], ordered=True),
         hc.Attribute("sex", values=["female", "=male, other"]),
-        hc.Attribute("ward", values=["medicine", "surgery", "maternity"]),
+        hc.Attribute(
+            "ward",
+            codes=3,
+            labels={0: "medicine", 1: "surgery", 2: "maternity"},
+            title="First ward",
+            description="Where the stay began.",
+        ),
     ],
     "clinic",
     measures=[hc.Measure("nights", bounds=(0, 10))],
+    title="A clinic",
+    source="Made up",
+    unit_noun="stays",
 )
 
 
@@ -35,7 +44,7 @@ CLINIC = hc.Schema(
 def clinic():
     """Counts and nights of all pairs and one triple, with a second face. Seeded, and therefore stamped."""
     random = np.random.default_rng(7)
-    rows = {a.name: np.array(a.labels)[random.integers(a.size, size=3000)] for a in CLINIC.attributes}
+    rows = {a.name: np.array(a.coded)[random.integers(a.size, size=3000)] for a in CLINIC.attributes}
     words = ["<=2-way", "region*age*sex"]
     plan = hc.plan(CLINIC, words, measures=["sum(nights)", "avg(nights)"], rho="0.05", neighbours="add-remove")
     import pyarrow as pa
@@ -110,14 +119,14 @@ def _number(text):
 def test_attributes_are_chosen_from_a_list_that_can_be_searched(reader):
     page = reader("table=region*age")
     page.fill("#search", "wa")
-    assert page.locator("#attributes .name").all_inner_texts() == ["ward"]
+    assert page.locator("#attributes .name").all_inner_texts() == ["First ward"]
     page.check("[data-key=attribute-ward]")  # no table has all three: the first makes room
     settled(page)
     assert "table=age*ward" in page.url
-    assert page.inner_text("#view-title") == "Number of people by age and ward"
+    assert page.inner_text("#view-title") == "Number of stays by age and First ward"
     page.uncheck("[data-key=attribute-ward]")
     settled(page)
-    assert page.inner_text("#view-title") == "Number of people by age"
+    assert page.inner_text("#view-title") == "Number of stays by age"
     page.fill("#search", "nothing like it")
     assert "No attribute" in page.inner_text("#attributes")
     page.fill("#search", "")
@@ -143,7 +152,7 @@ def test_tables_are_chosen_from_the_lattice(reader, clinic):
     page.focus("[data-key='node-age*sex']")
     page.keyboard.press("Enter")
     settled(page)
-    assert page.inner_text("#view-title") == "Number of people by age and sex"
+    assert page.inner_text("#view-title") == "Number of stays by age and sex"
     assert page.locator("#lattice a[aria-current]").get_attribute("data-key") == "node-age*sex"
 
 
@@ -231,7 +240,7 @@ def test_rolling_up_and_drilling_down_follow_the_levels(reader, clinic):
     page = reader("table=region*age&keep=region:0-1")
     page.click("[data-key=coarser-region]")
     settled(page)
-    assert page.inner_text("#view-title") == "Number of people by region (half) and age"
+    assert page.inner_text("#view-title") == "Number of stays by region (half) and age"
     table = clinic.table("region@half*age")
     assert np.array(cells(page))[0, :5] == pytest.approx(table.values[0], abs=0.6)
     margin = page.locator("#figure td .margin").first.inner_text()
@@ -244,7 +253,7 @@ def test_rolling_up_and_drilling_down_follow_the_levels(reader, clinic):
     settled(page)
     page.click("[data-key=coarser-region]")  # above its coarsest level it is summed out
     settled(page)
-    assert page.inner_text("#view-title") == "Number of people by age"
+    assert page.inner_text("#view-title") == "Number of stays by age"
 
 
 def test_attributes_move_between_rows_and_columns(reader):
@@ -377,6 +386,15 @@ def test_what_is_seen_is_downloaded(reader, clinic):
     table = clinic.table("age*sex", where={"age": ["0-19", "20-39"]})
     assert [float(row["value"]) for row in rows] == pytest.approx(table.values.ravel(), abs=0.1)
     assert [float(row["high"]) for row in rows] == pytest.approx(table.high.ravel(), abs=0.1)
+    page = reader("table=ward")
+    with page.expect_download() as found:
+        page.click("[data-key=download-csv]")
+    rows = list(csv.DictReader(io.StringIO(found.value.path().read_text(encoding="utf-8"))))
+    assert [(row["ward"], row["ward_code"]) for row in rows] == [
+        ("medicine", "0"),
+        ("surgery", "1"),
+        ("maternity", "2"),
+    ]
     for kind in ("table", "bars"):
         page = reader(f"table=age*sex&as={kind}")
         with page.expect_download() as found:
@@ -406,7 +424,10 @@ def test_a_view_can_be_printed(reader):
 
 
 def test_the_guarantee_notes_and_errors_are_in_plain_view(reader):
-    page = reader("table=total")
+    page = reader("table=ward")
+    assert page.inner_text("h1") == "A clinic"
+    assert "Made up" in page.inner_text("#heading")
+    assert "Where the stay began." in page.inner_text("#axes")
     assert page.locator(".stamp strong").inner_text() == "NOT PRIVATE"
     assert "What this guarantee means for you" in page.inner_text("#privacy")
     assert "do not use" in page.inner_text("#notes")
@@ -466,6 +487,23 @@ def test_many_tables_are_shown_a_page_at_a_time(look, tmp_path):
     page.wait_for_selector("#tables .pager span:text('51 to 100')")
     page.click("[data-key=attributes-after]")
     assert page.locator("#attributes li").count() == 2
+
+
+def test_an_explorer_of_more_tables_than_it_lists_finds_them_by_search(look, clinic, monkeypatch):
+    monkeypatch.setattr("hushcube.explorer.documents.MOST_LISTED", 5)
+    with explored(clinic) as address:
+        page = look(address)
+        settled(page)
+        assert page.inner_text("#view-title") == "Number of stays by region and age"
+        assert page.locator("#lattice a[aria-current]").count() == 1
+        page.click("[data-key='node-region*age*sex']")
+        settled(page)
+        assert page.locator("#figure tbody th[scope=rowgroup]").count() == 4
+        page.click("#tables-box summary")
+        page.fill("#search", "sex ward")
+        page.click("[data-key='table-sex*ward']")
+        settled(page)
+        assert page.inner_text("#view-title") == "Number of stays by sex and First ward"
 
 
 def test_every_text_of_the_page_is_in_the_file_of_strings():

@@ -41,7 +41,7 @@ export function specification(kind, sheet, { words, numbers, title, quantity, st
   const order = (field) => ({ field, type: "nominal", sort: inOrder(data, field), title: null });
   const base = {
     $schema: "https://vega.github.io/schema/vega-lite/v6.json", data: { values: data }, config: configOf(theme),
-    title: { text: lines(title, width / 8.5), subtitle: stamp ?? words(kind === "heat" ? "chart.heat" : "chart.interval"), subtitleFontWeight: stamp ? "bold" : "normal", subtitleColor: stamp ? theme.danger : theme.quiet },
+    title: { text: lines(title, width / 10), subtitle: stamp ?? words(kind === "heat" ? "chart.heat" : "chart.interval"), subtitleFontWeight: stamp ? "bold" : "normal", subtitleColor: stamp ? theme.danger : theme.quiet },
     background: theme.surface, autosize: { type: "fit-x", contains: "padding" },
   };
   if (kind === "heat") {
@@ -52,7 +52,7 @@ export function specification(kind, sheet, { words, numbers, title, quantity, st
       layer: [{ mark: { type: "rect", stroke: theme.surface }, encoding: { color: colour, tooltip: tip, description: { field: "told" } } }],
     };
   }
-  const colours = isWide ? { color: { field: "column", type: "nominal", sort: inOrder(data, "column"), title: sheet.across.title, scale: { range: COLOURS } } } : {};
+  const colours = isWide ? { color: { field: "column", type: "nominal", sort: inOrder(data, "column"), title: sheet.across.title, scale: { range: COLOURS }, legend: { columns: Math.max(1, Math.floor(width / 140)) } } } : {};
   const layers = (long, offset) => {
     const low = { [long]: { ...value, field: "low" }, [`${long}2`]: { field: "high" } };
     return [

@@ -72,6 +72,7 @@ export function axisControls({ cube, words, sheet, state, change, open }) {
         axis.attribute && button("coarser", words(coarser ? "axis.coarser" : "axis.out"), () => (coarser ? change.level(axis, coarser) : change.remove(axis))),
         sheet.own.length > 1 && button("move", words(isAcross ? "axis.down" : "axis.across"), () => change.across(isAcross ? "" : axis.word)),
         sheet.down.length > 1 && !isAcross && sheet.down[0] !== axis && button("first", words("axis.first"), () => change.first(axis))),
+      axis.attribute?.description && h("p", { class: "quiet" }, axis.attribute.description),
       sliceOf({ axis, kept, words, change, open }));
   });
 }

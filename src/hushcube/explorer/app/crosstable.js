@@ -40,7 +40,7 @@ export function crossTable({ sheet, totals, state, words, numbers, caption, choo
   };
   const header = (scope, text, cells, extra = {}) => {
     const told = h("th", { scope, tabindex: "-1", ...extra }, h("span", { class: "label" }, text));
-    told.cells = cells;
+    Object.defineProperty(told, "cells", { get: cells }); // of a large table there are many
     return told;
   };
 
@@ -49,8 +49,8 @@ export function crossTable({ sheet, totals, state, words, numbers, caption, choo
   const withTotals = total && across !== null;
   const heads = down.map((axis) => h("th", { scope: "col", class: "axis", rowspan: across ? 2 : null }, axis.title));
   const labelled = columns.map((col) =>
-    header("col", across === null ? words("table.value") : across.labels[col], sheet.columnCells(col), { class: "number" }));
-  const allHead = withTotals ? header("col", words("table.total"), sheet.allCells(), { class: "number total" }) : null;
+    header("col", across === null ? words("table.value") : across.labels[col], () => sheet.columnCells(col), { class: "number" }));
+  const allHead = withTotals ? header("col", words("table.total"), sheet.allCells, { class: "number total" }) : null;
   const headRow = [...labelled, ...(allHead ? [allHead] : [])];
   places.push(headRow);
   const head = across === null
@@ -58,15 +58,19 @@ export function crossTable({ sheet, totals, state, words, numbers, caption, choo
     : [h("tr", {}, heads, h("th", { scope: "colgroup", class: "axis across", colspan: headRow.length }, across.title)), h("tr", {}, headRow)];
   const spans = spansOf(rows);
   const body = rows.map((at, r) => {
-    const names = at.map((position, i) => spans[r][i] === 0 ? null :
-      header(i === at.length - 1 ? "row" : "rowgroup", down[i].labels[position], i === at.length - 1 ? sheet.rowCells(at) : rows.slice(r, r + spans[r][i]).flatMap(sheet.rowCells), { rowspan: spans[r][i] > 1 ? spans[r][i] : null }));
+    const names = at.map((position, i) => {
+      const isLast = i === at.length - 1;
+      const below = spans[r][i];
+      const cells = () => (isLast ? sheet.rowCells(at) : rows.slice(r, r + below).flatMap(sheet.rowCells));
+      return below === 0 ? null : header(isLast ? "row" : "rowgroup", down[i].labels[position], cells, { rowspan: below > 1 ? below : null });
+    });
     const own = columns.map((_, c) => cell(numberAt(table, sheet.cells[r][c]), [sheet.cells[r][c]]));
     if (withTotals) own.push(cell(totals.row(at), [], { class: "total" }));
     places.push([...names.filter(Boolean).slice(-1), ...own]);
     return h("tr", {}, names, own);
   });
   if (total && down.length) {
-    const name = header("row", words("table.total"), sheet.allCells(), { colspan: down.length, class: "total" });
+    const name = header("row", words("table.total"), sheet.allCells, { colspan: down.length, class: "total" });
     const own = columns.map((col) => cell(across === null ? totals.all() : totals.column(col), [], { class: "total" }));
     if (withTotals) own.push(cell(totals.all(), [], { class: "total" }));
     places.push([name, ...own]);

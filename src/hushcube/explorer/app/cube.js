@@ -11,7 +11,7 @@ export class Cube {
       const title = attribute.title ?? attribute.name;
       const own = { attribute, position, ordered: attribute.ordered };
       const labels = attribute.labels ?? Array.from({ length: attribute.size }, (_, code) => String(code));
-      const finest = { ...own, word: attribute.name, title, level: null, depth: 0, labels, groups: null };
+      const finest = { ...own, word: attribute.name, title: attribute.unit ? `${title}, ${attribute.unit}` : title, level: null, depth: 0, labels, groups: null };
       this._axes.set(finest.word, finest);
       attribute.levels.forEach((level, at) =>
         this._axes.set(level.name, {
@@ -92,4 +92,11 @@ export class Cube {
     if (this.tables !== null) return this.covering(axes) !== null;
     return axes.length <= this.catalogue.largest.attributes;
   }
+}
+
+/** The table that a reader sees first: one of two attributes that fits on a screen, if there is one. */
+export function firstTable(tables) {
+  const plain = tables.filter((entry) => !entry.word.includes("("));
+  const fits = (width) => plain.find((entry) => entry.attributes.length === width && entry.cells > 1 && entry.cells <= 400);
+  return (fits(2) ?? fits(1) ?? plain[0] ?? { word: "total" }).word;
 }

@@ -1,11 +1,12 @@
 // What is seen as a file: numbers as CSV, pictures as SVG or PNG.
 
 import { shortStamp } from "./about.js";
+import { themeOf } from "./charts.js";
 import { svg } from "./dom.js";
 import { LETTERS } from "./crosstable.js";
 import { numberAt } from "./sheet.js";
 
-export function save(name, content, type) {
+function save(name, content, type) {
   const address = URL.createObjectURL(content instanceof Blob ? content : new Blob([content], { type }));
   const link = document.createElement("a");
   Object.assign(link, { href: address, download: name });
@@ -14,7 +15,7 @@ export function save(name, content, type) {
 }
 
 /** A name for a file, from the table's word; a release that is not private says so there too. */
-export function fileName(catalogue, state, ending) {
+function fileName(catalogue, state, ending) {
   const word = `${catalogue.name} ${state.table} ${state.quantity === "count" ? "" : state.quantity}`;
   const safe = word.replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-|-$/g, "");
   const stamp = shortStamp(catalogue);
@@ -22,21 +23,24 @@ export function fileName(catalogue, state, ending) {
 }
 
 /** A field of a CSV file: quoted where it must be, and never a formula for a spreadsheet. */
-export function field(text) {
+function field(text) {
   const safe = /^[=+\-@\t\r]/.test(text) && !/^-?\d+(\.\d+)?(e[-+]?\d+)?$/i.test(text) ? `'${text}` : text;
   return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
 /** All kept cells, also those on other pages, one line each. */
-export function csv(sheet, words, catalogue) {
+function csv(sheet, catalogue) {
   const axes = [...sheet.down, ...(sheet.across ? [sheet.across] : [])];
   const names = ["value", "std_error", "low", "high", "quality", ...(catalogue.stamp ? ["remark"] : [])];
-  const lines = [[...axes.map((axis) => axis.word), ...names]];
+  const codes = (axis) => (axis.depth === 0 ? axis.attribute.codes : null); // where they are not the labels themselves
+  const columns = axes.flatMap((axis) => [axis.word, ...(codes(axis) ? [`${axis.word}_code`] : [])]);
+  const lines = [[...columns, ...names]];
   const strides = sheet.table.shape.map((_, at) => sheet.table.shape.slice(at + 1).reduce((a, b) => a * b, 1));
   for (const cell of sheet.allCells()) {
-    const labels = axes.map((axis) => {
-      const at = sheet.own.indexOf(axis);
-      return axis.labels[Math.floor(cell / strides[at]) % sheet.table.shape[at]];
+    const labels = axes.flatMap((axis) => {
+      const own = sheet.own.indexOf(axis);
+      const at = Math.floor(cell / strides[own]) % sheet.table.shape[own];
+      return [axis.labels[at], ...(codes(axis) ? [codes(axis)[at]] : [])];
     });
     const found = numberAt(sheet.table, cell);
     const numbers = [found.value, found.std_error, found.low, found.high].map((number) => (number === null ? "" : String(number)));
@@ -46,7 +50,7 @@ export function csv(sheet, words, catalogue) {
 }
 
 /** The cross-table on the page as a picture: its texts at their places. */
-export function tablePicture(table, { title, stamp, legend, theme }) {
+function tablePicture(table, { title, stamp, legend, theme }) {
   const origin = table.getBoundingClientRect();
   const caption = table.querySelector("caption");
   const top = caption ? caption.getBoundingClientRect().bottom - origin.top : 0;
@@ -78,7 +82,7 @@ function inner(cell) {
 }
 
 /** A picture as PNG, at twice its size for sharp print. */
-export async function png(source) {
+async function png(source) {
   const image = new Image();
   image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(source)}`;
   await image.decode();
@@ -88,4 +92,27 @@ export async function png(source) {
   return new Promise((done) => canvas.toBlob(done, "image/png"));
 }
 
-export const legendText = (words) => [1, 2].map((quality) => `${LETTERS[quality]}: ${words(`quality.${LETTERS[quality]}`)}`).join("; ");
+const legendText = (words) => [1, 2].map((quality) => `${LETTERS[quality]}: ${words(`quality.${LETTERS[quality]}`)}`).join("; ");
+
+/** What the buttons below a view do. `seen()` is what there is to take, `say` tells what was done. */
+export function filesOf(seen, words, say) {
+  const picture = async ({ catalogue, drawn, title, table }) => {
+    if (drawn) return drawn.view.toSVG();
+    return tablePicture(table, { title, stamp: shortStamp(catalogue), legend: legendText(words), theme: themeOf(document.body) });
+  };
+  const named = (ending, content, type) => save(fileName(seen().catalogue, seen().state, ending), content, type);
+  return {
+    csv: () => named("csv", csv(seen().sheet, seen().catalogue), "text/csv;charset=utf-8"),
+    svg: async () => named("svg", await picture(seen()), "image/svg+xml"),
+    png: async () => named("png", await png(await picture(seen()))),
+    async link() {
+      try {
+        await navigator.clipboard.writeText(location.href);
+        say(words("download.copied"));
+      } catch {
+        window.prompt(words("download.copy"), location.href);
+      }
+    },
+    print: () => window.print(),
+  };
+}

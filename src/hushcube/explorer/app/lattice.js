@@ -58,11 +58,12 @@ export function latticePicture({ nodes, here }, { cube, words, numbers, width, l
   const drawn = nodes.map((node) => {
     const [x, top] = places.get(node.word);
     const title = node.attributes.map((word) => cube.axis(word).title).join(" × ") || words("lattice.total");
-    const error = node.std_error === null ? words("lattice.rolled") : words("lattice.error", { error: numbers.about(node.std_error) });
+    const error = node.std_error === null ? (cube.tables === null ? "" : words("lattice.rolled")) : words("lattice.error", { error: numbers.about(node.std_error) });
+    const named = error ? `${title}, ${error}` : title;
     return svg("a", {
-      href: link(node.word), class: `node shade-${shade(node.std_error) ?? "none"}`, "aria-label": `${title}, ${error}`, key: `node-${node.word}`,
+      href: link(node.word), class: `node shade-${shade(node.std_error) ?? "none"}`, "aria-label": named, key: `node-${node.word}`,
       "aria-current": node.word === here ? "true" : null,
-    }, svg("title", {}, `${title}, ${error}`), svg("rect", { x, y: top, width: WIDTH, height: HEIGHT, rx: 8 }),
+    }, svg("title", {}, named), svg("rect", { x, y: top, width: WIDTH, height: HEIGHT, rx: 8 }),
       svg("text", { x: x + WIDTH / 2, y: top + 17, class: "name" }, shortened(title, Math.floor(WIDTH / 6.9))),
       svg("text", { x: x + WIDTH / 2, y: top + 32, class: "error" }, error));
   });

@@ -6,9 +6,9 @@ import { attributeList, axisControls, tableList, withAttribute } from "./chooser
 import { comparison } from "./comparing.js";
 import { downloadControls, groupControls, viewControls } from "./controls.js";
 import { LETTERS, crossTable, markSelected } from "./crosstable.js";
-import { Cube } from "./cube.js";
+import { Cube, firstTable } from "./cube.js";
 import { byId, h, pager, refill } from "./dom.js";
-import { csv, fileName, legendText, png, save, tablePicture } from "./downloads.js";
+import { filesOf } from "./downloads.js";
 import { latticeLegend, latticePicture, nodesOf } from "./lattice.js";
 import { numbersOf } from "./numbers.js";
 import { COLUMNS, ROWS, laidOut } from "./sheet.js";
@@ -16,7 +16,7 @@ import { ASK, sourceOf } from "./source.js";
 import { readState, withTable, writeState } from "./state.js";
 import { quantityTitle, viewNotes, viewTitle } from "./titles.js";
 import { totalsOf } from "./totals.js";
-import { wordsOf } from "./words.js";
+import { fillTexts, wordsOf } from "./words.js";
 
 const text = (id) => JSON.parse(byId(id).textContent);
 const words = wordsOf(text("strings"));
@@ -143,13 +143,16 @@ function choose() {
 
 const tables = working(async (search) => {
   const found = await source.search(search, [], offsets.tables);
+  if (search !== byId("search").value.trim()) return;
   const axes = cube.axes(state.table);
   const turn = (to) => { offsets.tables = to; tables(search); };
   refill(byId("tables"), tableList({ cube, words, numbers, found, offset: offsets.tables, turn, link, seen: axes ? cube.word(axes) : state.table }));
 });
 
 const lattice = working(async (axes) => {
+  const question = asked;
   const found = await nodesOf(cube, source, axes);
+  if (question !== asked) return;
   const width = Math.max(240, Math.floor(byId("lattice").clientWidth));
   const more = found.more ? h("p", { class: "quiet" }, words("lattice.more", { n: found.more })) : null;
   refill(byId("lattice"), latticePicture(found, { cube, words, numbers, width, link }), latticeLegend(found, words, numbers), more);
@@ -243,46 +246,15 @@ const compare = working(async () => {
   if (question === asked && state.first === first && state.second === second) told(answer);
 });
 
-const picture = async () => {
-  if (drawn) return drawn.view.toSVG();
-  const theme = themeOf(document.body);
-  return tablePicture(byId("figure").querySelector("table"), { title: here(), stamp: shortStamp(catalogue), legend: legendText(words), theme });
-};
-
-const files = {
-  csv: () => save(fileName(catalogue, state, "csv"), csv(sheet, words, catalogue), "text/csv;charset=utf-8"),
-  svg: async () => save(fileName(catalogue, state, "svg"), await picture(), "image/svg+xml"),
-  png: async () => save(fileName(catalogue, state, "png"), await png(await picture())),
-  async link() {
-    try {
-      await navigator.clipboard.writeText(location.href);
-      byId("status").textContent = words("download.copied");
-    } catch {
-      window.prompt(words("download.copy"), location.href);
-    }
-  },
-  print: () => window.print(),
-};
+const files = filesOf(() => ({ catalogue, state, sheet, drawn, title: here(), table: byId("figure").querySelector("table") }), words, (text) => {
+  byId("status").textContent = text;
+});
 
 // ----------------------------------------------------------------------------------------------------------- start
-
-/** The view that a reader sees first: a table of two attributes that fits on a screen, if there is one. */
-async function firstView() {
-  const tables = (catalogue.tables ?? (await source.search("", [], 0)).tables).filter((entry) => !entry.word.includes("("));
-  const fits = (most) => tables.find((entry) => entry.attributes.length === most && entry.cells > 1 && entry.cells <= 400);
-  return (fits(2) ?? fits(1) ?? tables[0] ?? { word: "total" }).word;
-}
 
 function errors() {
   refill(byId("errors"), errorsBox(catalogue, offsets.errors, (to) => { offsets.errors = to; errors(); }, { words, numbers }));
   byId("errors").hidden = !(catalogue.errors ?? []).length;
-}
-
-function texts() {
-  document.documentElement.lang = words.language;
-  for (const each of document.querySelectorAll("[data-text]")) each.textContent = words(each.dataset.text);
-  for (const each of document.querySelectorAll("[data-label]")) each.setAttribute("aria-label", words(each.dataset.label));
-  for (const each of document.querySelectorAll("[data-placeholder]")) each.placeholder = words(each.dataset.placeholder);
 }
 
 function listen() {
@@ -299,11 +271,12 @@ function listen() {
 }
 
 async function begin() {
-  texts();
+  fillTexts(words);
   byId("lattice-box").open = innerWidth >= 700; // on a phone, the table comes first
   catalogue = await source.catalogue();
   cube = new Cube(catalogue);
-  start = { table: await firstView(), quantity: catalogue.quantities[0].word };
+  const listed = catalogue.tables ?? (await source.search("", [], 0)).tables;
+  start = { table: firstTable(listed), quantity: catalogue.quantities[0].word };
   state = readState(location.hash, start);
   refill(byId("stamp"), stampOf(catalogue));
   if (catalogue.stamp) document.body.dataset.stamp = shortStamp(catalogue); // for paper

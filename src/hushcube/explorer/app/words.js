@@ -14,3 +14,11 @@ export function wordsOf(strings) {
   words.list = (items) => new Intl.ListFormat(strings.language).format(items);
   return words;
 }
+
+/** Put texts where the page names them. */
+export function fillTexts(words) {
+  document.documentElement.lang = words.language;
+  for (const each of document.querySelectorAll("[data-text]")) each.textContent = words(each.dataset.text);
+  for (const each of document.querySelectorAll("[data-label]")) each.setAttribute("aria-label", words(each.dataset.label));
+  for (const each of document.querySelectorAll("[data-placeholder]")) each.placeholder = words(each.dataset.placeholder);
+}
