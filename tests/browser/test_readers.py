@@ -207,9 +207,9 @@ def test_flags_are_letters_with_a_legend(reader, clinic):
     page = reader("table=region*age*sex")
     classes = np.array(Documents(clinic).table("region*age*sex")["quality"])
     flags = page.locator("#figure td:not(.total) .flag").all_inner_texts()
-    assert flags.count("c") == (classes == 1).sum() > 0
-    assert flags.count("x") == (classes == 2).sum()
-    assert "c use with caution" in page.inner_text("#under .legend")
+    assert flags.count("E") == (classes == 1).sum() > 0
+    assert flags.count("F") == (classes == 2).sum()
+    assert "E use with caution" in page.inner_text("#under .legend")
 
 
 # ------------------------------------------------------------------------------------------ slicing, rolling, arranging

@@ -162,6 +162,7 @@ class Documents:
             "covariances": covariances,
             "spread": spread,
             "step": step,
+            "may_be_negative": table.may_be_negative,
         }
 
     def cells(self, word: str) -> int:

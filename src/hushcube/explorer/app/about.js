@@ -1,5 +1,6 @@
 // What is said about the release as a whole: whose it is, what the guarantee means, notes, errors asked for.
 
+import { LETTERS } from "./crosstable.js";
 import { h, pager } from "./dom.js";
 
 export function heading(catalogue, words) {
@@ -41,8 +42,8 @@ export function notesBox(catalogue, face, words) {
       h("li", {}, words("notes.interval")),
       h("li", {}, words("notes.negative")),
       face && h("li", {}, `${face.title ?? face.name}: ${face.promise}`),
-      h("li", {}, words("notes.caution", { letter: "c", word: classes[1], from: percent(caution), to: percent(unreliable) })),
-      h("li", {}, words("notes.unreliable", { letter: "x", word: classes[2], from: percent(unreliable) }))),
+      h("li", {}, words("notes.caution", { letter: LETTERS[1], word: classes[1], from: percent(caution), to: percent(unreliable) })),
+      h("li", {}, words("notes.unreliable", { letter: LETTERS[2], word: classes[2], from: percent(unreliable) }))),
   ];
 }
 

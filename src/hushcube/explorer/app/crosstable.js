@@ -4,7 +4,7 @@ import { h } from "./dom.js";
 import { numberAt } from "./sheet.js";
 
 /** Letters of the classes of quality, so that nothing is told by colour alone. */
-export const LETTERS = ["", "c", "x"];
+export const LETTERS = ["", "E", "F"];
 
 /**
  * The table element. `choose(cells)` is called with the cells that a reader selects, by mouse or by keyboard: arrows

@@ -41,8 +41,8 @@ export function rolledUp(table, cube, axes, word) {
     std_errors: errors, margins,
     low: values.map((value, cell) => (known ? value - margins[cell] : null)),
     high: values.map((value, cell) => (known ? value + margins[cell] : null)),
-    quality: values.map((value, cell) => (known ? qualityOf(value, errors[cell], cube.catalogue.quality) : null)),
-    covariances: null, spread: table.spread, step: table.step, origin: table, place, sizes, kept,
+    quality: values.map((value, cell) => (known ? qualityOf(value, errors[cell], table.may_be_negative, cube.catalogue.quality) : null)),
+    covariances: null, spread: table.spread, step: table.step, may_be_negative: table.may_be_negative, origin: table, place, sizes, kept,
   };
 }
 

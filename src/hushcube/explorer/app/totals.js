@@ -29,7 +29,7 @@ function summed(sheet, quality) {
     const variance = varianceOfBox(sheet.table, box);
     if (variance === null) return { value, std_error: null, low: null, high: null, quality: null };
     const found = around(value, variance, sheet.table);
-    return { ...found, quality: qualityOf(value, found.std_error, quality) };
+    return { ...found, quality: qualityOf(value, found.std_error, sheet.table.may_be_negative, quality) };
   };
   return {
     row: (at) => total(sheet.rowCells(at), sheet.rowBox(at)),
