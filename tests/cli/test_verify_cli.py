@@ -24,7 +24,7 @@ def test_a_release_holds(check):
     lines = out.splitlines()
     assert code == 0 and lines[-1] == "Everything holds."
     assert all(line.startswith("✓ ") and line.endswith(" checked)") for line in lines[:-1])
-    assert lines[0] == "✓ files: the files are those of the manifest, and the manifest fits the plan (15 checked)"
+    assert lines[0] == "✓ files: the files are those of the manifest, and the manifest fits the plan (18 checked)"
     assert [line.split(": ")[0][2:] for line in lines[:5]] == ["files", "privacy", "measurements", "errors", "labels"]
 
 

@@ -134,6 +134,7 @@ def open_release(folder: Path, manifest: Entry, broken: frozenset[str], files: C
         texts = statements(plan, faces, places, private=private, receipt=receipt)
         if version < SEALED:
             texts = {STATEMENT: privacy_statement(plan, private=private, faces=faces)}
+        privacy.checked += len(texts)
         for name, text in texts.items():
             _check_text(folder, name, text, broken, privacy)
     if version >= EXPLAINED and files.holds:
@@ -254,7 +255,6 @@ def _check_guides(
 
 def _check_text(folder: Path, name: str, expected: str, broken: frozenset[str], check: Check) -> None:
     """A text is the one that the plan and the faces give."""
-    check.checked += 1
     try:
         text = read_text(folder, name)
     except BundleError as problem:
