@@ -78,7 +78,7 @@ def ratio_estimate(S: float, C: float, m_S: float, m_C: float, m_SC: float, *, m
     >>> print(ratio_estimate(20.0, 10.0, 4.0, 2.0, 0.0, may_be_negative=False))
     2  (95%: 1.5 to 2.667)
     >>> print(ratio_estimate(20.0, 1.0, 4.0, 2.0, 0.0, may_be_negative=False))
-    unknown  (95%: 6.452 or more)
+    unknown  (95%: 6.465 or more)
     """
     if not may_be_negative:
         S, C = (max(S, 0.0) if C >= 0 else S), (max(C, 0.0) if S >= 0 else C)

@@ -78,20 +78,20 @@ def test_whole_numbers_select_where_labels_are_whole_numbers(release):
 def test_frames_have_a_row_for_each_cell(release):
     table = release["age*sex"]
     arrow = table.to_arrow()
-    assert arrow.column_names == ["age", "sex", "value", "std_error", "low", "high"]
+    assert arrow.column_names == ["age", "sex", "value", "std_error", "low", "high", "quality"]
     assert arrow.num_rows == table.values.size
     assert arrow.column("age").to_pylist()[:3] == ["0", "0", "1"] and arrow.column("sex").to_pylist()[:2] == ["F", "M"]
     assert arrow.column("value").to_pylist() == table.values.ravel().tolist()
     pandas, polars = table.to_pandas(), table.to_polars()
     assert pandas.to_dict("list") == polars.to_dict(as_series=False) == arrow.to_pydict()
     total = release["total"].to_pandas()
-    assert list(total) == ["value", "std_error", "low", "high"] and len(total) == 1
+    assert list(total) == ["value", "std_error", "low", "high", "quality"] and len(total) == 1
 
 
 def test_a_number_steps_aside_for_an_attribute_of_its_name():
     schema = Schema([Attribute("value", codes=2)])
     table = Table.of(schema, (0,), np.zeros(2), np.ones(()), np.ones(()))
-    assert table.to_arrow().column_names == ["value", "value_", "std_error", "low", "high"]
+    assert table.to_arrow().column_names == ["value", "value_", "std_error", "low", "high", "quality"]
 
 
 def test_a_frame_library_that_is_not_there_is_named_with_its_extra(release, monkeypatch):
