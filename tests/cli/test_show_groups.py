@@ -95,3 +95,15 @@ def test_what_cannot_be_combined_is_refused(desk, capsys, options, told):
 def test_a_table_must_be_named(desk, capsys):
     assert run(["show", "published", "--csv"]) == 2
     assert "marginal: is not given" in capsys.readouterr().err
+
+
+def test_csv_steers_no_terminal(done, desk):
+    (desk / "odd.yaml").write_text('attributes: [{name: a, values: ["x\\e[2J", "y, \\"z\\""]}]')
+    (desk / "odd.csv").write_text("a\ny\n")
+    asked = ["--schema", "odd.yaml", "--workload", "1-way", "--epsilon", "1", "--neighbours", "add-remove"]
+    done("plan", *asked, "--out", "odd.json")
+    done("release", "odd.json", "--data", "odd.csv", "--out", "odd", code=2)
+    (desk / "odd.csv").write_text('a\n"y, ""z"""\n')
+    done("release", "odd.json", "--data", "odd.csv", "--out", "odd")
+    out, _ = done("show", "odd", "a", "--csv")
+    assert "\x1b" not in out and rows(out)[1]["a"] == 'y, "z"'

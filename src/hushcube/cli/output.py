@@ -50,12 +50,15 @@ def print_about(
 
 
 def print_csv(text: str, private: bool | None, caveat: str | None) -> None:
-    """CSV on standard output, and what must be said of it on standard error: the stamp has a column of its own."""
+    """CSV on standard output, and what must be said of it on standard error: the stamp has a column of its own.
+
+    Labels may hold what steers a terminal: that is written out, here as elsewhere.
+    """
     from hushcube.bundle.statement import NOT_PRIVATE
 
     for told in ([NOT_PRIVATE] if private is False else []) + ([] if caveat is None else [caveat]):
         note(told)
-    click.echo(text, nl=False)
+    click.echo("\n".join(map(visible, text.split("\n"))), nl=False)
 
 
 def note(text: str) -> None:

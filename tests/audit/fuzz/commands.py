@@ -113,7 +113,11 @@ def _show(making: Making) -> Groups:
         table = rng.choice(("total", "sex", "age", "sex*age", "age@band", "prefix(age)*sex", "ranges(age)", "queries"))
         groups.append([words.workload(rng, SUBJECT) if making.maybe(making.hostile / 2) else table])
         groups += [["--where", words.condition(rng, SUBJECT)] for _ in range(rng.choice((0, 0, 0, 1, 2)))]
-        groups += [["--sum"]] * making.maybe(0.2)
+        groups += [["--sum"]] * making.maybe(0.2) + [["--cross"]] * making.maybe(0.2)
+        groups += [["--versus", words.condition(rng, SUBJECT)]] * making.maybe(0.1)
+        groups += [["--share", rng.choice(("row", "column", "all", "x"))]] * making.maybe(0.15)
+        groups += [["--columns", rng.choice(("sex", "age", "age@band", "x", ""))]] * making.maybe(0.1)
+        groups += [["--csv"]] * making.maybe(0.1)
     if making.maybe(0.15):
         groups.append(["--face", rng.choice(("unbiased", "face-valid", "nonnegative", "x"))])
     if making.maybe(0.1):

@@ -211,7 +211,9 @@ def wants_json(arguments: list[str]) -> bool:
 
 
 def promises(arguments: list[str]) -> list[str]:
-    """What a command writes when it succeeds."""
+    """What a command writes when it succeeds; `show` only prints, its CSV too."""
+    if arguments[0] == "show":
+        return []
     given = [after for word, after in pairwise(arguments) if word in ("--out", "--chart", "--csv")]
     return given or ([arguments[1]] if arguments[0] == "recover" else [])
 
