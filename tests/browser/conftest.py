@@ -14,9 +14,9 @@ from hushcube import samples
 WAIT = 20_000  # milliseconds, on a machine that does other things as well
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium():
-    """One browser for each worker."""
+    """One browser for a module: while there is one, its event loop runs, and no other test can start a loop."""
     found = shutil.which("chromium")
     if found is None:
         pytest.skip("Chromium is not installed: `make test` installs it where it can")
