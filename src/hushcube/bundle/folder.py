@@ -39,12 +39,11 @@ from hushcube.bundle.reading import damaged, parquet, read_text
 from hushcube.bundle.receipt import Receipt
 from hushcube.bundle.release import Release
 from hushcube.bundle.statement import STATEMENT, is_stamped
-from hushcube.bundle.tables import Entries, Entry, Rows, quantised_sums, read_numbers, written
+from hushcube.bundle.tables import Entries, Entry, Rows, quantised_sums, read_numbers, read_packed, written
 from hushcube.designs.design import Design
 from hushcube.errors import BadInput, BundleError
 from hushcube.faces.value import MOST_PEOPLE, UNBIASED, published_promises
-from hushcube.model.arrays import Floats, Marginal
-from hushcube.model.attribute import Attribute
+from hushcube.model.arrays import Floats
 from hushcube.model.form import Form
 from hushcube.model.noise import Measurement
 from hushcube.model.schema import COUNT, Schema
@@ -116,25 +115,45 @@ class BundleTables:
         self._width, self._at = len(columns), columns.index((plan.measured[part], 0))
 
     def tables(self, rows: Rows, shape: tuple[int, ...]) -> Floats:
-        """The values of published marginals of one shape."""
-        every = self._plan.schema.attributes
-        return np.stack([self._read(tuple(row), [every[i] for i in row], shape) for row in rows.tolist()])
+        """The values of published marginals of one shape; what follows each other in a pack is read at once."""
+        schema, cells = self._plan.schema, math.prod(shape)
+        marginals = [tuple(row) for row in rows.tolist()]
+        found = []
+        for file, offset, run in _runs([self._entries[marginal] for marginal in marginals], cells):
+            tables = [[schema.names[i] for i in marginal] for marginal in marginals[run]]
+            if offset is None:
+                coded = axis_columns(cell_axes([schema.attributes[i] for i in marginals[run][0]]))
+                columns = read_numbers(self._folder, file, tables[0], cells, width=self._width, beside_codes=coded)
+            else:
+                columns = read_packed(self._folder, file, tables, offset, cells, width=self._width)
+            found.append(self._values(file, columns, (len(tables), *shape)))
+        return np.concatenate(found)
 
     def form(self, form: Form) -> Floats:
         """The values of a published form."""
-        return self._read(form.word, form, form.shape)
+        file = self._entries[form.word]["file"]
+        columns = read_numbers(self._folder, file, list(form.axes), form.cells, width=self._width)
+        return self._values(file, columns, form.shape)
 
-    def _read(self, key: Marginal | str, axes: Sequence[Attribute] | Form, shape: tuple[int, ...]) -> Floats:
-        entry, cells = self._entries[key], math.prod(shape)
-        names = list(axes.axes) if isinstance(axes, Form) else [attribute.name for attribute in axes]
-        coded = None if isinstance(axes, Form) or "offset" in entry else axis_columns(cell_axes(axes))
-        found = read_numbers(
-            self._folder, entry["file"], names, entry.get("offset"), cells, width=self._width, beside_codes=coded
-        )
-        if len(found[0]) != cells:
-            raise damaged(entry["file"], "does not have the right number of rows")
-        values = found[self._at]
-        return (values if self._measure is None else quantised_sums(self._measure, found[0], values)).reshape(shape)
+    def _values(self, file: str, columns: list[Floats], shape: tuple[int, ...]) -> Floats:
+        if len(columns[0]) != math.prod(shape):
+            raise damaged(file, "does not have the right number of rows")
+        values = columns[self._at]
+        return (values if self._measure is None else quantised_sums(self._measure, columns[0], values)).reshape(shape)
+
+
+def _runs(entries: Sequence[Entry], cells: int) -> Iterator[tuple[str, int | None, slice]]:
+    """Tables that follow each other in a pack, in runs: the file, the first row, and which of the entries they are.
+
+    A file of its own is a run without a row.
+    """
+    start = 0
+    for at, entry in enumerate(entries):
+        first, after = entries[start], entries[at + 1] if at + 1 < len(entries) else None
+        end = None if "offset" not in entry else entry["offset"] + cells
+        if after is None or end is None or (after["file"], after.get("offset")) != (entry["file"], end):
+            yield first["file"], first.get("offset"), slice(start, at + 1)
+            start = at + 1
 
 
 class MeasuredTables(BundleTables):
@@ -248,7 +267,7 @@ def _find(folder: Path, manifest: Entry, words: str, face: str, verify: bool) ->
     if place is None:
         return None
     (offset, margin), marginal, private = place, schema.marginal(names), manifest["private"]
-    found = read_numbers(folder, pack["file"], names, offset, schema.cells(marginal))
+    found = read_packed(folder, pack["file"], [names], offset, schema.cells(marginal))
     if is_stamped(read_text(folder, STATEMENT)) is not (private is False):
         raise damaged(STATEMENT, "does not say of the noise what the manifest says")
     values, errors = (np.asarray(column, np.float64).reshape(schema.shape(marginal)) for column in found)

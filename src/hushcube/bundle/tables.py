@@ -35,6 +35,8 @@ Piece = tuple[slice, ...]
 """Cells of a table that follow each other: a slice along every axis."""
 Estimates = tuple[Any, Any, Any]
 """Values, standard errors, and half-widths of 95% intervals: arrays or numbers."""
+Combined = tuple[Any, Any, Any, tuple[Any, Any] | None]
+"""The same, and of averages both ends of their intervals."""
 
 
 class Values(Protocol):
@@ -71,6 +73,15 @@ def safe_names(plan: Plan) -> dict[str, str]:
         found[name] = word
         used |= columns
     return found
+
+
+def file_stem(number: int, word: str) -> str:
+    """What the file of a table is called, whatever its word is.
+
+    >>> file_stem(3, "age@band*sex")
+    '0003-age-band-sex'
+    """
+    return f"{number:04d}-{re.sub(r'[^A-Za-z0-9]+', '-', word).strip('-')[:60]}"
 
 
 def _columns(kind: str, word: str) -> tuple[str, ...]:
@@ -134,30 +145,30 @@ def pack_texts(schema: Schema) -> tuple[pa.Array, pa.Array, Rows]:
 
 
 def read_numbers(
-    folder: Path,
-    name: str,
-    attributes: list[str],
-    offset: int | None,
-    cells: int,
-    *,
-    width: int = 2,
-    beside_codes: list[str] | None = None,
+    folder: Path, name: str, attributes: list[str], cells: int, *, width: int = 2, beside_codes: list[str] | None = None
 ) -> list[Floats]:
-    """The columns of numbers, of which there are so many, of one table, which must be the one asked for.
+    """The columns of numbers, of which there are so many, of a file, which must hold the table asked for.
 
-    Of a pack, only the part with it is read. A file of its own has the columns of the attributes, since format 5 with
-    those of their codes.
+    It has the columns of the attributes, since format 5 with those of their codes.
     """
     with parquet(folder, name) as file:
         names = file.schema_arrow.names
-        numbers = names[-width:]
-        if offset is None:
-            if names[:-width] not in (attributes, beside_codes) or file.metadata.num_rows != cells:
-                raise KeyError
-            return [column.to_numpy() for column in file.read(columns=numbers).columns]
-        found = Pack(file).rows(offset, cells, columns=[*names[:-width:2], *numbers])
-        ends = [[str(column[at]) for column in found.columns[:-width]] for at in ((0, -1) if found.num_rows else ())]
-        if ends != [attributes, attributes]:
+        if names[:-width] not in (attributes, beside_codes) or file.metadata.num_rows != cells:
+            raise KeyError
+        return [column.to_numpy() for column in file.read(columns=names[-width:]).columns]
+
+
+def read_packed(
+    folder: Path, name: str, tables: Sequence[Sequence[str]], offset: int, cells: int, *, width: int = 2
+) -> list[Floats]:
+    """The same of tables that follow each other in a pack, each of so many cells; only their part of it is read."""
+    with parquet(folder, name) as file:
+        names = file.schema_arrow.names
+        found = Pack(file).rows(offset, len(tables) * cells, columns=[*names[:-width:2], *names[-width:]])
+        starts = np.arange(len(tables)) * cells
+        ends = pa.array(np.concatenate([starts, starts + cells - 1]))  # of each table
+        attributes = [column.take(ends).to_pylist() for column in found.columns[:-width]]
+        if attributes != [list(own) * 2 for own in zip(*tables, strict=True)]:
             raise KeyError
         return [column.to_numpy() for column in found.columns[-width:]]
 
@@ -175,12 +186,19 @@ class Numbers:
     are zeros, and only its errors mean something.
     """
 
-    def __init__(self, plan: Plan, sources: Mapping[str, Values], quantities: Sequence[Quantity]) -> None:
+    def __init__(
+        self, plan: Plan, sources: Mapping[str, Values], quantities: Sequence[Quantity], *, intervals: bool = False
+    ) -> None:
+        """Half-widths of intervals are computed if they are asked for, or averages need them."""
         self._plan, self._sources, self._quantities = plan, sources, quantities
-        self._intervals = any(quantity.kind == "avg" for quantity in quantities)
+        self._intervals = intervals or any(quantity.kind == "avg" for quantity in quantities)
 
     def tables(self, rows: Rows, shape: tuple[int, ...]) -> Columns:
         """Those of marginals of one shape; each (marginals, *shape)."""
+        return _columns_of(self.estimates(rows, shape))
+
+    def estimates(self, rows: Rows, shape: tuple[int, ...]) -> dict[Quantity, Combined]:
+        """All that is known of marginals of one shape."""
 
         def found(name: str) -> Estimates:
             design, source = self._plan.designs[name], self._sources.get(name)
@@ -188,7 +206,7 @@ class Numbers:
             margins = cell_margins(design, rows, shape) if self._intervals else 0.0
             return values, std_errors(design, rows, shape), margins
 
-        return self._all(found)
+        return self._combined(found)
 
     def form(self, form: Form) -> Columns:
         """Those of a form."""
@@ -199,15 +217,20 @@ class Numbers:
             margins = errors.any_margin(deviations) if self._intervals else 0.0
             return np.zeros(form.shape) if source is None else source.form(form), deviations, margins
 
-        return self._all(found)
+        return _columns_of(self._combined(found))
 
-    def _all(self, found: Callable[[str], Estimates]) -> Columns:
+    def _combined(self, found: Callable[[str], Estimates]) -> dict[Quantity, Combined]:
         parts = {name: found(name) for name in dict.fromkeys((COUNT, *(q.part for q in self._quantities)))}
-        told: Columns = {}
-        for quantity in self._quantities:
-            values, errors, _, ends = combined(quantity, self._plan.schema, parts[COUNT], parts[quantity.part])
-            told[quantity] = (values, errors) if ends is None else (values, *ends)
-        return told
+        schema = self._plan.schema
+        return {own: combined(own, schema, parts[COUNT], parts[own.part]) for own in self._quantities}
+
+
+def _columns_of(found: Mapping[Quantity, Combined]) -> Columns:
+    """What files hold of it: estimates with their standard errors, of averages the ends of intervals."""
+    return {
+        quantity: (values, errors) if ends is None else (values, *ends)
+        for quantity, (values, errors, _, ends) in found.items()
+    }
 
 
 def std_errors(design: Design, rows: Rows, shape: tuple[int, ...]) -> Floats:
@@ -241,9 +264,7 @@ def _broadcast(numbers: Floats, shape: tuple[int, ...]) -> Floats:
     return np.broadcast_to(numbers.reshape(-1, *[1] * len(shape)), (len(numbers), *shape))
 
 
-def combined(
-    quantity: Quantity, schema: Schema, counts: Estimates, own: Estimates
-) -> tuple[Any, Any, Any, tuple[Any, Any] | None]:
+def combined(quantity: Quantity, schema: Schema, counts: Estimates, own: Estimates) -> Combined:
     """What a quantity comes to, from the counts and its own part: estimates, and for averages the ends of intervals.
 
     Averages have no standard errors nor margins: these are no numbers.

@@ -27,7 +27,6 @@ The manifest has one entry for a pack: `pack` (the number of attributes), `file`
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, groupby
@@ -227,7 +226,7 @@ class _Files:
 
     def one(self, number: int, word: str, axes: Sequence[Axis], numbers: Columns) -> str:
         """Write tables/0003-age-sex.parquet: the columns age, age_code, sex, value, std_error, those of measures."""
-        file = f"{self.place}/{number:04d}-{re.sub(r'[^A-Za-z0-9]+', '-', word).strip('-')[:60]}.parquet"
+        file = f"{self.place}/{tables.file_stem(number, word)}.parquet"
         texts = [pa.array(list(axis.labels), pa.string()) for axis in axes]
         names = tables.column_names(self.plan, self.quantities, axis_columns(axes))
 

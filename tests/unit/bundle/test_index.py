@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from helpers import MemoryEngine, every_plan, label, make_plan, make_request, random_codes, released
-from hushcube.bundle import reading, writing
+from hushcube.bundle import folder as bundle_folder, reading, writing
 from hushcube.bundle.change import add_face
 from hushcube.bundle.folder import find_table, open_bundle, table_entries
 from hushcube.bundle.manifest import manifest_text, seal
@@ -159,3 +159,26 @@ def test_an_index_that_does_not_fit_is_found(folder, change):
         assert find_table(folder, "a0*a1") is None
     with pytest.raises(BundleError):
         open_bundle(folder).table("a0*a1")
+
+
+def test_tables_that_follow_each_other_in_a_pack_are_read_at_once(made, monkeypatch):
+    """A pack of thousands is not opened, and its row groups decoded, for every table of it."""
+    release = open_bundle(made)
+    read, opened = bundle_folder.read_packed, []
+
+    def counted(*args, **words):
+        opened.append(args)
+        return read(*args, **words)
+
+    monkeypatch.setattr(bundle_folder, "read_packed", counted)
+    together = release.source.tables(np.array([[0, 2], [0, 3], [2, 3]], np.int32), (2, 2))
+    assert len(opened) == 1
+    for values, word in zip(together, ("a0*a2", "a0*a3", "a2*a3"), strict=True):
+        np.testing.assert_array_equal(values, release.table(word).values)
+
+
+def test_runs_of_entries():
+    entries = [{"file": "a", "offset": 0}, {"file": "a", "offset": 4}, {"file": "a", "offset": 12}, {"file": "b"}]
+    assert list(bundle_folder._runs(entries, 4)) == [
+        ("a", 0, slice(0, 2)), ("a", 12, slice(2, 3)), ("b", None, slice(3, 4)),
+    ]  # fmt: skip
