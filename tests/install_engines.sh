@@ -1,8 +1,8 @@
 #!/usr/bin/env sh
 # What the tests need besides Python: a Postgres server (started by the tests themselves, on loopback, in a folder of its
-# own), Java 17 or newer for Spark; a C compiler and strace for faults at file-system calls;
-# Chromium for the pages of reports and explorers. Installed by apt where that is
-# possible; where it is not, the reason is told, and those tests are skipped with it.
+# own), Java 17 or newer for Spark; a C compiler and strace for faults at file-system calls; Chromium for the pages of
+# reports and explorers; LibreOffice Calc for workbooks. Installed by apt where that is possible; where it is not, the
+# reason is told, and those tests are skipped with it.
 set -eu
 
 missing=""
@@ -11,6 +11,7 @@ command -v java >/dev/null || missing="$missing default-jre-headless"
 command -v cc >/dev/null || command -v gcc >/dev/null || missing="$missing gcc libc6-dev"
 command -v strace >/dev/null || missing="$missing strace"
 command -v chromium >/dev/null || missing="$missing chromium"
+command -v soffice >/dev/null || missing="$missing libreoffice-calc"
 [ -z "$missing" ] && exit 0
 
 if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then

@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # `typing` would be most of what the import of this module co
     from hushcube.bundle.comparing import Compared as Compared
     from hushcube.bundle.crossing import Cross as Cross
     from hushcube.bundle.estimate import Estimate as Estimate
+    from hushcube.bundle.export.csv_tables import read_csv as read_csv
     from hushcube.bundle.published_table import Table as Table
     from hushcube.bundle.release import Release as Release
     from hushcube.bundle.verify import verify as verify
@@ -87,6 +88,7 @@ if TYPE_CHECKING:  # `typing` would be most of what the import of this module co
     from hushcube.strategies.sketch import Sketch as Sketch
     from hushcube.verbs.charting import chart as chart
     from hushcube.verbs.evaluating import Evaluation as Evaluation, evaluate as evaluate
+    from hushcube.verbs.exporting import export as export
     from hushcube.verbs.planning import compare as compare, find_budget as find_budget, plan as plan, what_if as what_if
     from hushcube.verbs.releasing import (
         SyntheticPeople as SyntheticPeople,
@@ -107,6 +109,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "bundle.checks.verdict": "Verdict",
+    "bundle.export.csv_tables": "read_csv",
     "bundle.published_table": "Table",
     "bundle.comparing": "Compared",
     "bundle.crossing": "Cross",
@@ -145,6 +148,7 @@ _HOMES = {
     "strategies.sketch": "Sketch",
     "verbs.charting": "chart",
     "verbs.evaluating": "Evaluation evaluate",
+    "verbs.exporting": "export",
     "verbs.planning": "compare find_budget plan what_if",
     "verbs.releasing": "SyntheticPeople open recover release synthesize",
     "verbs.reporting": "explore report",

@@ -5,7 +5,7 @@ Whatever is written or printed about a release whose noise came from a seed carr
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,7 +14,7 @@ from hushcube.model.privacy import Privacy, Unit
 from hushcube.model.schema import Schema
 from hushcube.model.words import UNIT_NOUN
 from hushcube.shown import Page, Shown
-from hushcube.text import at_least, at_most, code, prose
+from hushcube.text import at_least, at_most, code, prose, visible
 
 if TYPE_CHECKING:
     from hushcube.bundle.part import PublishedFace  # whose files are stamped
@@ -208,9 +208,20 @@ def _meaning(privacy: Privacy) -> str:
     )
 
 
-def _neighbours(privacy: Privacy, noun: str) -> str:
+def in_plain_words(plan: Plan) -> list[str]:
+    """The guarantee for readers of other files than PRIVACY.md, without markup: how much, and for whom."""
+    privacy, schema = plan.privacy, plan.schema
+    return [
+        f"Guarantee: {privacy}.",
+        _meaning(privacy),
+        _neighbours(privacy, schema.unit_noun, visible),
+        _counted(schema.unit_noun, visible) + _unit(privacy, schema.unit, visible),
+    ]
+
+
+def _neighbours(privacy: Privacy, noun: str, said: Callable[[str], str] = prose) -> str:
     """Whoever is protected is a person; if a person has one row, there are as many of them as the tables count."""
-    people = prose(noun) if privacy.rows_per_person == 1 else UNIT_NOUN
+    people = said(noun) if privacy.rows_per_person == 1 else UNIT_NOUN
     if privacy.neighbours == "add-remove":
         return f"Compared are data sets with and without one person; even the number of {people} is protected."
     return (
@@ -218,16 +229,16 @@ def _neighbours(privacy: Privacy, noun: str) -> str:
     )
 
 
-def _counted(noun: str) -> str:
+def _counted(noun: str, said: Callable[[str], str] = prose) -> str:
     """What the tables count, if that is not said by the word person."""
-    return "" if noun == UNIT_NOUN else f"The tables count {prose(noun)}, one for each row. "
+    return "" if noun == UNIT_NOUN else f"The tables count {said(noun)}, one for each row. "
 
 
-def _unit(privacy: Privacy, unit: Unit | None) -> str:
+def _unit(privacy: Privacy, unit: Unit | None, named: Callable[[str], str] = code) -> str:
     if unit is not None:
         own = " Each row without a value there is a person of its own." if unit.missing == "own" else ""
         return (
-            f"A person is everything with one value of {code(unit.column)}. Of each person at most {unit.max_rows} "
+            f"A person is everything with one value of {named(unit.column)}. Of each person at most {unit.max_rows} "
             f"row(s) were counted, chosen at random, and the noise covers all of them.{own} "
             "The tables are of these bounded contributions: standard errors and margins do not cover the rows that "
             "were left out."

@@ -27,6 +27,7 @@ _VERBS = {
     "demo": "Plan, release and show the built-in Titanic data.",
     "evaluate": "Compare methods with the exact counts of real data, for its owner: NOT private.",
     "explore": "Look at a release in a browser, with any roll-up.",
+    "export": "Write tables of a release as CSV, XLSX, JSON-stat, SDMX-CSV or plain pages.",
     "ledger": "Keep count of what is released: accounts, charges, a record that can be verified.",
     "plan": "Compare strategies and see the error of every table before any data is touched.",
     "recover": "Add a face to a release: non-negative, whole numbers, other norms; costs no budget.",
