@@ -20,6 +20,7 @@ from hushcube.bundle.export.exported import Axis, Column, ExportedTable
 from hushcube.bundle.export.json_stat import JsonStatFiles
 from hushcube.bundle.export.sdmx_csv import SdmxCsvFiles, dataflow_id
 from hushcube.bundle.export.workbook import HEADER, Workbook
+from hushcube.model.quality import QUALITY_WORDS
 
 CASES = int(os.environ.get("HUSHCUBE_EXPORT_CASES", "30"))
 ABOUT = About("people", "People", "unbiased", True, "Office", "", (("Privacy", ("In plain words.",)),))
@@ -92,6 +93,9 @@ def tables(draw, texts=TEXTS):
             name = "_".join(filter(None, [word, statistic]))
             numbers = np.array(draw(st.lists(NUMBERS, min_size=cells, max_size=cells)))
             columns.append(Column(f"{name}_" if name in names else name, name, quantity, statistic, numbers))
+        flags = draw(st.lists(st.sampled_from(QUALITY_WORDS), min_size=cells, max_size=cells))
+        name = "_".join(filter(None, [word, "quality"]))
+        columns.append(Column(name, name, quantity, "quality", np.array(flags, dtype=object)))
     return ExportedTable("*".join(names) or "total", "People", tuple(axes), tuple(columns), draw(st.booleans()))
 
 
@@ -107,8 +111,16 @@ def assert_same(found, expected):
     np.testing.assert_array_equal(np.array(found, float).reshape(-1), np.array(expected, float).reshape(-1))
 
 
+def numbers_of(table):
+    return [column for column in table.columns if column.is_number]
+
+
 def expected_numbers(table):
-    return [[column.numbers[at] for column in table.columns] for at in range(table.cells)]
+    return [[column.numbers[at] for column in numbers_of(table)] for at in range(table.cells)]
+
+
+def expected_flags(table):
+    return [[column.numbers[at] for column in table.columns if not column.is_number] for at in range(table.cells)]
 
 
 @settings(max_examples=CASES, deadline=None)
@@ -121,7 +133,9 @@ def test_csv_is_read_back(table, tmp_path_factory):
     texts, names = len(table.names), [unguarded(name) for name in header]
     assert tuple(names[:texts]) == table.names and len(set(names)) == len(names)
     assert [tuple(map(unguarded, row[:texts])) for row in rows] == list(table.texts(str))
-    assert_same([[number(x) for x in row[texts : texts + len(table.columns)]] for row in rows], expected_numbers(table))
+    found = [list(zip(table.columns, row[texts:], strict=False)) for row in rows]
+    assert_same([[number(x) for column, x in row if column.is_number] for row in found], expected_numbers(table))
+    assert [[x for column, x in row if not column.is_number] for row in found] == expected_flags(table)
     assert all(("NOT PRIVATE" in row) is not table.private for row in rows)
     own = read_csv(path)
     assert [tuple(row[name] for name in table.names) for row in own] == list(table.texts(str))
@@ -157,9 +171,16 @@ def test_json_stat_is_read_back(table, tmp_path_factory):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # pyjstat calls what it deprecated
         frame = pyjstat.Dataset.read(text).write("dataframe", naming="id")
-    wanted = [(*codes, column.name) for codes in cells_of(table, "codes") for column in table.columns]
+    wanted = [(*codes, column.name) for codes in cells_of(table, "codes") for column in numbers_of(table)]
     assert [row[:-1] for row in frame.itertuples(index=False, name=None)] == wanted
     assert_same(frame.iloc[:, -1].to_numpy(float), expected_numbers(table))
+    estimates = [at for at, column in enumerate(numbers_of(table)) if column.statistic == "value"]
+    status, width = document["status"], len(numbers_of(table))
+    assert (
+        expected_flags(table)
+        == [[status.pop(str(cell * width + at), "reliable") for at in estimates] for cell in range(table.cells)]
+        and not status
+    )
 
 
 @settings(max_examples=CASES, deadline=None)
@@ -185,9 +206,13 @@ def test_sdmx_csv_is_read_back(table, tmp_path_factory):
             assert [tuple(row[name] for name in labels) for row in found] == cells_of(table)
         else:
             assert cells_of(table, "codes") == cells_of(table)
-        for column, name in zip(own, ("OBS_VALUE", "STD_ERROR", "LOW_95", "HIGH_95"), strict=True):
+        *numbers, flags = own
+        for column, name in zip(numbers, ("OBS_VALUE", "STD_ERROR", "LOW_95", "HIGH_95"), strict=True):
             assert_same([number(row[name]) for row in found], column.numbers)
-        assert [row["OBS_STATUS"] == "O" for row in found] == [math.isnan(value) for value in own[0].numbers]
+        assert [row["QUALITY"] for row in found] == list(flags.numbers)
+        for row, value in zip(found, numbers[0].numbers, strict=True):
+            usual = "A" if row["QUALITY"] == "reliable" else "U"
+            assert row["OBS_STATUS"] == ("O" if math.isnan(value) else usual)
 
 
 PLAIN = st.text("abcdefg =',é", min_size=1, max_size=6).filter(lambda text: text.strip())
@@ -232,5 +257,7 @@ def test_xlsx_is_read_back(table, is_large, tmp_path_factory):
     for row, texts in zip(rows, table.texts(str), strict=True):
         for cell, text in zip(row, texts, strict=False):  # openpyxl undoes only some escapes of XML by itself
             assert text.translate(kept) in (cell.value, unescape(cell.value))
-    numbers = [[math.nan if cell.value is None else cell.value for cell in row[width:]] for row in rows]
+    read = [list(zip(table.columns, (cell.value for cell in row[width:]), strict=True)) for row in rows]
+    assert [[x for column, x in row if not column.is_number] for row in read] == expected_flags(table)
+    numbers = [[math.nan if x is None else x for column, x in row if column.is_number] for row in read]
     np.testing.assert_allclose(np.array(numbers, float), np.array(expected_numbers(table)), rtol=1e-15)

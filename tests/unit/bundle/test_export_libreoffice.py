@@ -49,7 +49,7 @@ def test_libreoffice_shows_the_same_numbers_and_labels(tmp_path):
             header, *rows = list(csv.reader(file))[HEADER:]
         table = release.table(word)
         width = len(table.attributes)
-        assert header[width:] == ["value", "std_error", "low_95", "high_95"]
+        assert header[width:] == ["value", "std_error", "low_95", "high_95", "quality"]
         assert [tuple(row[:width]) for row in rows] == list(table.rows())
         for at, numbers in enumerate((table.values, table.std_errors, table.low, table.high), width):
             np.testing.assert_allclose([float(row[at]) for row in rows], numbers.ravel(), rtol=1e-12)

@@ -19,6 +19,7 @@ from hushcube.bundle.export.choosing import Chosen
 from hushcube.bundle.export.formats import FORMATS
 from hushcube.bundle.tables import written
 from hushcube.errors import BadInput, BundleError, MissingDependency, OutputError, QueryError, TooLarge
+from hushcube.model.quality import QUALITY_WORDS
 
 OUT = {"csv": "out", "xlsx": "out.xlsx", "json-stat": "out", "sdmx-csv": "out", "html": "out"}
 STAMP = "NOT PRIVATE"
@@ -98,6 +99,8 @@ def test_csv_has_the_numbers_of_the_release(made, tmp_path):
         average = release.table(word, "avg(days)")
         known = [float(x or "nan") for x in found["avg_days"]]
         np.testing.assert_allclose(known, average.values.ravel(), rtol=1e-9)
+        for name, own in (("quality", wanted), ("avg_days_quality", average)):
+            assert found[name] == [QUALITY_WORDS[at] for at in own.quality.ravel()]
     assert "How to read" in (tmp_path / "out" / "notes.txt").read_text(encoding="utf-8")
 
 
@@ -105,9 +108,9 @@ def test_columns_are_stable(made, tmp_path):
     """Every table has the columns of its attributes, and then the same ones."""
     hc.export(made, tmp_path / "out")
     headers = {tuple(columns_of(path)) for path in (tmp_path / "out" / "tables").iterdir()}
-    numbers = ("value", "std_error", "low_95", "high_95")
-    sums = ("sum_days", "sum_days_std_error", "sum_days_low_95", "sum_days_high_95")
-    averages = ("avg_days", "avg_days_low_95", "avg_days_high_95")
+    numbers = ("value", "std_error", "low_95", "high_95", "quality")
+    sums = ("sum_days", "sum_days_std_error", "sum_days_low_95", "sum_days_high_95", "sum_days_quality")
+    averages = ("avg_days", "avg_days_low_95", "avg_days_high_95", "avg_days_quality")
     ends = {header[-len((*numbers, *sums, *averages)) - 1 :] for header in headers}
     assert ends == {(*numbers, *sums, *averages, "warning")}
     hc.export(made, tmp_path / "face", face="nonnegative")

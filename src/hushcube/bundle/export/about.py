@@ -19,6 +19,11 @@ _COLUMNS: Final = (
     'from the exact number. "low_95" and "high_95" are the ends of an interval that holds the exact number in about 95 '
     "of 100 cases."
 )
+_QUALITY: Final = (
+    'The column "quality" says how far a value can be relied on, by its coefficient of variation (the standard error '
+    'divided by the value): "reliable", "use with caution" above {caution}, and "do not use" above {unreliable}, or '
+    "where the value is no more than noise."
+)
 _NEGATIVE: Final = (
     "Cells can be negative or fractional, since noise can be larger than a small count: do not set them to zero before "
     "you add them up, for sums would no longer be right on average. Numbers can differ from those of other sources."
@@ -99,6 +104,8 @@ def _reading(release: Release, face: str) -> Iterator[str]:
         yield _bounded(release.schema.caveat)
     if face == UNBIASED:
         yield _COLUMNS
+        quality = release.schema.quality
+        yield _QUALITY.format(caution=f"{quality.caution:.4g}", unreliable=f"{quality.unreliable:.4g}")
         yield _NEGATIVE
         if release.plan.sums:
             yield _SUMS

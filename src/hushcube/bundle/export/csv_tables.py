@@ -100,6 +100,8 @@ def unguarded(text: str) -> str:
     return text.removeprefix("'")
 
 
-def digits(number: float) -> str:
-    """All digits of a number; nothing where nobody knows it."""
-    return "" if math.isnan(number) else number_text(number)
+def digits(found: float | str) -> str:
+    """All digits of a number; nothing where nobody knows it. A word is what it is."""
+    if isinstance(found, str):
+        return found
+    return "" if math.isnan(found) else number_text(found)

@@ -23,6 +23,7 @@ _SAID: Final = {
     "std_error": "standard error",
     "low_95": "lower end of the 95% interval",
     "high_95": "upper end of the 95% interval",
+    "quality": "quality",
 }
 """The statistics of a quantity, and what they are called."""
 
@@ -64,7 +65,7 @@ class Axis:
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """A statistic of a quantity: one number for each cell, in row-major order; NaN where nobody knows."""
+    """A statistic of a quantity, for each cell in row-major order: numbers, NaN where nobody knows, or words."""
 
     name: str
     """Such as `value`, `std_error` or `sum_days_low_95`: short, and beside the names of the attributes."""
@@ -73,8 +74,13 @@ class Column:
     quantity: str
     """Such as `count` or `sum(days)`."""
     statistic: str
-    """`value`, `std_error`, `low_95` or `high_95`."""
+    """`value`, `std_error`, `low_95`, `high_95`, or `quality`: how far the value can be relied on, in words."""
     numbers: NDArray[Any]
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it holds numbers."""
+        return self.statistic != "quality"
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +128,7 @@ class ExportedTable:
             yield quantity, list(columns)
 
     def rows(self, columns: Iterable[Column] | None = None) -> Iterator[tuple[Any, ...]]:
-        """The numbers of each cell, of some columns or of all; few of them are Python numbers at once."""
+        """What columns hold of each cell, some of them or all; few are Python numbers at once."""
         arrays = [column.numbers for column in (self.columns if columns is None else columns)]
         for start in range(0, self.cells, _RUN):
             yield from zip(*(numbers[start : start + _RUN].tolist() for numbers in arrays), strict=True)
@@ -159,13 +165,13 @@ class Exporter:
         return f"{noun[0].upper()}{noun[1:]} by {', '.join(titles[:-1])}{' and ' if titles[1:] else ''}{titles[-1]}"
 
     def _columns(self, table: Table) -> Iterator[Column]:
-        """The statistics of one quantity. Averages have no standard errors, other faces no intervals of their own."""
+        """The statistics of one quantity. Averages have no standard errors, other faces neither intervals nor flags."""
         quantity = Quantity.parse(table.what, self._schema)
-        numbers = {"value": table.values}
+        numbers: dict[str, NDArray[Any]] = {"value": table.values}
         if not table.is_average:
             numbers["std_error"] = table.std_errors
         if table.face == UNBIASED:
-            numbers |= {"low_95": table.low, "high_95": table.high}
+            numbers |= {"low_95": table.low, "high_95": table.high, "quality": table.quality_words}
         word, what = self._named(quantity)
         for statistic, each in numbers.items():
             name = statistic if not word else word if statistic == "value" else f"{word}_{statistic}"

@@ -1,7 +1,7 @@
 """JSON-stat 2.0: a dataset for each table, and a collection that lists them.
 
 A table has one dimension for each of its attributes, and last one of the role `metric`, whose categories are what is
-known of each cell. `value` has the numbers in row-major order.
+known of each cell. `value` has the numbers in row-major order, `status` the quality of those that are not reliable.
 """
 
 from __future__ import annotations
@@ -12,10 +12,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+
 from hushcube.bundle.export.exported import Axis, ExportedTable
 from hushcube.bundle.export.format import Listed, TableFiles
 from hushcube.bundle.published_table import beside
 from hushcube.bundle.statement import mark, stamp
+from hushcube.model.quality import QUALITY_WORDS
 
 COLLECTION: Final = "collection.json"
 METRIC: Final = "measure"
@@ -29,7 +32,8 @@ class JsonStatFiles(TableFiles):
     def write_table(self, table: ExportedTable, path: Path) -> None:
         """The numbers follow the head of the document run by run."""
         (metric,) = beside((axis.name for axis in table.axes), METRIC)
-        categories = {column.name: column.title for column in table.columns}
+        columns = [column for column in table.columns if column.is_number]
+        categories = {column.name: column.title for column in columns}
         dimensions = {axis.name: _dimension(axis) for axis in table.axes}
         dimensions[metric] = {"label": "Measure", "category": {"index": [*categories], "label": categories}}
         head = {
@@ -44,9 +48,9 @@ class JsonStatFiles(TableFiles):
         }
         with path.open("w", encoding="utf-8") as file:
             file.write(f'{_json(head)[:-1]}, "value": [')
-            for at, row in enumerate(table.rows()):
+            for at, row in enumerate(table.rows(columns)):
                 file.write("," * (at > 0) + ",".join(map(_number, row)))
-            file.write("]}\n")
+            file.write(f'], "status": {_json(_status(table))}}}\n')
 
     def _about(self, word: str | None = None) -> dict[str, Any]:
         """What is said about the release, and the words of hushcube for what is exported."""
@@ -79,6 +83,18 @@ class JsonStatFiles(TableFiles):
 def _dimension(axis: Axis) -> dict[str, Any]:
     labels = dict(zip(axis.codes, axis.labels, strict=True))
     return {"label": axis.title, "category": {"index": [*labels], "label": labels}}
+
+
+def _status(table: ExportedTable) -> dict[str, str]:
+    """The quality of estimates that are not reliable, by the position of each among all numbers."""
+    width, first = sum(column.is_number for column in table.columns), 0
+    found: dict[str, str] = {}
+    for _, own in table.quantities:
+        for quality in (column.numbers for column in own if not column.is_number):
+            flagged = np.flatnonzero(quality != QUALITY_WORDS[0])
+            found |= {str(at * width + first): quality[at] for at in flagged.tolist()}
+        first += sum(column.is_number for column in own)
+    return found
 
 
 def _json(document: Any) -> str:

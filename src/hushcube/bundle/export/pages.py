@@ -16,6 +16,7 @@ from typing import Final
 
 from hushcube.bundle.export.exported import ExportedTable
 from hushcube.bundle.export.format import Listed, TableFiles
+from hushcube.model.quality import QUALITY_WORDS
 from hushcube.shown import number
 from hushcube.text import visible
 
@@ -40,6 +41,8 @@ caption { text-align: left; font-weight: bold; padding: 0.5rem 0; }
 th, td { padding: 0.25rem 0.75rem; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; }
 thead th { background: var(--soft); position: sticky; top: 0; }
 tbody th { font-weight: normal; white-space: pre-wrap; overflow-wrap: anywhere; }
+.flag1, .flag2 { font-weight: bold; }
+.flag2 { color: var(--alarm); }
 .number { text-align: right; white-space: nowrap; }
 @media print { body { max-width: none; padding: 0; } .table { overflow: visible; } nav { display: none; }
   thead { display: table-header-group; } tr { break-inside: avoid; } }
@@ -100,7 +103,7 @@ def _table(table: ExportedTable) -> Iterator[str]:
     yield from _opening(table.title, table.headings, [column.name for column in table.columns])
     for texts, numbers in zip(table.texts(shown), table.rows(), strict=True):
         labels = "".join(f'<th scope="row"><bdi>{text}</bdi></th>' for text in texts)
-        cells = "".join(f'<td class="number">{_number(each)}</td>' for each in numbers)
+        cells = "".join(map(_cell, numbers))
         yield f"<tr>{labels}{cells}</tr>"
     yield "</tbody></table></div>"
 
@@ -114,8 +117,11 @@ def _opening(caption: str, texts: Iterable[str], numbers: Iterable[str]) -> Iter
     yield "</tr></thead><tbody>"
 
 
-def _number(value: float) -> str:
-    return "unknown" if math.isnan(value) else number(round(value, 9))
+def _cell(found: float | str) -> str:
+    """A number, or a word about one: what is not reliable stands out."""
+    if isinstance(found, str):
+        return f'<td class="flag{QUALITY_WORDS.index(found)}">{shown(found)}</td>'
+    return f'<td class="number">{"unknown" if math.isnan(found) else number(round(found, 9))}</td>'
 
 
 def shown(text: str) -> str:

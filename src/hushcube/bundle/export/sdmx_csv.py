@@ -1,7 +1,7 @@
 """SDMX-CSV 2.0: observations with their dimensions and attributes, for systems that exchange statistics.
 
-    STRUCTURE,STRUCTURE_ID,ACTION,SEX,AGE,MEASURE,OBS_VALUE,STD_ERROR,LOW_95,HIGH_95,OBS_STATUS
-    dataflow,HUSHCUBE:people-sex-age(1.0.0),I,Female,3,count,41.2,6.5,28.5,53.9,A
+    STRUCTURE,STRUCTURE_ID,ACTION,SEX,AGE,MEASURE,OBS_VALUE,STD_ERROR,LOW_95,HIGH_95,QUALITY,OBS_STATUS
+    dataflow,HUSHCUBE:people-sex-age(1.0.0),I,Female,3,count,41.2,6.5,28.5,53.9,reliable,A
 
 A table is a dataflow. Its attributes and MEASURE (count, sum(days), ...) are the dimensions; codes are what stands in
 the data. Where labels or titles differ from codes and names, the columns are those that the format calls `labels=name`:
@@ -25,15 +25,17 @@ from typing import Final
 from hushcube.bundle.export.csv_tables import NOT_PRIVATE, digits, guarded, write_csv, write_list
 from hushcube.bundle.export.exported import ExportedTable
 from hushcube.bundle.export.format import Listed, TableFiles
+from hushcube.model.quality import QUALITY_WORDS
 
 _VALUES: Final = {
     "value": ("OBS_VALUE", "Value"),
     "std_error": ("STD_ERROR", "Standard error"),
     "low_95": ("LOW_95", "Lower end of the 95% interval"),
     "high_95": ("HIGH_95", "Upper end of the 95% interval"),
+    "quality": ("QUALITY", "Quality"),
 }
 _STATUS: Final = ("OBS_STATUS", "Observation status")
-_NORMAL, _MISSING = "A", "O"  # of the cross-domain code list CL_OBS_STATUS
+_NORMAL, _UNRELIABLE, _MISSING = "A", "U", "O"  # of the cross-domain code list CL_OBS_STATUS
 _HEAD: Final = ("STRUCTURE", "STRUCTURE_ID", "STRUCTURE_NAME", "ACTION", "SERIES_KEY", "OBS_KEY")
 _MEASURE: Final = ("MEASURE", "Measure")
 _WARNING: Final = ("WARNING", "Warning")
@@ -70,7 +72,8 @@ class SdmxCsvFiles(TableFiles):
             for own, row in zip(product(*texts), table.rows(columns), strict=True):
                 found = dict(zip(present, row, strict=True))
                 numbers = [(digits(found.get(each, math.nan)), "") for each in statistics]
-                status = _MISSING if math.isnan(found["value"]) else _NORMAL
+                is_flagged = found.get("quality", QUALITY_WORDS[0]) != QUALITY_WORDS[0]
+                status = _MISSING if math.isnan(found["value"]) else _UNRELIABLE if is_flagged else _NORMAL
                 cells = [*own, (guarded(quantity), guarded(title)), *numbers, (status, ""), *stamp]
                 yield [*head, *_flat(cells, named)]
 

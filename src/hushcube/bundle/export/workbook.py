@@ -19,6 +19,7 @@ from hushcube.bundle.export.exported import Column, ExportedTable
 from hushcube.bundle.export.format import Format, Listed
 from hushcube.durable import temporary_folder
 from hushcube.errors import MissingDependency
+from hushcube.model.quality import QUALITY_WORDS
 
 CONTENTS: Final = "Contents"
 NOTES: Final = "Notes"
@@ -53,11 +54,15 @@ class Workbook(Format):
         with temporary_folder() as waiting:
             options = {"tmpdir": str(waiting), "constant_memory": self.cells > _LARGE, "use_zip64": True}
             book = xlsxwriter.Workbook(str(place), options)
-            _Sheets(book, self).write(tables)
             try:
+                _Sheets(book, self).write(tables)
                 book.close()
             except xlsxwriter.exceptions.FileCreateError as problem:
                 raise problem.args[0] from None  # the error of the disk that it holds
+            finally:
+                for sheet in book.worksheets():
+                    if sheet.row_data_fh is not None:  # rows that wait on the disk
+                        sheet.row_data_fh.close()
 
 
 def import_xlsxwriter() -> Any:
@@ -82,6 +87,9 @@ class _Sheets:
         self._strong = book.add_format({"bold": True, "text_wrap": True, "valign": "top"})
         self._stamped = book.add_format({"bold": True, "font_color": "#B00020"})
         self._link = book.add_format({"font_color": "#0B57D0", "underline": 1})
+        colours = (None, "#FFF2CC", "#F8CBAD")
+        shades = ({} if colour is None else {"bg_color": colour} for colour in colours)
+        self._flags = dict(zip(QUALITY_WORDS, map(book.add_format, shades), strict=True))
         self._formats: dict[str, Any] = {}
 
     def write(self, tables: Iterable[ExportedTable]) -> None:
@@ -136,7 +144,9 @@ class _Sheets:
             for at, text in enumerate(texts):
                 self._write_text(sheet, row, at, text)
             for at, (found, style) in enumerate(zip(numbers, styles, strict=True), width):
-                if not math.isnan(found):
+                if isinstance(found, str):
+                    sheet.write_string(row, at, found, self._flags[found])
+                elif not math.isnan(found):
                     sheet.write_number(row, at, found, style)
         sheet.freeze_panes(HEADER + 1, width)
         sheet.repeat_rows(HEADER)
@@ -168,6 +178,8 @@ class _Sheets:
 
 def _width(column: Column) -> int:
     """About how many characters the numbers of a column take."""
+    if not column.is_number:
+        return max(map(len, QUALITY_WORDS))
     largest = np.nanmax(np.abs(column.numbers), initial=1.0)
     return len(f"{largest:,.0f}") + 3
 
