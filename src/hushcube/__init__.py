@@ -86,6 +86,7 @@ if TYPE_CHECKING:  # `typing` would be most of what the import of this module co
     from hushcube.strategies.matrix import Matrix as Matrix
     from hushcube.strategies.pmost import PMost as PMost
     from hushcube.strategies.sketch import Sketch as Sketch
+    from hushcube.verbs.advising import Advice as Advice, Advised as Advised, advise as advise
     from hushcube.verbs.charting import chart as chart
     from hushcube.verbs.evaluating import Evaluation as Evaluation, evaluate as evaluate
     from hushcube.verbs.exporting import export as export
@@ -146,6 +147,7 @@ _HOMES = {
     "strategies.matrix": "Matrix",
     "strategies.pmost": "PMost",
     "strategies.sketch": "Sketch",
+    "verbs.advising": "Advice Advised advise",
     "verbs.charting": "chart",
     "verbs.evaluating": "Evaluation evaluate",
     "verbs.exporting": "export",

@@ -33,6 +33,7 @@ VERBS = {
     "synthesize",
     "verify",
     "what_if",
+    "advise",
 }
 NOUNS = {
     "Account",

@@ -24,6 +24,7 @@ OTHER = "Options"
 HELP = "help"  # stands where a strategy or a face is not named but asked about
 _COLUMN = 24  # where what words mean begins, on a page about strategies or faces
 _VERBS = {
+    "advise": "See what several budgets would bring, before anything is decided.",
     "demo": "Plan, release and show the built-in Titanic data.",
     "evaluate": "Compare methods with the exact counts of real data, for its owner: NOT private.",
     "explore": "Look at a release in a browser, with any roll-up.",

@@ -16,6 +16,7 @@ from hushcube.text import visible
 if TYPE_CHECKING:
     from hushcube.planning.planner import Ranking
     from hushcube.planning.question import Comparison
+    from hushcube.verbs.advising import Advice
     from hushcube.verbs.evaluating import By, Evaluation
 
 Rows = list[dict[str, Any]]
@@ -31,8 +32,8 @@ _SUFFIXES = (".png", ".svg")
 _PACKAGES = ("altair", "vl_convert")
 
 
-def chart(shown: Comparison | Evaluation, out: str | Path, *, by: By = "setting") -> Path:
-    """Draw a comparison or an evaluation as a new .png or .svg file.
+def chart(shown: Comparison | Evaluation | Advice, out: str | Path, *, by: By = "setting") -> Path:
+    """Draw a comparison, an evaluation or advice as a new .png or .svg file.
 
     Of a comparison, the expected error by the size of tables, one line for each strategy: all of them if it was asked
     for with `strategy="all"`, which it is unless told otherwise. Of an evaluation, which is NOT private, the errors
