@@ -26,7 +26,11 @@ def sessions(draw):
     account = Privacy.of(**draw(st.sampled_from(LAWS)), neighbours=draw(st.sampled_from(NEIGHBOURS)))
     policy = Policy(ahead=draw(st.booleans()), expected=draw(st.sampled_from([(), ("a0",), ("cube",)])))
     questions = st.tuples(st.sampled_from(all_subsets(range(len(sizes)))), st.floats(4, 1e4))
-    return schema, Chooser(sizes, account, Outlook(policy, schema)), draw(st.lists(questions, min_size=1, max_size=5))
+    return (
+        schema,
+        Chooser.of(sizes, account, Outlook(policy, schema)),
+        draw(st.lists(questions, min_size=1, max_size=5)),
+    )
 
 
 def rows_and_variances(design):
@@ -92,7 +96,7 @@ def test_answers_and_errors_are_those_of_dense_least_squares(session, seed):
 def test_no_other_way_to_meet_a_target_is_cheaper(session, seed):
     """Moving information from one space to others, so that the variance stays, costs more."""
     schema, chooser, questions = session
-    chooser = Chooser(schema.sizes, Privacy.of(rho=1, neighbours="add-remove"), Outlook(Policy(ahead=False), schema))
+    chooser = Chooser.of(schema.sizes, Privacy.of(rho=1, neighbours="add-remove"), Outlook(Policy(ahead=False), schema))
     known, rng = Knowledge(schema.sizes), np.random.default_rng(seed)
     for question, t in questions:
         step = asked(chooser, known, question, t)

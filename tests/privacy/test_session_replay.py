@@ -47,14 +47,16 @@ def analyst(cube, frozen, engine, entropy=None):
     return told
 
 
+@pytest.mark.parametrize("sizes", [SIZES, (2,) * 4], ids=str)
+@pytest.mark.parametrize("ahead", [True, False], ids=["ahead", "plain"])
 @pytest.mark.parametrize("law", LAWS, ids=str)
-def test_with_the_noisy_answers_frozen_every_decision_is_the_same(law):
-    schema, account = make_schema(SIZES), Privacy.of(**law)
-    people = random_codes(SIZES, 60)
-    other = people[1:] if law["neighbours"] == "add-remove" else np.vstack([[(1, 2, 3, 1)], people[1:]])
+def test_with_the_noisy_answers_frozen_every_decision_is_the_same(law, ahead, sizes):
+    schema, account, policy = make_schema(sizes), Privacy.of(**law), Policy(ahead=ahead)
+    people = random_codes(sizes, 60)
+    other = people[1:] if law["neighbours"] == "add-remove" else np.vstack([[n - 1 for n in sizes], people[1:]])
     frozen = {}
-    first = analyst(LatticeCube(schema, account, Policy()), frozen, MemoryEngine(people), SeededEntropy(1))
-    again = analyst(LatticeCube(schema, account, Policy()), dict(frozen), MemoryEngine(other))
-    assert first == again and len(frozen) >= 3
-    fresh = analyst(LatticeCube(schema, account, Policy()), {}, MemoryEngine(people), SeededEntropy(2))
+    first = analyst(LatticeCube(schema, account, policy), frozen, MemoryEngine(people), SeededEntropy(1))
+    again = analyst(LatticeCube(schema, account, policy), dict(frozen), MemoryEngine(other))
+    assert first == again and len(frozen) >= (1 if account.is_pure and ahead else 3)  # a wide table answers most
+    fresh = analyst(LatticeCube(schema, account, policy), {}, MemoryEngine(people), SeededEntropy(2))
     assert fresh != first  # the analyst does look at the answers

@@ -40,6 +40,15 @@ def laplace_variance(rate: Floats) -> Floats:
     return np.where(rate < 700.0, 0.5 / np.sinh(np.minimum(rate, 700.0) / 2) ** 2, 0.0)
 
 
+def laplace_rate(variance: float) -> float:
+    """The rate of the discrete Laplace law that has a variance: 1 / (2 sinh²(r/2)) is it.
+
+    >>> round(laplace_rate(1.8413471884), 9)
+    1.0
+    """
+    return 2 * math.asinh(math.sqrt(0.5 / variance))
+
+
 def gaussian_variance(parameter: Floats) -> Floats:
     """True variance of the discrete Gaussian law with the given parameter.
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from hushcube.designs.lattice.design import LatticeDesign
 from hushcube.designs.stacked.design import StackedDesign
-from hushcube.lattice.basis import HELMERT
+from hushcube.lattice.basis import FOURIER, HELMERT
 from hushcube.model.arrays import Floats, Marginal
 from hushcube.model.noise import Measurement
 from hushcube.model.privacy import Privacy
@@ -37,7 +37,7 @@ class Cube(ABC):
 
     def __init__(self, schema: Schema, account: Privacy, policy: Policy) -> None:
         self.schema, self.account = schema, account
-        self.chooser = Chooser(schema.sizes, account, Outlook(policy, schema.declared))
+        self.chooser = Chooser.of(schema.sizes, account, Outlook(policy, schema.declared))
         self.steps: list[tuple[LatticeDesign, Measurement]] = []
 
     @property
@@ -112,7 +112,7 @@ class LatticeCube(Cube):
         return self._known.table(question)
 
     def for_variance(self, question: Marginal, t: float, left: Fraction, most: Fraction) -> Proposal | None:
-        """A water level, or the cheapest table."""
+        """A water level, the cheapest table, or coefficients of it."""
         step = self.chooser.for_variance(self._known, question, t, left, most)
         return None if step is None else self.proposed(step, self._after(question, step))
 
@@ -131,4 +131,7 @@ def in_words(schema: Schema, step: Step) -> str:
     if step.basis is HELMERT:
         parts = len(step.budgets)
         return f"{parts:,} residual space{'s' * (parts > 1)} of {question_word(schema, step.answers)}"
+    if step.basis is FOURIER:
+        parts = len(step.raised)
+        return f"{parts:,} Fourier coefficient{'s' * (parts > 1)} of {question_word(schema, step.answers)}"
     return f"the table {question_word(schema, step.answers)}"

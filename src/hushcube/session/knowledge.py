@@ -2,7 +2,7 @@
 
 Everything that was measured adds to the information on the spaces that it sees, whatever its noise law,
 
-    kappa_B = sum_{measured C >= B}  w_C / cells(C)                 (K_B of lattice/basis.py), w = 1 / variance,
+    kappa_B = sum_{measured C >= B}  w_C / cells(C)  (tables; K_B of lattice/basis.py), w = 1 / variance,
 
 and the estimate of a Helmert coefficient of V_B is the mean of what each measurement says, weighted by what it adds.
 That is generalised least squares over all of them at once. Every cell of a marginal A then has the variance
@@ -100,7 +100,7 @@ class Knowledge:
         for measured, batch in zip(measurement.values, design.measured.batches, strict=True):
             for marginal, at, numbers in zip(batch.rows.tolist(), batch.ids.tolist(), measured, strict=True):
                 own, budget = tuple(marginal), float(design.budgets[at])
-                coefficients = dict(_coefficients(design.basis, own, numbers.astype(np.float64)))
+                coefficients = dict(_coefficients(design.basis, own, numbers.astype(np.float64), self.sizes))
                 for B, kappa in seen(design.basis, design.law, own, budget, self.sizes):
                     self._merge(B, kappa, coefficients[B])
         self.version += 1
@@ -134,14 +134,24 @@ def seen(
         return
     variance = float(law.variance(np.array(budget))) if math.isfinite(budget) else 0.0
     for B in subsets(tuple(i for i in marginal if sizes[i] > 1)):
-        yield B, 1 / (variance * cells) if variance else math.inf
+        if eigenvalue := _eigenvalue(basis, marginal, B, sizes):
+            yield B, eigenvalue / (variance * cells) if variance else math.inf
 
 
-def _coefficients(basis: Basis, marginal: Marginal, numbers: Floats) -> Iterator[tuple[Marginal, Floats]]:
+def _coefficients(
+    basis: Basis, marginal: Marginal, numbers: Floats, sizes: Sequence[int]
+) -> Iterator[tuple[Marginal, Floats]]:
     """What a measured set says about the coefficients of each space that it sees."""
     if basis.is_minimal:
         yield marginal, numbers
         return
-    whole = helmert.forward(numbers, range(numbers.ndim))
-    for B in subsets(tuple(i for i, n in zip(marginal, numbers.shape, strict=True) if n > 1)):
-        yield B, whole[tuple(slice(1, None) if i in B else 0 for i in marginal)]
+    shape = [sizes[i] for i in marginal]
+    whole = helmert.forward(basis.adjoint(numbers[None], shape)[0], range(len(shape)))
+    for B in subsets(tuple(i for i in marginal if sizes[i] > 1)):
+        if eigenvalue := _eigenvalue(basis, marginal, B, sizes):
+            yield B, whole[tuple(slice(1, None) if i in B else 0 for i in marginal)] / eigenvalue
+
+
+def _eigenvalue(basis: Basis, marginal: Marginal, space: Marginal, sizes: Sequence[int]) -> int:
+    """Of the Gram matrix of a measured set's rows, on a space inside it; 0 where it does not see the space."""
+    return math.prod(basis.inside(sizes[i]) if i in space else basis.outside(sizes[i]) for i in marginal)

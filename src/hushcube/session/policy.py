@@ -101,6 +101,17 @@ class Outlook:
         k = max(map(len, spaces))
         return 1 + more * np.array([self._share(B, k) for B in spaces])
 
+    @property
+    def is_declared(self) -> bool:
+        """Whether the questions to come are declared."""
+        return bool(self._expected)
+
+    def chance(self, question: Marginal, more: float) -> float:
+        """How likely another question with as many attributes is asked at all, if `more` may follow, all alike."""
+        if not self.looks or more <= 0:
+            return 0.0
+        return -math.expm1(-more / math.comb(self._attributes, len(question)))
+
     def chances(self, more: float) -> dict[Marginal, float]:
         """Of the likeliest declared questions, how likely each is asked at all, if `more` questions may follow."""
         if not self.looks or more <= 0:

@@ -6,16 +6,18 @@ multiple of 10^-15. A design cannot exist that costs more than its guarantee, an
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Final
 
 import numpy as np
 
 from hushcube.costs.row_cost import cost_of_sets
 from hushcube.designs.lattice.design import LatticeDesign
 from hushcube.designs.request import Request
-from hushcube.lattice.basis import HELMERT, Basis
+from hushcube.lattice.basis import FOURIER, HELMERT, MARGINAL, Basis
 from hushcube.lattice.family import Family
 from hushcube.ledger.amounts import in_full, rounded_up
 from hushcube.model.arrays import Floats, Marginal
@@ -24,6 +26,9 @@ from hushcube.model.privacy import SMALLEST_BUDGET, Privacy
 from hushcube.model.schema import Schema
 from hushcube.model.workload import Workload
 from hushcube.session.knowledge import seen
+
+_STRATEGIES: Final = {HELMERT.name: "residual", MARGINAL.name: "workload", FOURIER.name: "fourier"}
+_COUNTS: Final = 2.0**-10  # of the largest budget: less is next to nothing
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +39,17 @@ class Step:
     budgets: Mapping[Marginal, float]
     answers: Marginal
     """The table that can be answered from this step alone."""
+
+    @property
+    def rate(self) -> float:
+        """All budgets together, but for what is public: what the step costs a row that comes, under Laplace noise."""
+        return math.fsum(budget for budget in self.budgets.values() if math.isfinite(budget))
+
+    @property
+    def raised(self) -> list[Marginal]:
+        """The sets that are measured for their own sake; others get next to nothing, or are public."""
+        most = max((budget for budget in self.budgets.values() if math.isfinite(budget)), default=0.0)
+        return [B for B, budget in self.budgets.items() if most * _COUNTS < budget < math.inf]
 
     def information(self, sizes: Sequence[int]) -> dict[Marginal, float]:
         """What the step adds to each space."""
@@ -58,7 +74,7 @@ class Step:
         placed = replace(self, budgets={workload.schema.marginal(names): budget for names, budget in named.items()})
         request = Request(workload, costing(self.price(schema.sizes, account), account))
         measured = Family.of(placed.budgets, workload.schema.sizes)
-        strategy = "residual" if self.basis.is_minimal else "workload"
+        strategy = _STRATEGIES[self.basis.name]
         budgets = placed._in_order(measured)
         return LatticeDesign(request, strategy, "given", "gls", "direct", budgets, self.basis, measured)
 

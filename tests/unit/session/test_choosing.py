@@ -1,12 +1,15 @@
 """The next step of a session, by closed forms: vectors of the notes, and what is known already."""
 
 from fractions import Fraction
+from itertools import combinations
 
 import numpy as np
 import pytest
 
 from helpers import make_schema
 from hushcube.errors import BadInput, TooLarge
+from hushcube.lattice.basis import FOURIER
+from hushcube.model.arrays import subsets
 from hushcube.model.privacy import Privacy
 from hushcube.session.choosing import Chooser
 from hushcube.session.knowledge import MOST_ATTRIBUTES, Knowledge
@@ -18,7 +21,7 @@ PURE = Privacy.of(epsilon=1, neighbours="add-remove")
 
 def chooser(sizes, account=RHO, **policy):
     policy = Policy(**{"ahead": False, **policy})
-    return Chooser(tuple(sizes), account, Outlook(policy, make_schema(sizes)))
+    return Chooser.of(tuple(sizes), account, Outlook(policy, make_schema(sizes)))
 
 
 def test_with_nothing_known_a_question_costs_its_own_table():
@@ -53,26 +56,78 @@ def test_laplace_measures_only_the_part_that_lacks():
     assert set(plan.for_variance(known, (0, 1), 1.0, Fraction(1)).budgets) == {()}
 
 
+@pytest.mark.parametrize("question", [(0, 1), (0, 1, 2)], ids=str)
+def test_laplace_measures_one_coefficient_where_the_rest_is_known(question):
+    """With all other spaces known, the one that lacks costs 1/cells of the table, where the table costs 1/sqrt."""
+    sizes, t = (2, 2, 2), 1e6
+    known, plan = Knowledge(sizes), chooser(sizes, PURE)
+    known.add({B: 0.0 if question == B else 1e6 for B in subsets(question)})
+    step = plan.for_variance(known, question, t, Fraction(1))
+    cells = 2 ** len(question)
+    assert step.basis is FOURIER and step.raised == [question] and step.answers == question
+    assert float(step.price(sizes, PURE)) == pytest.approx(plan.alone(t) / cells, rel=1e-4)
+    known.add(step.information(sizes))
+    assert known.variance(question) == pytest.approx(t, rel=1e-6)
+    # and all that a price can buy is best spent on it
+    known = Knowledge(sizes)
+    known.add({B: 1e-6 if question == B else 1e6 for B in subsets(question)})
+    assert plan.for_price(known, question, Fraction(1, 100)).raised == [question]
+
+
+def test_laplace_raises_several_coefficients_to_one_level():
+    """Three pairs of bits known and two of three attributes poor: what lacks is less than a table."""
+    sizes, t = (2,) * 4, 1e4
+    question, poor = (0, 1, 2, 3), [(0, 1, 2), (0, 1, 2, 3)]
+    known, plan = Knowledge(sizes), chooser(sizes, PURE)
+    known.add({B: 1e-9 if B in poor else 1.0 for B in subsets(question)})
+    step = plan.for_variance(known, question, t, Fraction(1))
+    level = 2 / (t * 16**2 - 14)
+    assert sorted(step.raised) == sorted(poor)
+    assert float(step.price(sizes, PURE)) == pytest.approx(2 * np.sqrt(2 * level), rel=1e-3)
+    assert step.information(sizes)[question] == pytest.approx(level - 1e-9, rel=1e-9)
+
+
 def test_laplace_measures_a_wider_table_for_questions_that_are_expected():
     """Three pairs of three bits: one table of eight cells costs sqrt(2) of a pair, and answers all of them."""
     sizes, t = (2, 2, 2), 100.0
     pairs = [(0, 1), (0, 2), (1, 2)]
-    spent = {}
-    for expected in ((), ("a0*a1", "a0*a2", "a1*a2")):
-        known, plan = Knowledge(sizes), chooser(sizes, PURE, ahead=True, expected=expected)
-        spent[expected], tables = Fraction(0), []
+    spent, measured = {}, {}
+    ways = {"plain": {"ahead": False}, "ahead": {}, "declared": {"expected": ("a0*a1", "a0*a2", "a1*a2")}}
+    for way, policy in ways.items():
+        known, plan = Knowledge(sizes), chooser(sizes, PURE, **{"ahead": True, **policy})
+        spent[way], measured[way] = Fraction(0), []
         for pair in pairs:
             if known.variance(pair) > t * (1 + 1e-9):
                 step = plan.for_variance(known, pair, t, Fraction(10))
-                spent[expected] += step.price(sizes, PURE)
-                tables += step.budgets
+                spent[way] += step.price(sizes, PURE)
+                measured[way].append(step.answers)
                 known.add(step.information(sizes))
             assert known.variance(pair) <= t * (1 + 1e-9)
-    assert tables == [(0, 1, 2)]
-    assert float(spent[expected]) == pytest.approx(np.sqrt(2) * plan.alone(t), rel=1e-2)
-    assert spent[expected] < spent[()] * Fraction(2, 3)
-    poor = plan.for_variance(Knowledge(sizes), (0, 1), t, Fraction(plan.alone(t)) * Fraction(11, 10))
-    assert set(poor.budgets) == {(0, 1)}  # nothing is left for later
+    assert measured["ahead"] == measured["declared"] == [(0, 1, 2)]
+    assert float(spent["ahead"]) == pytest.approx(np.sqrt(2) * plan.alone(t), rel=1e-2)
+    assert spent["ahead"] == spent["declared"] < spent["plain"] * Fraction(2, 3)
+    for way, policy in ways.items():
+        plan = chooser(sizes, PURE, **{"ahead": True, **policy})
+        poor = plan.for_variance(Knowledge(sizes), (0, 1), t, Fraction(plan.alone(t)) * Fraction(11, 10))
+        assert set(poor.budgets) == {(0, 1)}, way  # nothing is left for later
+        largest = Fraction(plan.alone(t)) * Fraction(11, 10)
+        assert set(plan.for_variance(Knowledge(sizes), (0, 1), t, Fraction(10), largest).budgets) == {(0, 1)}, way
+
+
+def test_under_epsilon_too_looking_ahead_pays_off():
+    """All pairs of 12 bits: each is as precise as asked, and all of them cost less than plain steps."""
+    sizes, t, total = (2,) * 12, 100.0, Fraction(5)
+    spent = {}
+    for ahead in (False, True):
+        known, plan, spent[ahead] = Knowledge(sizes), chooser(sizes, PURE, ahead=ahead), Fraction(0)
+        for pair in combinations(range(12), 2):
+            if known.variance(pair) > t * (1 + 1e-9):
+                step = plan.for_variance(known, pair, t, total - spent[ahead])
+                spent[ahead] += step.price(sizes, PURE)
+                known.add(step.information(sizes))
+            assert known.variance(pair) <= t * (1 + 1e-9)
+    assert spent[True] < spent[False] * Fraction(3, 4)
+    assert float(spent[False]) < 40 * plan.alone(t)  # of 66 tables
 
 
 def test_looking_ahead_meets_the_target_and_pays_off():

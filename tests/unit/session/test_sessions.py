@@ -50,7 +50,8 @@ def opened(place, account="rho", name="session", schema=SCHEMA, **given):
 
 @pytest.mark.parametrize("account", ["rho", "epsilon", "delta", "replaced"])
 def test_a_session_from_its_opening_to_its_export(place, account):
-    with opened(place, account) as session:
+    policy = hc.Policy(ahead=account != "epsilon")  # otherwise the first table answers all questions
+    with opened(place, account, policy=policy) as session:
         whole = session.account.left
         assert session.stored("sex") is None and session.questions() == []
         offer = session.offer("age*sex", std_error=8)
@@ -83,6 +84,33 @@ def test_a_session_from_its_opening_to_its_export(place, account):
         assert (same.table.values == better.table.values).all() and later.version == 3 and not later.unfinished
         assert later.ask("age*region", std_error=8).free
         assert "4" not in json.dumps(later.to_dict()["unfinished"]) and "std_error" in str(later)
+
+
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
+def test_under_epsilon_what_lacks_of_a_table_of_bits_is_measured_and_exported(tmp_path, neighbours):
+    """Pairs are measured as tables, and then one coefficient of the triple; all of it agrees, and is published."""
+    schema = hc.Schema([hc.Attribute(name, values=["no", "yes"]) for name in "abc"], "bits")
+    rng = np.random.default_rng(1)
+    rows = [",".join(np.array(["no", "yes"])[rng.integers(0, 2, 3)]) for _ in range(300)]
+    (tmp_path / "people.csv").write_text("\n".join(["a,b,c", *rows]) + "\n")
+    with hc.Ledger.create(tmp_path / "ledger.db") as ledger:
+        ledger.create_account("pure", epsilon=9, neighbours=neighbours)
+    with opened(tmp_path, "pure", schema=schema, policy=hc.Policy(ahead=False)) as session:
+        for pair in ("a*b", "a*c", "b*c"):
+            session.ask(pair, std_error=4)
+        offer = session.offer("a*b*c", std_error=4)
+        assert offer.measures == "1 Fourier coefficient of a*b*c"
+        answer = session.ask("a*b*c", std_error=4)
+        assert answer.charged == offer.price and answer.std_error == pytest.approx(4, rel=1e-6)
+        pair = session.stored("a*b").table
+        np.testing.assert_allclose(answer.table.values.sum(axis=2), pair.values, atol=1e-9)
+        release = session.export(tmp_path / "published")
+        assert hc.verify(tmp_path / "published").holds
+        table = release.table("a*b*c")
+        np.testing.assert_allclose(table.values, answer.table.values, atol=1e-9)
+        np.testing.assert_allclose(table.std_errors, answer.table.std_errors, rtol=1e-9)
+    with hc.Session.resume(tmp_path / "session") as later:
+        assert (later.stored("a*b*c").table.values == answer.table.values).all()
 
 
 QUESTIONS = {
