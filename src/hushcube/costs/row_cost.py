@@ -128,7 +128,7 @@ def _largest_change(basis: Basis, measured: Family, budgets: Floats, *, pure: bo
     f = np.zeros(2 ** len(varying))
     bit = {attribute: 1 << at for at, attribute in enumerate(varying)}
     for marginal, budget in zip(measured, budgets.tolist(), strict=True):
-        if budget:
+        if budget and bit.keys() >= set(marginal):  # with an attribute of one value it has no rows
             f[sum(bit[i] for i in marginal)] += budget
     for at, i in enumerate(varying):
         pairs = f.reshape(-1, 2, 1 << at)

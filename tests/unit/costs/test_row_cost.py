@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from hushcube.costs import row_cost as module
-from hushcube.costs.row_cost import constant_rows, cost_of_rows
+from hushcube.costs.row_cost import constant_rows, cost_of_rows, cost_of_sets
+from hushcube.lattice.basis import FOURIER, HELMERT
+from hushcube.lattice.family import Family
 from hushcube.model.privacy import Privacy
 from hushcube.model.queries import SparseRows
 
@@ -80,3 +82,16 @@ def test_what_rounding_would_swallow_is_seen():
     budgets = np.array([1.0, 2.0**-60])
     cost = cost_of_rows(rows, np.arange(2), budgets, Privacy.of(epsilon=1, neighbours="add-remove"))
     assert budgets.sum() == 1 and cost == 1 + Fraction(1, 2**60)
+
+
+@pytest.mark.parametrize("law", ["epsilon", "rho"])
+@pytest.mark.parametrize("basis", [FOURIER, HELMERT], ids=lambda basis: basis.name)
+def test_a_set_with_an_attribute_of_one_value_has_no_rows_and_costs_nothing(basis, law):
+    """Nothing varies with it, whoever replaces whom: a plan file may name such a set."""
+    if basis is HELMERT and law == "epsilon":
+        pytest.skip("Helmert rows are for Gaussian noise")
+    privacy = Privacy.of(**{law: 1}, neighbours="replace-one")
+    budgets = np.array([0.25, 0.25])
+    alone = cost_of_sets(basis, Family.of([(0,)], (2, 1)), budgets[:1], privacy)
+    assert cost_of_sets(basis, Family.of([(0,), (0, 1)], (2, 1)), budgets, privacy) == alone > 0
+    assert cost_of_sets(basis, Family.of([(0, 1)], (2, 1)), budgets[:1], privacy) == 0
