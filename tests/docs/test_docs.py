@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 PAGES.append(ROOT / "src/hushcube/private/README.md")
 SHIPPED = [*(ROOT / "examples").rglob("*"), *(ROOT / "docs" / "pictures").iterdir()]
-TEXTS = [*PAGES, *(p for p in SHIPPED if p.is_file() and p.suffix != ".pyc")]
+TEXTS = [*PAGES, *(p for p in SHIPPED if p.is_file() and p.suffix not in (".pyc", ".png"))]
 SHELLS = {"README.md": ["zsh", "-f"]} if shutil.which("zsh") else {}
 """Pages run in bash; the README in zsh where that is installed, for it is stricter."""
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
