@@ -132,8 +132,17 @@ def test_names_of_measures_need_no_quotes(tmp_path):
     [file] = (tmp_path / "out" / "tables").iterdir()
     table = pq.read_table(file)
     assert len(set(map(str.casefold, table.column_names))) == len(table.column_names)
-    assert table.column_names[:10] == [
-        *("sum_x", "VALUE", "value_", "std_error", "sum_wage_eur", "sum_wage_eur_std_error"),
+    assert table.column_names[:12] == [
+        *(
+            "sum_x",
+            "sum_x_code",
+            "VALUE",
+            "VALUE_code",
+            "value_",
+            "std_error",
+            "sum_wage_eur",
+            "sum_wage_eur_std_error",
+        ),
         *("avg_wage_eur", "avg_wage_eur_low", "avg_wage_eur_high", "sum_wage_eur_2"),
     ]
     for name, word in zip(names, words, strict=True):
