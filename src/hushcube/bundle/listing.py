@@ -75,7 +75,7 @@ class Listing:
         family, none = published_family(self.plan), (math.nan,) * (2 * len(self._quantities))
         for pack in self.packs:
             order = pack["pack"]
-            title = f"{len(family.levels[order]):,} tables of {order} attributes"
+            title = f"{len(family.levels[order]):,} tables of {order} attribute{'' if order == 1 else 's'}"
             cells = int(family.cells[family.starts[order] : family.starts[order + 1]].sum())
             yield Line(f"{order}-way", title, "", cells, self._relative(pack["file"]), none)
 
