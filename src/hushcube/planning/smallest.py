@@ -261,7 +261,7 @@ def largest_variance(margin: float) -> float:
     """The largest variance of Gaussian noise, but for a millionth, with which a single number has at most that margin.
 
     >>> round(largest_variance(10.7), 3), GAUSSIAN.margin(Fraction(1, 2) / Fraction(28.8), 1, COVERAGE)
-    (28.722, 11)
+    (28.783, 11)
     """
     steps = math.floor(margin)
     about = ((steps + 0.5) / standard_margin(0.0, COVERAGE)) ** 2
