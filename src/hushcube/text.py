@@ -5,7 +5,7 @@ visible     terminals, charts, messages: control characters, bidirectional and i
 code        Markdown: a code span, in which nothing is markup
 prose       Markdown: a sentence in which nothing is markup
 json_text   JSON: the same characters as escapes, which every reader turns back
-guarded     CSV: nothing that a spreadsheet takes for a formula
+guarded     CSV: nothing that a spreadsheet takes for a formula; unguarded turns it back
 share       a part of a whole, in percent
 """
 
@@ -85,15 +85,20 @@ def json_text(document: Any) -> str:
 
 
 def csv_text(rows: Iterable[Sequence[Any]]) -> str:
-    """Rows as CSV; a number that is not known is left empty.
+    """Rows as CSV, with guarded texts; a number that is not known is left empty.
 
-    >>> csv_text([["a", "value"], ['x "y", z', float("nan")]])
-    'a,value\\n"x ""y"", z",\\n'
+    >>> csv_text([["a", "value"], ['x "y", z', float("nan")], ["=1+1", -5.0]])
+    'a,value\\n"x ""y"", z",\\n\\'=1+1,-5.0\\n'
     """
     text = io.StringIO()
-    known = (["" if isinstance(x, float) and math.isnan(x) else x for x in row] for row in rows)
-    csv.writer(text, lineterminator="\n").writerows(known)
+    csv.writer(text, lineterminator="\n").writerows([_field(x) for x in row] for row in rows)
     return text.getvalue()
+
+
+def _field(content: Any) -> Any:
+    if isinstance(content, str):
+        return guarded(content)
+    return "" if isinstance(content, float) and math.isnan(content) else content
 
 
 def at_most(value: Fraction) -> str:
@@ -140,3 +145,12 @@ def guarded(text: str) -> str:
     ("'=1+1", "''tis", '-5', '1-5')
     """
     return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
+
+
+def unguarded(text: str) -> str:
+    """What it was before: one leading apostrophe is taken away.
+
+    >>> [unguarded(guarded(text)) for text in ("=1+1", "'tis", "-5")]
+    ['=1+1', "'tis", '-5']
+    """
+    return text.removeprefix("'")

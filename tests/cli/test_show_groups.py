@@ -5,6 +5,7 @@ import io
 
 import pytest
 
+import hushcube as hc
 from hushcube.cli import run
 
 
@@ -107,3 +108,18 @@ def test_csv_steers_no_terminal(done, desk):
     done("release", "odd.json", "--data", "odd.csv", "--out", "odd")
     out, _ = done("show", "odd", "a", "--csv")
     assert "\x1b" not in out and rows(out)[1]["a"] == 'y, "z"'
+
+
+def test_csv_has_no_formulas_and_labels_can_be_had_again(desk, done):
+    labels = ["=1+1", "@x", "'tis", "-5", "plain", "-a", " =2"]
+    listed = ", ".join(f'"{label}"' for label in labels)
+    (desk / "sums.yaml").write_text(f"attributes: [{{name: a, values: [{listed}]}}]")
+    (desk / "sums.csv").write_text("a\nplain\n")
+    asked = ["--schema", "sums.yaml", "--workload", "1-way", "--epsilon", "1", "--neighbours", "add-remove"]
+    done("release", *asked, "--data", "sums.csv", "--out", "sums")
+    out, _ = done("show", "sums", "a", "--csv")
+    assert [row["a"] for row in rows(out)] == ["'=1+1", "'@x", "''tis", "-5", "plain", "'-a", "' =2"]
+    text = hc.open("sums").table("a").to_csv()
+    assert text == out
+    (desk / "table.csv").write_text(text, encoding="utf-8")
+    assert [row["a"] for row in hc.read_csv(desk / "table.csv")] == labels

@@ -15,12 +15,13 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from hushcube.bundle.export.about import About
-from hushcube.bundle.export.csv_tables import CsvFiles, read_csv, unguarded
+from hushcube.bundle.export.csv_tables import CsvFiles, read_csv
 from hushcube.bundle.export.exported import Axis, Column, ExportedTable
 from hushcube.bundle.export.json_stat import JsonStatFiles
 from hushcube.bundle.export.sdmx_csv import SdmxCsvFiles, dataflow_id
 from hushcube.bundle.export.workbook import HEADER, Workbook
 from hushcube.model.quality import QUALITY_WORDS
+from hushcube.text import unguarded
 
 CASES = int(os.environ.get("HUSHCUBE_EXPORT_CASES", "30"))
 ABOUT = About("people", "People", "unbiased", True, "Office", "", (("Privacy", ("In plain words.",)),))

@@ -266,7 +266,11 @@ class Table(Stamped):
         return pa.table({n: pa.array(own, pa.string() if own.dtype == object else None) for n, own in columns.items()})
 
     def to_csv(self) -> str:
-        """The same columns as CSV; empty where a number is not known. A seeded release's has a column `warning`."""
+        """The same columns as CSV; empty where a number is not known. A seeded release's has a column `warning`.
+
+        A label that a spreadsheet would compute, such as `=1+1`, has an apostrophe before it; `hc.read_csv` and
+        whoever takes one leading apostrophe away have the label again.
+        """
         columns = {name: own.tolist() for name, own in self.columns().items()}
         if not self.private:
             columns |= dict.fromkeys(beside(columns, "warning"), ["NOT PRIVATE"] * self.values.size)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import csv
 import math
-import re
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from pathlib import Path
@@ -21,12 +20,10 @@ from hushcube.bundle.export.exported import ExportedTable
 from hushcube.bundle.export.format import NOTES, Listed, TableFiles
 from hushcube.bundle.published_table import beside
 from hushcube.errors import BundleError
-from hushcube.text import number_text
+from hushcube.text import guarded, number_text, unguarded
 
 CONTENTS: Final = "contents.csv"
 MARKED: Final = "utf-8-sig"  # UTF-8 with its mark in front
-_FORMULA: Final = re.compile(r"['\t\r\n]|\s*[=+\-@＝＋－＠]")
-_NUMBER: Final = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
 WARNING: Final = "warning"  # the column of a table that is not private
 NOT_PRIVATE: Final = "NOT PRIVATE"
 
@@ -69,7 +66,7 @@ def write_csv(path: Path, rows: Iterable[Sequence[Any]], encoding: str = MARKED)
 
 
 def read_csv(path: str | Path) -> list[dict[str, str]]:
-    """The rows of a table that `export` wrote as CSV or SDMX-CSV, with every label as it was declared.
+    """The rows of a table that `export` wrote as CSV or SDMX-CSV, or of `Table.to_csv`, with labels as declared.
 
     What is in other columns is text, too: `float(row["value"])` is the number that was published.
     """
@@ -80,24 +77,6 @@ def read_csv(path: str | Path) -> list[dict[str, str]]:
     except (OSError, ValueError, csv.Error, AttributeError):  # a row that is longer than the header holds a list
         fix = "name a file of an export"
         raise BundleError(f"{str(path)[:200]!r}", "is not a table that can be read", fix) from None
-
-
-def guarded(text: str) -> str:
-    """A text that no spreadsheet takes for a formula.
-
-    >>> guarded("=1+1"), guarded("'tis"), guarded("-5"), guarded("1-5")
-    ("'=1+1", "''tis", '-5', '1-5')
-    """
-    return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
-
-
-def unguarded(text: str) -> str:
-    """What it was before.
-
-    >>> [unguarded(guarded(text)) for text in ("=1+1", "'tis", "-5")]
-    ['=1+1', "'tis", '-5']
-    """
-    return text.removeprefix("'")
 
 
 def digits(found: float | str) -> str:

@@ -22,10 +22,11 @@ from itertools import chain, product
 from pathlib import Path
 from typing import Final
 
-from hushcube.bundle.export.csv_tables import NOT_PRIVATE, digits, guarded, write_csv, write_list
+from hushcube.bundle.export.csv_tables import NOT_PRIVATE, digits, write_csv, write_list
 from hushcube.bundle.export.exported import ExportedTable
 from hushcube.bundle.export.format import Listed, TableFiles
 from hushcube.model.quality import QUALITY_WORDS
+from hushcube.text import guarded
 
 _VALUES: Final = {
     "value": ("OBS_VALUE", "Value"),
