@@ -23,6 +23,7 @@ from hushcube.model.measure import Measure
 from hushcube.model.privacy import Unit
 from hushcube.model.schema import Schema
 from hushcube.model.workload import Workload
+from hushcube.private.bounds import Bound, count_bounds
 from hushcube.private.engines import grouped, open_source
 from hushcube.private.engines.grouped.warehouse import Column
 
@@ -258,6 +259,13 @@ def test_rows_of_nobody_are_refused_or_count_as_their_own(make):
             assert (missing, counts.rows, counts.dropped) == ("own", *{1: (4, 1), 2: (5, 0)}[most])
     nobody = visits([None, None, None, "p"])
     assert make(nobody).count(people(1, "own"), marginals(2, (1,))).rows == 4
+
+
+def test_what_bounds_leave_out_is_counted(make):
+    """Two people of 1 and 5 rows, and two rows of nobody, each a person of its own."""
+    data = visits(["p", *["q"] * 5, None, None])
+    found = count_bounds(people(1, "own"), make(data), [2], lambda _: None)
+    assert found == [Bound(2, 5, 3, 1)]
 
 
 IDS = {

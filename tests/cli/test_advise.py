@@ -1,4 +1,4 @@
-"""Advice before spending: what budgets would bring, on the command line and in Python; no data is read."""
+"""Advice before spending: what budgets would bring, by command and in Python; data is read for bounds alone."""
 
 import numpy as np
 import pytest
@@ -7,6 +7,7 @@ import hushcube as hc
 from cli.desk import listing
 from hushcube.cli import run
 from hushcube.errors import BadInput
+from hushcube.planning.summary import typical_error
 
 WORDS = ["people.yaml", "--workload", "<=2-way", "--neighbours", "add-remove", "--effort", "low"]
 SCHEMA = hc.Schema((hc.Attribute(name="sex", values=("F", "M")), hc.Attribute(name="age", range=(0, 4))))
@@ -76,7 +77,9 @@ def test_people_are_spread_as_in_an_earlier_release():
         ({"rho": [1], "delta": "1e-6"}, "delta: cannot be combined with rho"),
         ({"people": 0}, "people: 0 is not a number of people"),
         ({"people": True}, "people: True is not a number of people"),
-        ({"epsilon": ["x"]}, "what_if: 'x'"),
+        ({"epsilon": ["x"]}, "^epsilon: 'x'"),
+        ({"max_rows": [1]}, "max_rows: what bounds leave out is read from data"),
+        ({"data": "nowhere.csv"}, r"^data: the schema declares no unit.* Fix: declare its `unit:`"),
     ],
     ids=str,
 )
@@ -92,10 +95,80 @@ def test_what_makes_no_sense_is_refused(told, problem):
         ([*WORDS, "--chart", "advice.pdf"], "ends neither in .png nor in .svg"),
         ([*WORDS, "--epsilon", "0.1,,1"], "Fix:"),
         ([*WORDS, "--like", "nowhere"], "nowhere"),
+        ([*WORDS, "--max-rows", "1,2"], "--max-rows: what bounds leave out is read from data"),
+        ([*WORDS, "--data", "people.csv"], "--data: the schema declares no unit"),
     ],
-    ids=["workload", "chart", "epsilon", "like"],
+    ids=["workload", "chart", "epsilon", "like", "bounds without data", "no unit"],
 )
 def test_bad_input_on_the_command_line(desk, capsys, arguments, problem):
     before = listing(desk)
     assert run(["advise", *arguments]) == 2
+    assert problem in capsys.readouterr().err and listing(desk) == before
+
+
+STAYS = {"anna": 1, "bela": 2, "cleo": 4, "dora": 12}
+"""So many rows has each person."""
+
+
+@pytest.fixture
+def stays(desk):
+    """A schema with a unit, and its data."""
+    attributes = "[{name: sex, values: [F, M]}, {name: age, size: 5}]"
+    (desk / "stays.yaml").write_text(f"{{name: stays, unit: who, max_rows: 3, attributes: {attributes}}}")
+    lines = [f"F,{i % 5},{name}" for name, many in STAYS.items() for i in range(many)]
+    (desk / "stays.csv").write_text("\n".join(["sex,age,who", *lines]))
+    return ["stays.yaml", "--workload", "1-way", "--neighbours", "add-remove", "--effort", "low", "--rho", "0.1,1"]
+
+
+def test_bounds_show_what_they_leave_out_beside_the_noise(stays, desk, document):
+    before = listing(desk)
+    found = document("advise", *stays, "--data", "stays.csv", "--max-rows", "1,5")
+    assert found["private"] is False and "NOT PRIVATE" in found["warning"] and "NOT PRIVATE" in document.err
+    assert [line["max_rows"] for line in found["bounds"]] == [1, 3, 5]  # the declared one among them
+    for line in found["bounds"]:
+        most = line["max_rows"]
+        counted = sum(min(many, most) for many in STAYS.values())
+        assert (line["counted"], line["left_out"]) == (counted, sum(STAYS.values()) - counted)
+        assert line["people"] == sum(many > most for many in STAYS.values())
+        for budget, error in line["rmse"].items():
+            attributes = (hc.Attribute("sex", values=("F", "M")), hc.Attribute("age", codes=5))
+            plan = hc.plan(hc.Schema(attributes), "1-way", rho=budget, rows_per_person=most, **ASKED)
+            assert error == pytest.approx(typical_error(plan, "count"))
+    plain = [line["rmse"] for line in found["advice"] if line["way"] == "as it is"]
+    assert plain == list(found["bounds"][1]["rmse"].values())
+    assert listing(desk) == before
+    without = document("advise", *stays)
+    assert not {"private", "warning", "bounds"} & without.keys() and without["advice"] == found["advice"]
+
+
+def test_bounds_on_the_page_and_in_the_picture_are_not_private(stays, desk, done):
+    query = ["--query", "SELECT * FROM 'stays.csv'"]
+    out, err = done("advise", *stays[:-1], "0.1", *query, "--chart", "advice.svg")
+    assert out.count("NOT PRIVATE") == 2 and "people who lose rows" in out and "78.9%" in out
+    assert "NOT PRIVATE: what bounds leave out" in err and "which is NOT PRIVATE either" in err
+    drawn = (desk / "advice.svg").read_text(encoding="utf-8")
+    assert "NOT PRIVATE: do not publish" in drawn and "rows left out" in drawn
+    found = hc.advise("stays.yaml", "sex", rho=[1], data="stays.csv", max_rows=[2], **ASKED)
+    assert repr(found).endswith("; NOT PRIVATE)") and [line.bound.people for line in found.bounds] == [2, 2]
+
+
+@pytest.mark.parametrize(
+    ("more", "problem"),
+    [
+        (["--data", "stays.csv", "--max-rows", "0"], "--max-rows: 0 is not a number of rows"),
+        (["--data", "stays.csv", "--max-rows", "1,,2"], "--max-rows: '' is not a number of rows"),
+        (["--data", "stays.csv", "--max-rows", "1000000"], "from 1 to 999,999"),
+        (["--data", "stays.csv", "--rows-per-person", "3"], "--rows-per-person: cannot be combined with"),
+        (["--data", "stays.csv", "--workload", "sax"], "sax"),
+        (["--data", "stays.csv", "--people", "0"], "--people: 0 is not a number"),
+        (["--data", "nowhere.csv"], "--data: there is no file"),
+    ],
+    ids=["zero", "empty", "large", "rows per person", "workload", "people", "nowhere"],
+)
+def test_nothing_is_read_before_all_input_is_checked(stays, desk, capsys, monkeypatch, more, problem):
+    from hushcube.private.engines.duckdb import DuckDBEngine
+
+    monkeypatch.setattr(DuckDBEngine, "count", lambda *_args, **_kw: pytest.fail("rows were read"))
+    before = listing(desk)
+    assert run(["advise", *stays, *more]) == 2
     assert problem in capsys.readouterr().err and listing(desk) == before

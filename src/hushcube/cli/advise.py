@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import click
 
 from hushcube.cli.command import option, verb
-from hushcube.cli.options import BEFORE, GUARANTEE, HOW, OUTPUT, WHAT, as_json
+from hushcube.cli.options import BEFORE, DATA, GUARANTEE, HOW, OUTPUT, SOURCES, WHAT, as_json, taking
 from hushcube.cli.output import note, print_json, print_page, progress_bar
 from hushcube.durable import new_file
 from hushcube.errors import BadInput
@@ -15,6 +16,7 @@ from hushcube.verbs.charting import new_picture
 
 _EPSILON = "Budgets to look at, e.g. 0.1,1.  [default: 0.1,0.3,1,3]"
 _DELTA = "What to look at beside epsilon.  [default: 1e-9]"
+_MAX_ROWS = "What bounds would leave out of the data: NOT PRIVATE.  [default: 1,2,5,10]"
 _LIKE = "An earlier release that says how people are spread."
 
 
@@ -28,6 +30,8 @@ _LIKE = "An earlier release that says how people are spread."
 @option("--rows-per-person", "NUMBER", "The most rows of one person.", group=GUARANTEE, type=int)
 @option("--people", "NUMBER", "How many there are, spread evenly unless --like says more.", group=BEFORE, type=int)
 @option("--like", "FOLDER", _LIKE, group=BEFORE)
+@taking(*SOURCES)
+@option("--max-rows", "NUMBERS", _MAX_ROWS, group=DATA)
 @option("--effort", "LEVEL", "How long to search: low, default or high.", group=HOW, default="default")
 @option("--chart", "FILE", "Draw it, .png or .svg.", group=OUTPUT)
 @as_json
@@ -36,17 +40,22 @@ def command(
     workload: tuple[str, ...],
     epsilon: str | None,
     rho: str | None,
+    max_rows: str | None,
     chart: str | None,
     as_json: bool,
     **options: Any,
 ) -> None:
-    """See what several budgets would bring. No data is read, and nothing is spent.
+    """See what several budgets would bring. Nothing is spent, and no data is read without --data.
+
+    With --data its owner sees what several bounds on the rows of a person would leave out, NOT PRIVATE.
 
     \b
     hushcube advise people.yaml --workload "<=2-way" --neighbours add-remove --people 50000
     hushcube advise people.yaml --workload 2-way --neighbours add-remove --rho 0.01,0.1 --like published
+    hushcube advise stays.yaml --workload 2-way --neighbours add-remove --data stays.csv --max-rows 1,3,10
     """
     from hushcube.verbs.advising import advise
+    from hushcube.verbs.bounding import WARNING
 
     if not workload:
         raise BadInput("--workload", "is not given", "name the tables to publish, for example `--workload 2-way`")
@@ -57,7 +66,9 @@ def command(
         if text is not None
     }
     with progress_bar() as progress:
-        found = advise(schema, list(workload), **budgets, **options, progress=progress)
+        found = advise(schema, list(workload), **budgets, **options, max_rows=_numbers(max_rows), progress=progress)
+    if not found.private:
+        note(WARNING)
     if picture is not None:
         with new_file(picture, "--chart") as file:
             file.write_bytes(found.picture(picture))
@@ -66,4 +77,10 @@ def command(
     else:
         print_page(found.page())
     if picture is not None:
-        note(f"drew the chart {picture}")
+        note(f"drew the chart {picture}{'' if found.private else ', which is NOT PRIVATE either'}")
+
+
+def _numbers(text: str | None) -> list[Any] | None:
+    """Whole numbers; what is none is left to the verb, which refuses it."""
+    words = None if text is None else [word.strip() for word in text.split(",")]
+    return words and [int(word) if re.fullmatch("[0-9]{1,9}", word) else word for word in words]

@@ -300,16 +300,16 @@ class Scenarios(Shown, tuple[Scenario, ...]):
         return Page((Grid("what if the budget were another", headings, rows),))
 
 
-def checked(values: Sequence[Number]) -> Sequence[Number]:
-    """Some budgets, all of them possible."""
+def checked(values: Sequence[Number], field: str = "what_if") -> Sequence[Number]:
+    """Some budgets, all of them possible; `field` is what asks for them."""
     example = "list budgets, for example `0.1,0.5,1,2`"
     if isinstance(values, str) or not values:
-        raise BadInput("what_if", "there is no list of budgets", example)
+        raise BadInput(field, "there is no list of budgets", example)
     for value in values:
         try:
             Privacy.of(epsilon=value, neighbours="add-remove")
         except PrivacyError as problem:
-            raise BadInput("what_if", f"{str(value)[:40]!r}: {problem.problem}", example) from None
+            raise BadInput(field, f"{str(value)[:40]!r}: {problem.problem}", example) from None
     return values
 
 

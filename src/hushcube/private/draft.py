@@ -1,8 +1,7 @@
-"""Tools for the owner who looks at their own data: draft a schema, check data against one, compare bounds on rows.
+"""Tools for the owner who looks at their own data: draft a schema, check data against one.
 
-None is private. A draft's domains come from the data, and domains are published: somebody who knows the subject has to
-replace what was found by what could be. Under a bound on rows per person, tables are of the rows that count. A small
-bound needs little noise and leaves out more, and no margin covers that: the owner has to see both before choosing.
+Neither is private. A draft's domains come from the data, and domains are published: somebody who knows the subject has
+to replace what was found by what could be.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import takewhile
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -29,7 +27,6 @@ from hushcube.private.engines.coding import FLOATS, INTEGERS, NUMBERS, coder, fe
 from hushcube.private.engines.contract import missing_values, refuse_data, refused, without_unit
 from hushcube.private.engines.duckdb import coded, recognise
 from hushcube.private.engines.source import Opened
-from hushcube.text import share
 
 REVIEW: Final = (
     "This draft was read from the data, but a schema is public: check every domain, "
@@ -286,51 +283,3 @@ def _named(column: str, declared: dict[str, Any], taken: set[str]) -> Attribute:
             with suppress(SchemaError):
                 return Attribute(name=name, column=None if name == column else column, **declared)
     raise DataError("data", f"no name was found for the column {column!r}", "rename it in a query")
-
-
-@dataclass(frozen=True)
-class Bound:
-    """How many rows count under one bound; exact numbers, for the owner of the data only."""
-
-    max_rows: int
-    counted: int
-    left_out: int
-
-    @property
-    def share(self) -> str:
-        """What is left out, in percent."""
-        return share(self.left_out, self.counted + self.left_out)
-
-
-@guarded
-def compare_bounds(schema: Schema, source: object, *, query: str | None = None) -> list[Bound]:
-    """What several bounds would leave out, the declared one among them; nothing without a unit or its column."""
-    unit = schema.unit
-    if unit is None:
-        return []
-    with recognise(source, query=query).open() as data:
-        try:
-            place, _ = data.reference(unit.column, f"unit {unit.column!r}")
-        except DataError:
-            return []
-        people = data.relation.project(f"{place} AS p").aggregate("p, count(*) AS n", "p")
-        found = people.filter("p IS NOT NULL").aggregate("n, count(*) AS people", "n").fetchall()
-        own = people.filter("p IS NULL").aggregate("coalesce(sum(n), 0)").fetchall()[0][0]  # each a person
-    sizes = {int(n): int(many) for n, many in found}
-    rows = int(own) + sum(n * many for n, many in sizes.items())
-    bounds = []
-    for most in sorted({*bounds_up_to(max(sizes, default=1)), unit.max_rows}):
-        counted = int(own) + sum(min(n, most) * many for n, many in sizes.items())
-        bounds.append(Bound(most, counted, rows - counted))
-    return bounds
-
-
-def bounds_up_to(largest: int) -> list[int]:
-    """Bounds to compare: 1, 2, 3, 5, 10, 20, 50, ... up to the first that leaves nothing out.
-
-    >>> bounds_up_to(60)
-    [1, 2, 3, 5, 10, 20, 50, 100]
-    """
-    steps = sorted({3, *(digit * 10**power for power in range(len(str(largest)) + 1) for digit in (1, 2, 5))})
-    below = list(takewhile(lambda bound: bound < largest, steps))
-    return steps[: len(below) + 1]

@@ -1,8 +1,9 @@
 """The verb before a budget is agreed on: what several budgets would bring, for headline tables and for single cells.
 
-No data is read and nothing is spent. A cell of n people is within a share x of its count where its margin, the
-half-width of the 95% interval, is at most x n: with 95% probability the published number is that near. What n is
-nobody may know yet: the people are spread evenly over the cells of each table, or as in an earlier, published edition.
+No data is read, unless its owner asks what bounds on the rows of a person would leave out (verbs/bounding.py), and
+nothing is spent. A cell of n people is within a share x of its count where its margin, the half-width of the 95%
+interval, is at most x n: with 95% probability the published number is that near. What n is nobody may know yet: the
+people are spread evenly over the cells of each table, or as in an earlier, published edition.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ from hushcube.planning.question import amount, checked
 from hushcube.planning.summary import table_errors, typical_error
 from hushcube.progress import Progress, silent
 from hushcube.shown import Column, Grid, Page, Part, Remark, Shown, columns, number
-from hushcube.verbs.charting import framed, looks, saved
+from hushcube.text import visible
+from hushcube.verbs.bounding import WARNING, Bounded, Bounding, bounds_grid, bounds_panels
+from hushcube.verbs.charting import STAMP, framed, looks, saved
 from hushcube.verbs.planning import plan as planned
 from hushcube.verbs.releasing import open as opened
 from hushcube.verbs.schemas import schema_of
@@ -77,12 +80,19 @@ class Advice(Shown):
     people: int | None
     spread: str
     """How the people are taken to be spread, in words."""
+    bounds: tuple[Bounded, ...] = ()
+    """What bounds on the rows of a person would leave out of the data; with it, the advice is NOT private."""
+
+    @property
+    def private(self) -> bool:
+        """Whether no data was read for it."""
+        return not self.bounds
 
     def __repr__(self) -> str:
-        return f"Advice({len(self.lines)} lines, {self.spread})"
+        return f"Advice({len(self.lines)} lines, {self.spread}{'' if self.private else '; NOT PRIVATE'})"
 
     def page(self) -> Page:
-        """One table: a line for each budget and way."""
+        """A line for each budget and way; with data, another table with a line for each bound."""
         schema, workload = self.lines[0].plan.schema, self.lines[0].plan.workload
         near = [f"within {share:.0%}" for share in SHARES] if self.people is not None else []
         headings = [Column(amount(self.lines[0].plan.privacy), right=True)]
@@ -102,18 +112,20 @@ class Advice(Shown):
             parts.append(
                 f"within 5%: the 95% interval of a cell is at most 5% of its count wide on either side; {self.spread}"
             )
-        return Page(tuple(parts))
+        return Page((*parts, *((WARNING, bounds_grid(self.bounds)) if self.bounds else ())))
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form."""
-        return {"people": self.people, "spread": self.spread, "advice": [line.to_dict() for line in self.lines]}
+        exact = {"private": False, "warning": WARNING, "bounds": [line.to_dict() for line in self.bounds]}
+        told = {"people": self.people, "spread": self.spread, "advice": [line.to_dict() for line in self.lines]}
+        return told if self.private else {**told, **exact}
 
     def picture(self, path: Path, by: str = "budget") -> bytes:  # noqa: ARG002 - there is one way to draw it
         """The chart, in the form that a file's name asks for."""
         return saved(self.draw(), path)
 
     def draw(self) -> Any:
-        """The share of cells within 10%, or the typical error, by the budget: a line for each way."""
+        """The share of cells within 10%, or the typical error, by the budget: a line for each way; bounds beside it."""
         import altair as alt
 
         share = self.people is not None
@@ -140,7 +152,12 @@ class Advice(Shown):
             .properties(width=420, height=280)
         )
         workload = self.lines[0].plan.workload
-        return framed(picture, f"{self.lines[0].plan.schema.name}: {len(workload):,} tables", self.spread)
+        title = f"{visible(self.lines[0].plan.schema.name)}: {len(workload):,} tables"
+        if self.private:
+            return framed(picture, title, self.spread)
+        panels = alt.hconcat(picture, *bounds_panels(self.bounds), spacing=30)
+        apart = panels.resolve_scale(color="independent", shape="independent")
+        return framed(apart, f"{STAMP}. {title}", self.spread)
 
 
 def advise(
@@ -155,12 +172,18 @@ def advise(
     people: int | None = None,
     like: Release | str | Path | None = None,
     effort: Effort = "default",
+    data: object = None,
+    query: str | None = None,
+    max_rows: Sequence[int] | None = None,
     progress: Progress | None = None,
 ) -> Advice:
-    """What budgets, balance, the largest variance and delta would bring; no data, no cost.
+    """What budgets, balance, the largest variance and delta would bring; nothing is spent, and no data is needed.
 
     `people` says how many there are, spread evenly over the cells of each table; `like` is an earlier release whose
     published tables say how they are spread, and how many they are unless `people` does.
+
+    With `data` (a path, a frame or a database's table as in `release`) or a `query`, its owner also sees how many rows
+    and people each bound of `max_rows` would cost, beside the noise under it. These are exact numbers, NOT private.
     """
     if epsilon is not None and rho is not None:
         raise BadInput("rho", "cannot be combined with epsilon", "look at budgets of one kind")
@@ -169,12 +192,17 @@ def advise(
     if people is not None and (isinstance(people, bool) or not isinstance(people, int) or people < 1):
         raise BadInput("people", f"{people!r} is not a number of people", "give a whole number above 0")
     given = schema_of(schema)
+    bounding = Bounding.of(given, data, query, max_rows)
+    if bounding is not None and rows_per_person is not None:
+        problem = "cannot be combined with data: every bound of max_rows is looked at"
+        raise BadInput("rows_per_person", problem, "leave it out")
     kind, values = ("epsilon", epsilon or _BUDGETS) if rho is None else ("rho", rho)
     ways: dict[str, dict[str, Any]] = {_PLAIN: {}, "balance": {"balance": True}, "max": {"objective": "max"}}
     if rho is None:
         small = _DELTA if delta is None else delta
         ways[f"delta {small}"] = {"delta": small}
-    pairs = [(value, way, more) for value in checked(list(values)) for way, more in ways.items()]
+    budgets = checked(list(values), kind)
+    pairs = [(value, way, more) for value in budgets for way, more in ways.items()]
     spread = _Spread.of(people, like)
     asked: dict[str, Any] = {"neighbours": neighbours, "rows_per_person": rows_per_person, "effort": effort}
     lines = []
@@ -182,7 +210,14 @@ def advise(
         (progress or silent)(way, done / len(pairs))
         told = {**asked, kind: value, **more}
         lines.append(_advised(str(value), way, planned(given, workload, **told), spread))
-    return Advice(tuple(lines), spread.people, spread.in_words)
+    bounds: tuple[Bounded, ...] = ()
+    if bounding is not None:
+
+        def plans(bounded: Schema) -> dict[str, Plan]:
+            return {str(value): planned(bounded, workload, **{**asked, kind: value}) for value in budgets}
+
+        bounds = bounding.look(plans, progress or silent)
+    return Advice(tuple(lines), spread.people, spread.in_words, bounds)
 
 
 def _advised(budget: str, way: str, plan: Plan, spread: _Spread) -> Advised:

@@ -27,6 +27,8 @@ SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross"
 ATTRIBUTES = "attributes in the table"
 CELLS = "cells in the table"
 ERROR = "expected standard error of a cell"
+STAMP = "NOT PRIVATE: do not publish"
+"""On pictures that hold exact numbers of the data."""
 _ROOM = 1.2  # between the outermost points and the frame, as a factor
 _SUFFIXES = (".png", ".svg")
 _PACKAGES = ("altair", "vl_convert")

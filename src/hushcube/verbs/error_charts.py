@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hushcube.errors import BadInput
 from hushcube.text import visible
-from hushcube.verbs.charting import ATTRIBUTES, CELLS, COLOURS, Rows, framed, logarithmic, looks
+from hushcube.verbs.charting import ATTRIBUTES, CELLS, COLOURS, STAMP, Rows, framed, logarithmic, looks
 
 if TYPE_CHECKING:
     from hushcube.verbs.evaluating import By, Evaluation
@@ -19,7 +19,6 @@ _KINDS: Final = {
     "overall_error": "relative error of a cell",
 }
 _AXES: Final = {"dimension": ("attributes", ATTRIBUTES), "table": ("cells", CELLS)}
-_STAMP: Final = "NOT PRIVATE: do not publish"
 
 
 def draw_errors(evaluation: Evaluation, by: By) -> Any:
@@ -40,7 +39,7 @@ def draw_errors(evaluation: Evaluation, by: By) -> Any:
             panels.append(_rows(shown, names, title, first=not panels))
     if not panels:
         raise BadInput("chart", "there is no error to draw", "leave it out")
-    return framed(alt.hconcat(*panels, spacing=30), f"{_STAMP}. Errors against the exact counts", evaluation.about)
+    return framed(alt.hconcat(*panels, spacing=30), f"{STAMP}. Errors against the exact counts", evaluation.about)
 
 
 def _labelled(evaluation: Evaluation, by: By, over: str | None) -> Rows:

@@ -16,7 +16,8 @@ from hushcube.model.words import OF_COLUMN, OF_SCHEMA, UNIT_NOUN
 from hushcube.shown import Column, Grid, Page, Part, Remark, Shown, columns, number
 
 if TYPE_CHECKING:
-    from hushcube.private.draft import Bound, Finding
+    from hushcube.private.bounds import Bound
+    from hushcube.private.draft import Finding
 
 _HEADING: Final = (
     "# A draft made from the data. Review every value before use: a schema is public.\n"
@@ -112,8 +113,8 @@ class SchemaCheck(Shown):
         rows = []
         for bound in self.bounds:
             most = f"{bound.max_rows:,}{' (declared)' if bound.max_rows == declared else ''}"
-            rows.append([most, f"{bound.counted:,}", f"{bound.left_out:,}", bound.share])
-        headings = columns(right=("max_rows", "counted", "left out", "share"))
+            rows.append([most, f"{bound.counted:,}", f"{bound.left_out:,}", bound.share, f"{bound.people:,}"])
+        headings = columns(right=("max_rows", "counted", "left out", "share", "people who lose rows"))
         return Grid("", headings, rows, is_remark=True)
 
     def to_dict(self) -> dict[str, Any]:
@@ -158,7 +159,8 @@ def check_schema(schema: Schema | str | Path, data: object = None, *, query: str
     declared = schema_of(schema)
     if data is None and query is None:
         return SchemaCheck(declared)
-    from hushcube.private.draft import check_data, compare_bounds
+    from hushcube.private.bounds import compare_bounds
+    from hushcube.private.draft import check_data
 
     findings = check_data(declared, data, query=query)
     return SchemaCheck(declared, tuple(findings), tuple(compare_bounds(declared, data, query=query)))

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import re
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
 
 from hushcube.cli import run
+from hushcube.errors import DataError
 from hushcube.model.attribute import Attribute
 from hushcube.model.privacy import Unit
 from hushcube.model.schema import Schema
-from hushcube.private.draft import compare_bounds
+from hushcube.private.bounds import compare_bounds, count_bounds
+from hushcube.private.engines import open_source
 
 ROWS = {"alone": 1, "pair": 2, "house": 40, "clinic": 457}
 """So many rows has each address."""
@@ -37,6 +40,23 @@ def test_bounds_are_compared_with_the_declared_one_among_them():
         assert numbers == (counted, 500 - counted)
 
 
+def test_counts_under_each_bound_say_the_same_as_the_rows_of_each_person():
+    schema = Schema((Attribute(name="a", codes=2),), unit=Unit("Address", 7))
+    found = {bound.max_rows: bound for bound in compare_bounds(schema, DATA)}
+    assert count_bounds(schema, open_source(DATA), [1, 7, 50], lambda _: None) == [found[k] for k in (1, 7, 50)]
+    assert all(bound.people == sum(n > k for n in ROWS.values()) for k, bound in found.items())
+
+
+def test_data_that_changes_between_two_counts_is_refused():
+    class Changing:
+        def count(self, schema, wanted):
+            return SimpleNamespace(rows=schema.unit.max_rows, dropped=0)
+
+    schema = Schema((Attribute(name="a", codes=2),), unit=Unit("id", 1))
+    with pytest.raises(DataError, match="changed while it was read"):
+        count_bounds(schema, Changing(), [1], lambda _: None)
+
+
 def test_rows_of_nobody_count_and_without_a_unit_or_its_column_there_is_nothing_to_compare():
     data = pa.table({"a": [0] * 4, "id": [None, None, "p", "p"]})
     bounds = compare_bounds(Schema((Attribute(name="a", codes=2),), unit=Unit("id", 1, "own")), data)
@@ -51,7 +71,7 @@ def test_schema_check_shows_the_share_to_the_owner(desk, capsys):
     assert "3 (declared)" in told.err and "98.2%" in told.err and "for the owner of the data only" in told.err
     assert "98.2%" not in told.out
     assert run(["schema", "check", "s.yaml", "--data", "x.csv", "--json"]) == 0
-    assert {"max_rows": 3, "counted": 9, "left_out": 491} in json.loads(capsys.readouterr().out)["bounds"]
+    assert {"max_rows": 3, "counted": 9, "left_out": 491, "people": 2} in json.loads(capsys.readouterr().out)["bounds"]
 
 
 def test_a_release_reports_rows_on_standard_error_alone(desk, capsys):
