@@ -7,6 +7,7 @@ import pytest
 import hushcube as hc
 from cli.desk import listing
 from hushcube.cli import run
+from read_only import read_only
 
 PEOPLE = ["ledger", "create", "people", "--epsilon", "4", "--neighbours", "add-remove"]
 
@@ -48,6 +49,20 @@ def test_show_lists_what_is_left_and_what_is_unfinished(used, done, document):
     with hc.Ledger.open("hushcube-ledger.db") as ledger:
         shown = "\n".join(line.rstrip() for line in out.splitlines())
         assert shown.startswith(str(ledger)) and "<table" in ledger._repr_html_()
+
+
+def test_what_only_reads_works_where_nobody_can_write(used, document, done, desk, capsys, tmp_path):
+    with read_only(desk, desk.with_name(f"{desk.name}-seen")) as seen:
+        there = ("--ledger", str(seen / "hushcube-ledger.db"))
+        before, files = document("ledger", "show", "people"), listing(desk)
+        assert document("ledger", "show", "people", *there) == before | {"ledger": there[1]}
+        assert document("ledger", "history", *there) == document("ledger", "history")
+        assert document("ledger", "verify", "--no-published", *there)["holds"]
+        assert done("ledger", "export", *there) == done("ledger", "export")
+        for refused in (["lock", "people"], ["abandon", "k2", "--why", "x"], [*PEOPLE[1:2], "others", *PEOPLE[3:]]):
+            assert run(["ledger", *refused, *there]) == 2
+            assert "cannot be written; the ledger is as it was" in capsys.readouterr().err
+        assert listing(desk) == files and document("ledger", "show", "people") == before
 
 
 def test_history_lock_and_abandon(used, done, document):

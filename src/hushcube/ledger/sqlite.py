@@ -3,6 +3,12 @@
 Writers begin with BEGIN IMMEDIATE, so that only one of them is between its first look and its commit. The file is its
 owner's alone (mode 0600), and so are the log and the index beside it, which SQLite makes like it. A ledger is made
 aside and renamed: it is there whole or not at all. SQLite needs locks that work: not on network file systems.
+
+Where the file or its folder cannot be written it is read, and nothing is made beside it:
+
+    write   both can be written
+    follow  there is a log: it is read with the index that others have made
+    still   there is no log: the file is all there is; what changes while it is read is noticed afterwards
 """
 
 from __future__ import annotations
@@ -12,6 +18,7 @@ import sqlite3
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from enum import Enum
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
@@ -45,6 +52,14 @@ _SETTINGS: Final = (
 )
 
 
+class _Way(Enum):
+    """How a file is opened, in the words of SQLite's addresses."""
+
+    WRITE = "mode=rw"
+    FOLLOW = "mode=ro&readonly_shm=1"
+    STILL = "mode=ro&immutable=1"
+
+
 class SqliteStore(Store[sqlite3.Connection]):
     """A file."""
 
@@ -52,7 +67,8 @@ class SqliteStore(Store[sqlite3.Connection]):
         super().__init__(str(path))
         self.path = path.absolute()
         self._file: os.stat_result | None = None
-        with self._connected():
+        self._way = _Way.WRITE
+        with self._current():
             pass
 
     @classmethod
@@ -83,7 +99,9 @@ class SqliteStore(Store[sqlite3.Connection]):
     @contextmanager
     def writing(self) -> Iterator[SqliteStatements]:
         """BEGIN IMMEDIATE ... COMMIT; requests to stop wait until it is decided."""
-        with undivided(), _explained(self.place), self._connected() as connection:
+        with undivided(), _explained(self.place), self._current() as connection:
+            if self._way is not _Way.WRITE:
+                raise _not_written(self.place)
             connection.execute("BEGIN IMMEDIATE")
             try:
                 self._check_place()
@@ -96,17 +114,29 @@ class SqliteStore(Store[sqlite3.Connection]):
     @contextmanager
     def reading(self) -> Iterator[SqliteStatements]:
         """One state of the file."""
-        with _explained(self.place), self._connected() as connection:
+        with _explained(self.place), self._current() as connection:
             self._check_place()
             connection.execute("BEGIN")
             try:
                 yield SqliteStatements(connection)
             finally:
                 _roll_back(connection)
+                self._check_still()
+
+    @contextmanager
+    def _current(self) -> Iterator[sqlite3.Connection]:
+        """The connection; one that cannot write is for one look, as it would not learn what changes."""
+        with self._connected() as connection:
+            try:
+                yield connection
+            finally:
+                if self._way is not _Way.WRITE:
+                    self.close()
 
     def _connect(self) -> sqlite3.Connection:
         self._file = _checked(self.path, self.place)
-        return _open(self.path, self.place)
+        self._way = _way_to(self.path, self.place)
+        return _open(self.path, self.place, self._way)
 
     def _disconnect(self, connection: sqlite3.Connection) -> None:
         connection.close()
@@ -118,6 +148,15 @@ class SqliteStore(Store[sqlite3.Connection]):
                 return
         problem = f"{self.place!r} was removed or replaced while it was open; {UNCHANGED}"
         raise LedgerError("ledger", problem, "bring back the file with the latest entries, and open it again")
+
+    def _check_still(self) -> None:
+        """Refuse what was read without locks while somebody wrote: it may be of two states."""
+        if self._way is not _Way.STILL or self._file is None:
+            return
+        with suppress(FileNotFoundError):  # what was removed is still whole for whoever has opened it
+            now = self.path.lstat()
+            if (now.st_mtime_ns, now.st_size) != (self._file.st_mtime_ns, self._file.st_size):
+                raise LedgerUnavailable("ledger", f"{self.place!r} was changed while it was read", "read it again")
 
 
 class SqliteStatements:
@@ -135,12 +174,34 @@ class SqliteStatements:
         return self._connection.execute(statement, values).rowcount
 
 
-def _open(path: Path, place: str) -> sqlite3.Connection:
+def _way_to(path: Path, place: str) -> _Way:
+    """How the file can be opened here."""
+    if os.access(path, os.W_OK) and os.access(path.parent, os.W_OK):
+        return _Way.WRITE
+    if not os.access(path, os.R_OK):
+        raise LedgerUnavailable("ledger", f"{place!r} cannot be read", "ask its owner for the permission")
+    log, index = (path.with_name(f"{path.name}-{what}") for what in ("wal", "shm"))
+    if not _size(log):
+        return _Way.STILL
+    if not index.exists():
+        told = f"the latest entries of {place!r} are in its log {log.name!r}, which only a writer can open"
+        raise LedgerUnavailable("ledger", told, "copy both files to a folder that you can write, and name the copy")
+    return _Way.FOLLOW
+
+
+def _size(path: Path) -> int:
+    """Bytes of a file, none where there is none."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def _open(path: Path, place: str, way: _Way) -> sqlite3.Connection:
     """A connection to a file that is a ledger of this format."""
     with _explained(place):
-        connection = sqlite3.connect(
-            f"file:{quote(str(path))}?mode=rw", uri=True, isolation_level=None, check_same_thread=False, timeout=WAIT
-        )
+        address = f"file:{quote(str(path))}?{way.value}"
+        connection = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False, timeout=WAIT)
         try:
             for setting in _SETTINGS:
                 connection.execute(setting)
@@ -151,7 +212,8 @@ def _open(path: Path, place: str) -> sqlite3.Connection:
                 raise _no_ledger(place)
             if version != FORMAT:
                 raise unknown_format(place, version)
-            connection.execute("PRAGMA journal_mode = WAL")
+            if way is _Way.WRITE:
+                connection.execute("PRAGMA journal_mode = WAL")
         except BaseException:
             connection.close()
             raise
@@ -175,6 +237,11 @@ def _checked(path: Path, place: str) -> os.stat_result:
 
 def _no_ledger(place: str) -> LedgerError:
     return LedgerError("ledger", f"{place!r} is not a ledger", "name the file that `hushcube ledger create` made")
+
+
+def _not_written(place: str) -> LedgerUnavailable:
+    told = f"{place!r} or its folder cannot be written; {UNCHANGED}"
+    return LedgerUnavailable("ledger", told, "fix the permissions, or use a file system that can be written")
 
 
 def _refusals() -> Iterator[str]:
@@ -213,8 +280,7 @@ def _described(place: str, problem: sqlite3.Error) -> LedgerError:
                 "ledger", f"the disk of {place!r} is full; {UNCHANGED}", "make room, then try again"
             )
         case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM | sqlite3.SQLITE_AUTH:
-            told = f"{place!r} or its folder cannot be written; {UNCHANGED}"
-            return LedgerUnavailable("ledger", told, "fix the permissions, or use a file system that can be written")
+            return _not_written(place)
         case sqlite3.SQLITE_NOTADB:
             return _no_ledger(place)
         case sqlite3.SQLITE_IOERR:

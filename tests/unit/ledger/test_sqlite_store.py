@@ -2,6 +2,7 @@
 
 import os
 import resource
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -14,6 +15,7 @@ from hushcube import interrupts
 from hushcube.errors import HushcubeError, LedgerError, LedgerUnavailable, NoLedger, OutputError
 from hushcube.ledger import sqlite
 from hushcube.ledger.ledger import Ledger
+from read_only import read_only
 
 
 @pytest.fixture
@@ -207,6 +209,62 @@ def test_a_disk_that_is_full_and_one_that_is_read_only(mounted):
         with pytest.raises((LedgerUnavailable, OutputError), match="cannot be written"):
             work()
     assert [path.name for path in disk.iterdir()] == ["ledger.db"]
+
+
+@pytest.fixture
+def seen(ledger, place, tmp_path):
+    """The file of the ledger where nobody can write."""
+    with read_only(place.parent, tmp_path.with_name(f"{tmp_path.name}-seen")) as folder:
+        yield folder / place.name
+
+
+@pytest.fixture
+def closed(ledger):
+    """Nobody has the ledger open, so that there is no log."""
+    charge(ledger, "k")
+    ledger.close()
+
+
+def is_refused(ledger):
+    with pytest.raises(LedgerUnavailable, match=r"or its folder cannot be written; the ledger is as it was"):
+        charge(ledger, "refused")
+    return True
+
+
+def test_a_ledger_is_read_where_nobody_can_write(ledger, closed, seen):
+    before = sorted(path.name for path in seen.parent.iterdir())
+    with Ledger.open(seen) as reader:
+        assert reader.account("people").spent == reader.charges()[0].spent and reader.verify().holds
+        assert len(reader.history()) == 3 and is_refused(reader)
+        charge(ledger, "l")  # whoever can write goes on, and readers see it
+        assert len(reader.history()) == 4 and is_refused(reader)
+        ledger.close()
+        assert len(reader.history()) == 4 and reader.verify().holds and is_refused(reader)
+    assert sorted(path.name for path in seen.parent.iterdir()) == before and len(ledger.charges()) == 2
+
+
+def test_what_changes_while_it_is_read_without_locks_is_noticed(ledger, closed, seen):
+    reader = Ledger.open(seen)
+    with pytest.raises(LedgerUnavailable, match="was changed while it was read"), reader._store.reading():
+        charge(ledger, "l")
+        ledger.close()  # which writes the log into the file
+    assert len(reader.history()) == 4
+
+
+@pytest.mark.parametrize("index", [True, False], ids=["with its index", "without"])
+def test_a_log_that_somebody_left_behind(ledger, place, tmp_path, index):
+    """A copy of an open ledger: entries in the log are read, or missed aloud, and never left out."""
+    charge(ledger, "k")
+    (copied := tmp_path / "copied").mkdir()
+    for name in ("ledger.db", "ledger.db-wal", *["ledger.db-shm"] * index):
+        shutil.copy(place.with_name(name), copied / name)
+    with read_only(copied, tmp_path / "seen") as folder:
+        if index:
+            with Ledger.open(folder / "ledger.db") as reader:
+                assert reader.history() == ledger.history() and is_refused(reader)
+        else:
+            with pytest.raises(LedgerUnavailable, match=r"are in its log 'ledger\.db-wal'.* copy both files"):
+                Ledger.open(folder / "ledger.db")
 
 
 def test_a_fork_has_a_connection_of_its_own(ledger, place):
