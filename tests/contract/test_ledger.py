@@ -9,7 +9,7 @@ from fractions import Fraction
 import pytest
 
 from hushcube.errors import LedgerError, LedgerUnavailable, NoLedger, NotEnoughBudget, PrivacyError, UnknownAccount
-from hushcube.ledger import amounts
+from hushcube.ledger import amounts, records
 from hushcube.ledger.charge import DataIdentity
 from hushcube.ledger.checking import verify_snapshot
 from hushcube.ledger.ledger import Ledger
@@ -182,6 +182,45 @@ def test_other_data_is_refused(ledger):
     with pytest.raises(LedgerError, match=r"'open' is for 'a\.csv', and this is 'b.csv'"):
         charge(ledger, "open", data="b.csv")
     assert ledger.account("open").source == "a.csv" and not problems(ledger)
+
+
+# ----------------------------------------------------------------------------------------------------------- shares
+
+
+class Watched:
+    """A transaction that notes how many rows each query read."""
+
+    def __init__(self, sql):
+        self.sql, self.read = sql, []
+
+    def __getattr__(self, name):
+        return getattr(self.sql, name)
+
+    def rows(self, statement, *values):
+        found = self.sql.rows(statement, *values)
+        self.read.append(len(found))
+        return found
+
+
+def test_a_share_is_a_sum_that_the_database_forms(ledger):
+    ledger.create_account("people", **PURE)
+    ledger.create_account("others", **PURE)
+    odd = 'd\u00e4na "x" \\ % \' ?'
+    for number in range(6):
+        who = (odd, "erik")[number % 2]
+        charge(ledger.asked_by(who, 1), amount="0.1", key=f"{number}", what='odd "who": "erik" \0 \ud800')
+    charge(ledger.asked_by(odd, 1), "others", "0.7")
+    charge(ledger, amount="0.05")
+    ledger.publish("0", bundle_digest="b", place="p", spent="0.025")
+    ledger.abandon("1", "nobody waits for it")
+    with ledger._store.reading() as sql:
+        watched = Watched(sql)
+        assert records.spent_by(watched, "people", odd) == amounts.rounded_up(Fraction("0.225"))
+        assert watched.read == [1]
+    assert ledger.spent_by("people", "erik") == Fraction("0.3") and ledger.spent_by("people", "rita") == 0
+    with pytest.raises(NotEnoughBudget, match=r"has 0\.7 epsilon left"):
+        charge(ledger.asked_by("erik", 1), amount="0.8")
+    assert not problems(ledger)
 
 
 # --------------------------------------------------------------------------------------------------------- settling

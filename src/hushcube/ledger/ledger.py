@@ -240,7 +240,7 @@ class Ledger(Shown):
                     raise NotEnoughBudget(owned, amounts.in_full(units), amounts.in_full(room), line[0].currency)
             if not records.spend(sql, line, units):
                 raise NotEnoughBudget(repr(visible(name)), amounts.in_full(units), line[0].left, line[0].currency)
-            body = {"key": key, "plan_digest": plan_digest, "data": identity.to_dict(), "what": what}
+            body = {"key": key, "plan_digest": plan_digest, "data": identity.to_dict(), "what": visible(what)}
             body |= {} if self._who is None else {"who": self._who}
             return records.add_charge(sql, name, units, body)
 

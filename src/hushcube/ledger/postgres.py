@@ -171,6 +171,10 @@ class PostgresStatements:
         """How many rows a statement changed."""
         return self._run(statement, values).rowcount
 
+    def field(self, column: str, name: str) -> str:
+        """The text that a column of JSON has under a name."""
+        return f"({column}::json ->> '{name}')"
+
     def _run(self, statement: str, values: tuple[Any, ...]) -> psycopg.Cursor[Any]:
         own = statement.replace("?", "%s")
         return self._connection.execute(own, values)

@@ -173,6 +173,10 @@ class SqliteStatements:
         """How many rows a statement changed."""
         return self._connection.execute(statement, values).rowcount
 
+    def field(self, column: str, name: str) -> str:
+        """The text that a column of JSON has under a name."""
+        return f"json_extract({column}, '$.{name}')"
+
 
 def _way_to(path: Path, place: str) -> _Way:
     """How the file can be opened here."""

@@ -85,6 +85,9 @@ class Statements(Protocol):
     def change(self, statement: str, *values: Any) -> int:
         """How many rows a statement changed."""
 
+    def field(self, column: str, name: str) -> str:
+        """In this database's words: the text that a column of JSON has under a name."""
+
 
 class Store(ABC, Generic[Connection]):
     """A database that holds a ledger. It may be used by several threads; each process has a connection of its own."""
