@@ -150,3 +150,25 @@ def test_the_audit_log_has_who_what_price_and_outcome_and_no_data(hospital):
     seen = hospital("GET", "/audit", "owner", params={"last": 5}).json()["lines"]
     assert seen[-1]["question"] == "region*outcome" and {line["account"] for line in seen} == {"hospital"}
     assert not hospital("GET", "/audit", "stranger").json()["lines"]
+
+
+def test_an_audit_log_that_was_moved_or_removed_is_begun_anew(hospital):
+    """As logrotate does it: what was written stays with whoever moved it, and no line is lost."""
+    place, moved = hospital.folder / "audit.jsonl", hospital.folder / "audit.jsonl.1"
+    hospital.offer("sex", std_error=31)
+    before = place.read_text()
+    place.rename(moved)
+    hospital.offer("sex", std_error=32)
+    assert moved.read_text() == before and len(place.read_text().splitlines()) == 1
+    assert stat.S_IMODE(place.stat().st_mode) == 0o600
+    assert len(hospital("GET", "/audit", "owner").json()["lines"]) == 1
+    place.unlink()
+    place.touch(mode=0o644)  # by somebody who makes the new file as well
+    hospital.offer("sex", std_error=33)
+    assert len(place.read_text().splitlines()) == 1 and stat.S_IMODE(place.stat().st_mode) == 0o600
+    place.unlink()
+    place.mkdir()
+    refused = hospital.offer("sex", std_error=34)
+    assert refused.status_code == 503 and refused.json()["field"] == "audit"
+    place.rmdir()
+    assert hospital.offer("sex", std_error=35).status_code == 200 and len(place.read_text().splitlines()) == 1
