@@ -473,7 +473,7 @@ def address(server, monkeypatch):
 
 @pytest.mark.service
 def test_what_is_no_ledger_in_postgres_is_refused(server, address, monkeypatch):
-    with pytest.raises(NoLedger, match=r"there is no ledger 'postgresql://127\.0\.0\.1/postgres#ledger_"):
+    with pytest.raises(NoLedger, match=r"there is no ledger 'postgresql://127\.0\.0\.1:\d+/postgres#ledger_"):
         Ledger.open(address)
     with Ledger.ensure(address) as made, Ledger.ensure(address) as same:
         assert made.head == same.head and "owner" not in repr(made)

@@ -16,11 +16,11 @@ STAYS = 2000
 TARGET = {"std_error": 20}
 
 
-def lay_out(folder, *, rho="0.5"):
-    """The files of a server: data, ledger, sessions."""
+def lay_out(folder, *, rho="0.5", ledger=None):
+    """The files of a server: data, sessions, and their ledger, unless it is elsewhere."""
     data = folder / "stays.parquet"
     pq.write_table(hospital(STAYS), data)
-    ledger = hc.Ledger.create(folder / "ledger.db")
+    ledger = hc.Ledger.create(ledger or folder / "ledger.db")
     for name in ("hospital", "elsewhere"):
         ledger.create_account(name, rho=rho, neighbours="add-remove")
     for session, account in (("stays", "hospital"), ("others", "elsewhere")):
@@ -50,10 +50,10 @@ def give_tokens(folder):
 class Hospital:
     """A server in this process, and requests to it."""
 
-    def __init__(self, folder, limits=None):
+    def __init__(self, folder, limits=None, ledger=None):
         self.folder = folder
         self.tokens = give_tokens(folder)
-        self.ledger = hc.Ledger.open(folder / "ledger.db")
+        self.ledger = hc.Ledger.open(ledger or folder / "ledger.db")
         self.sessions = {name: hc.Session.resume(folder / name, ledger=self.ledger) for name in ("stays", "others")}
         audit = Audit(folder / "audit.jsonl")
         self.desk = Desk(self.ledger, self.sessions, Tokens(folder / "tokens.json"), audit, limits or Limits(rate=1e6))

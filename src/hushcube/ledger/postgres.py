@@ -57,9 +57,9 @@ class PostgresStore(Store["psycopg.Connection[Any]"]):
     """A schema of a database."""
 
     def __init__(self, address: PostgresAddress) -> None:
-        host, database = (address.parameters.get(name) or "" for name in ("host", "dbname"))
+        host, port, database = (address.parameters.get(name) or "" for name in ("host", "port", "dbname"))
         self._address, self._schema = address, address.name or _SCHEMA
-        super().__init__(f"postgresql://{host}/{database}#{self._schema}")
+        super().__init__(f"postgresql://{host}{port and f':{port}'}/{database}#{self._schema}")
         try:
             with self.reading() as sql:
                 self._check(sql)
