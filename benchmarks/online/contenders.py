@@ -22,7 +22,7 @@ from hushcube.model.attribute import Attribute
 from hushcube.model.privacy import Privacy
 from hushcube.model.schema import Schema
 from hushcube.planning.pricing import total
-from hushcube.session.choosing import Chooser
+from hushcube.session.cube import chooser_for
 from hushcube.session.knowledge import Knowledge
 from hushcube.session.policy import Outlook, Policy
 
@@ -35,7 +35,7 @@ def one_by_one(
     """What a session answers."""
     sizes = tuple(sizes)
     schema = Schema(tuple(Attribute(name=f"a{i}", codes=n) for i, n in enumerate(sizes)))
-    chooser, known = Chooser.of(sizes, account, Outlook(Policy(ahead=ahead), schema)), Knowledge(sizes)
+    chooser, known = chooser_for(sizes, account, Outlook(Policy(ahead=ahead), schema)), Knowledge(sizes)
     left = total(account)
     for answered, question in enumerate(stream):
         if known.variance(question) > variance * _ROUNDING:
@@ -51,7 +51,7 @@ def one_by_one(
 def alone(sizes: Sequence[int], variance: float, account: Privacy) -> int:
     """(a): every question pays for its own table."""
     policy = Outlook(Policy(ahead=False), Schema((Attribute(name="a", codes=2),)))
-    price = Chooser.of(tuple(sizes), account, policy).alone(variance)
+    price = chooser_for(tuple(sizes), account, policy).alone(variance)
     return math.floor(total(account) / Fraction(price) * Fraction(_ROUNDING))
 
 

@@ -10,7 +10,7 @@ from helpers import NEIGHBOURS, all_subsets, make_schema, marginal_rows, set_row
 from hushcube.lattice import helmert
 from hushcube.model.noise import Measurement, laplace_variance
 from hushcube.model.privacy import Privacy
-from hushcube.session.choosing import Chooser
+from hushcube.session.cube import chooser_for
 from hushcube.session.knowledge import Knowledge
 from hushcube.session.policy import Outlook, Policy
 
@@ -28,7 +28,7 @@ def sessions(draw):
     questions = st.tuples(st.sampled_from(all_subsets(range(len(sizes)))), st.floats(4, 1e4))
     return (
         schema,
-        Chooser.of(sizes, account, Outlook(policy, schema)),
+        chooser_for(sizes, account, Outlook(policy, schema)),
         draw(st.lists(questions, min_size=1, max_size=5)),
     )
 
@@ -96,7 +96,9 @@ def test_answers_and_errors_are_those_of_dense_least_squares(session, seed):
 def test_no_other_way_to_meet_a_target_is_cheaper(session, seed):
     """Moving information from one space to others, so that the variance stays, costs more."""
     schema, chooser, questions = session
-    chooser = Chooser.of(schema.sizes, Privacy.of(rho=1, neighbours="add-remove"), Outlook(Policy(ahead=False), schema))
+    chooser = chooser_for(
+        schema.sizes, Privacy.of(rho=1, neighbours="add-remove"), Outlook(Policy(ahead=False), schema)
+    )
     known, rng = Knowledge(schema.sizes), np.random.default_rng(seed)
     for question, t in questions:
         step = asked(chooser, known, question, t)

@@ -35,14 +35,6 @@ class Chooser(ABC):
     account: Privacy
     outlook: Outlook
 
-    @staticmethod
-    def of(sizes: tuple[int, ...], account: Privacy, outlook: Outlook) -> Chooser:
-        """The one for an account's noise."""
-        from hushcube.session.tables import Tables
-        from hushcube.session.water_level import WaterLevel
-
-        return (Tables if account.is_pure else WaterLevel)(sizes, account, outlook)
-
     @abstractmethod
     def for_variance(
         self, known: Knowledge, question: Marginal, t: float, left: Fraction, most: Fraction | None = None

@@ -21,6 +21,8 @@ from hushcube.session.choosing import Chooser
 from hushcube.session.knowledge import Knowledge
 from hushcube.session.policy import Outlook, Policy
 from hushcube.session.steps import Step, costing, question_word
+from hushcube.session.tables import Tables
+from hushcube.session.water_level import WaterLevel
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +39,7 @@ class Cube(ABC):
 
     def __init__(self, schema: Schema, account: Privacy, policy: Policy) -> None:
         self.schema, self.account = schema, account
-        self.chooser = Chooser.of(schema.sizes, account, Outlook(policy, schema.declared))
+        self.chooser = chooser_for(schema.sizes, account, Outlook(policy, schema.declared))
         self.steps: list[tuple[LatticeDesign, Measurement]] = []
 
     @property
@@ -124,6 +126,11 @@ class LatticeCube(Cube):
     def _after(self, question: Marginal, step: Step) -> float:
         spaces, added = self._known.spaces(question), step.information(self.schema.sizes)
         return spaces.variance(np.array([added.get(B, 0.0) for B in spaces.marginals]))
+
+
+def chooser_for(sizes: tuple[int, ...], account: Privacy, outlook: Outlook) -> Chooser:
+    """What chooses steps under the noise of an account."""
+    return (Tables if account.is_pure else WaterLevel)(sizes, account, outlook)
 
 
 def in_words(schema: Schema, step: Step) -> str:

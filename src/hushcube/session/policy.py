@@ -110,7 +110,8 @@ class Outlook:
         """How likely another question with as many attributes is asked at all, if `more` may follow, all alike."""
         if not self.looks or more <= 0:
             return 0.0
-        return -math.expm1(-more / math.comb(self._attributes, len(question)))
+        k = min(len(question), self._attributes)  # attributes of one value tell questions apart in name only
+        return -math.expm1(-more / math.comb(self._attributes, k))
 
     def chances(self, more: float) -> dict[Marginal, float]:
         """Of the likeliest declared questions, how likely each is asked at all, if `more` questions may follow."""

@@ -11,7 +11,7 @@ from hushcube.errors import BadInput, TooLarge
 from hushcube.lattice.basis import FOURIER
 from hushcube.model.arrays import subsets
 from hushcube.model.privacy import Privacy
-from hushcube.session.choosing import Chooser
+from hushcube.session.cube import chooser_for
 from hushcube.session.knowledge import MOST_ATTRIBUTES, Knowledge
 from hushcube.session.policy import Outlook, Policy
 
@@ -21,7 +21,7 @@ PURE = Privacy.of(epsilon=1, neighbours="add-remove")
 
 def chooser(sizes, account=RHO, **policy):
     policy = Policy(**{"ahead": False, **policy})
-    return Chooser.of(tuple(sizes), account, Outlook(policy, make_schema(sizes)))
+    return chooser_for(tuple(sizes), account, Outlook(policy, make_schema(sizes)))
 
 
 def test_with_nothing_known_a_question_costs_its_own_table():
