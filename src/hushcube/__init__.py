@@ -90,6 +90,7 @@ if TYPE_CHECKING:  # `typing` would be most of what the import of this module co
     from hushcube.verbs.charting import chart as chart
     from hushcube.verbs.evaluating import Evaluation as Evaluation, evaluate as evaluate
     from hushcube.verbs.exporting import export as export
+    from hushcube.verbs.owner_check import ReleaseCheck as ReleaseCheck, evaluate_release as evaluate_release
     from hushcube.verbs.planning import compare as compare, find_budget as find_budget, plan as plan, what_if as what_if
     from hushcube.verbs.releasing import (
         SyntheticPeople as SyntheticPeople,
@@ -151,6 +152,7 @@ _HOMES = {
     "verbs.charting": "chart",
     "verbs.evaluating": "Evaluation evaluate",
     "verbs.exporting": "export",
+    "verbs.owner_check": "ReleaseCheck evaluate_release",
     "verbs.planning": "compare find_budget plan what_if",
     "verbs.releasing": "SyntheticPeople open recover release synthesize",
     "verbs.reporting": "explore report",

@@ -20,6 +20,7 @@ VERBS = {
     "compare",
     "draft_schema",
     "evaluate",
+    "evaluate_release",
     "explore",
     "export",
     "find_budget",

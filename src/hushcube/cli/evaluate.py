@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from hushcube.cli.command import option, verb
 from hushcube.cli.options import (
     HOW,
     OUTPUT,
+    READING,
     SOURCES,
     as_json,
     asked,
@@ -30,14 +32,21 @@ _CLASSIFY = "Predict it from the others, by naive Bayes on noisy tables; instead
 _BY = "Rows for each setting, dimension or table.  [default: setting]"
 _WORKERS = "Processes side by side.  [default: one for each processor]"
 _KEEP = "Keep runs in a file: a command that was stopped goes on from there."
+_RELEASE = "Check this release against the data that it is of; instead of --workload."
+_OF_RELEASE = ("release", "worst", "engine", "bad_rows")
+"""What only the check of a release takes, and what it shares with experiments."""
+_SHARED = ("data", "query", "faces", "csv", "charts", "as_json")
 ERRORS = "Errors"
 RUNS = "Runs"
+CHECK = "One release"
 
 
 @verb("evaluate")
 @comparing
 @option("--method", "NAME[:OPTION=...]", _METHOD, "methods", group=HOW, multiple=True)
-@taking(*SOURCES)
+@taking(*SOURCES, *READING)
+@option("--release", "FOLDER", _RELEASE, group=CHECK)
+@option("--worst", "NUMBER", "Of --release: name so many cells.  [default: 10]", group=CHECK, type=int, default=10)
 @option(
     "--sanity-bound",
     "COUNT[;TABLE=COUNT]",
@@ -68,17 +77,22 @@ def command(
 ) -> None:
     """Compare methods with the exact counts of real data: an experiment for its owner, NOT PRIVATE.
 
-    Every combination of methods, budgets, recoveries, faces and guarantees is tried, again and again.
+    Every combination of methods, budgets, recoveries, faces and guarantees is tried, again and again. With
+    --release, what was published is compared: its errors, the coverage of its intervals, and its worst cells.
 
     \b
     hushcube evaluate --schema people.yaml --workload 2-way --data people.csv --neighbours add-remove \\
         --epsilon 0.1 --epsilon 1 --method fourier --method covering --budgets uniform --budgets optimal
     hushcube evaluate --schema people.yaml --classify education --data people.csv \\
         --epsilon 0.1 --neighbours replace-one --sanity-bound 100 --method ireduct --method dwork
+    hushcube evaluate --release published --data people.csv --chart check.png
     """
     from hushcube.verbs.evaluating import WARNING, check_by, evaluate
 
     check_data(data, query)
+    if options["release"] is not None:
+        _check_release(data, query, csv, charts, as_json, options)
+        return
     classify = options["classify"]
     _refuse(options, classify)
     check_schema(options)
@@ -88,10 +102,7 @@ def command(
         found = evaluate(data=data, query=query, methods=methods or None, progress=progress, **_given(options))
     note(WARNING)
     files = [(found.csv(by).encode(), path, "--csv") for path in table]
-    files += [(found.picture(path, by), path, "--chart") for path in pictures]
-    for content, path, named_by in files:
-        with new_file(path, named_by) as file:
-            file.write_bytes(content)
+    _write([*files, *((found.picture(path, by), path, "--chart") for path in pictures)])
     if as_json:
         what = {"workload": list(options["workload"])} if classify is None else {"classify": classify}
         about = {"private": False, **what, "neighbours": options["neighbours"], "seed": options["seed"]}
@@ -99,7 +110,42 @@ def command(
         print_json({**about, "results": found.to_list(), "skipped": skipped})
     else:
         print_page(found.page(by))
-    for _, path, _ in files:
+    _tell_written(table, pictures)
+
+
+def _check_release(
+    data: str | None, query: str | None, csv: str | None, charts: Sequence[str], as_json: bool, options: dict[str, Any]
+) -> None:
+    """Compare one release with the truth."""
+    from hushcube.verbs.evaluating import WARNING
+    from hushcube.verbs.owner_check import evaluate_release
+
+    for name in typed(own.name for own in command.params if own.name not in (*_OF_RELEASE, *_SHARED)):
+        problem = "cannot be combined with --release: what was published is compared as it is"
+        raise BadInput(name, problem, "leave it out")
+    table, pictures = _new_outputs(csv, charts, None)
+    given = {"faces": options["faces"] or None, **_picked(options, "worst", "engine", "bad_rows")}
+    with progress_bar() as progress:
+        found = evaluate_release(options["release"], data, query=query, progress=progress, **given)
+    note(WARNING)
+    files = [(found.csv().encode(), path, "--csv") for path in table]
+    _write([*files, *((found.picture(path), path, "--chart") for path in pictures)])
+    if as_json:
+        print_json(found.to_dict())
+    else:
+        print_page(found.page(more="--csv and --json have all of them"))
+    _tell_written(table, pictures)
+
+
+def _write(files: Sequence[tuple[bytes, Path, str]]) -> None:
+    """Write new files, each named by an option."""
+    for content, path, named_by in files:
+        with new_file(path, named_by) as file:
+            file.write_bytes(content)
+
+
+def _tell_written(*paths: Sequence[Path]) -> None:
+    for path in chain(*paths):
         note(f"wrote {path}, which is NOT PRIVATE either")
 
 
@@ -136,7 +182,9 @@ _STRATEGY.hidden = True  # type: ignore[attr-defined] # known, so that the fix c
 
 
 def _refuse(options: dict[str, Any], classify: str | None) -> None:
-    """What other verbs take, and this one does not."""
+    """What other verbs take, or the check of a release, and this one does not."""
+    for name in typed(_OF_RELEASE):
+        raise BadInput(name, "goes with --release alone", "give --release too, or leave it out")
     if options["strategy"]:
         raise BadInput("--strategy", "methods are compared by name", "give --method, several times if you like")
     if classify is None:

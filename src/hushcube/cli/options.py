@@ -85,6 +85,18 @@ SOURCES = (
     option("--data", "SOURCE", "File, glob, DATABASE.duckdb#TABLE, postgresql:// or spark://.", group=DATA),
     option("--query", "SQL", "A query whose rows are the data, run by DuckDB (on --data).", group=DATA),
 )
+READING = (
+    option("--engine", "NAME", "spark: read Parquet files with Spark.  [default: duckdb]", group=DATA),
+    option(
+        "--bad-rows",
+        "RULE",
+        "refuse (the default), or count what does not fit as missing.",
+        group=DATA,
+        type=click.Choice(["refuse", "missing"]),
+        default="refuse",
+    ),
+)
+"""How the rows of a source are read."""
 _FACE = "consistent, nonnegative or integral (whole numbers); see `--face help`."
 _LIMIT = "Give up on the face after that long."
 FACES = (

@@ -10,9 +10,9 @@ import click
 from hushcube.cli.command import option, verb
 from hushcube.cli.options import (
     ACCOUNT,
-    DATA,
     FACES,
     OUTPUT,
+    READING,
     SOURCES,
     as_json,
     check_data,
@@ -30,15 +30,12 @@ if TYPE_CHECKING:
     from hushcube.designs.design import Design
 
 _KEY = "A key never charges or draws twice.  [default: of account, plan and folder]"
-_BAD_ROWS: dict[str, Any] = {"type": click.Choice(["refuse", "missing"]), "default": "refuse"}
 
 
 @verb("release")
 @click.argument("plan_file", metavar="[PLAN.json]", required=False)
 @planning
-@taking(*FACES, *SOURCES)
-@option("--engine", "NAME", "spark: read Parquet files with Spark.  [default: duckdb]", group=DATA)
-@option("--bad-rows", "RULE", "refuse (the default), or count what does not fit as missing.", group=DATA, **_BAD_ROWS)
+@taking(*FACES, *SOURCES, *READING)
 @option("--ledger", "FILE", "Charge the release to an account of this ledger, before anything is read.", group=ACCOUNT)
 @option("--account", "NAME", "The account that is charged.", group=ACCOUNT)
 @option("--part", "VALUE", "The part of the account that the data is.", group=ACCOUNT)

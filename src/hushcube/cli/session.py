@@ -8,7 +8,7 @@ import click
 
 from hushcube.cli.command import Command, option
 from hushcube.cli.ledger import PLACE
-from hushcube.cli.options import ACCOUNT, DATA, OUTPUT, SOURCES, WHAT, as_json, check_data, taking
+from hushcube.cli.options import ACCOUNT, OUTPUT, READING, SOURCES, WHAT, as_json, check_data, taking
 from hushcube.cli.output import note, print_about, print_json, print_page, progress_bar
 from hushcube.errors import BadInput, after
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 _POLICY = "Policy"
 _TARGET = "Target"
-_BAD_ROWS: dict[str, Any] = {"type": click.Choice(["refuse", "missing"]), "default": "refuse"}
 _LEVELS = "Questions at declared values alone, which can cost less."
 _PLAIN = "Measure as little as each question needs, and nothing for later ones."
 
@@ -31,9 +30,7 @@ def command() -> None:
 @option("--schema", "FILE", "The schema file (YAML).", group=WHAT)
 @option("--ledger", "FILE", "The ledger that has the account.", group=ACCOUNT, default=PLACE, show_default=True)
 @option("--account", "NAME", "The account that questions are charged to.", group=ACCOUNT)
-@taking(*SOURCES)
-@option("--engine", "NAME", "spark: read Parquet files with Spark.  [default: duckdb]", group=DATA)
-@option("--bad-rows", "RULE", "refuse (the default), or count what does not fit as missing.", group=DATA, **_BAD_ROWS)
+@taking(*SOURCES, *READING)
 @option(
     "--expected", "WORDS", "Questions that are likely to come, with weights; repeatable.", group=_POLICY, multiple=True
 )

@@ -37,8 +37,13 @@ class Answers:
 
 def truth(workload: Workload, counts: ExactCounts) -> Answers:
     """The exact tables of a workload."""
-    exact = FormsFromCells(_Exact(counts))
+    exact = exact_values(counts)
     return Answers(tables_of(workload, exact), [exact.form(form) for form in workload.forms], np.inf)
+
+
+def exact_values(counts: ExactCounts) -> FormsFromCells:
+    """Exact counts, or sums, as a source of tables and forms."""
+    return FormsFromCells(_Exact(counts))
 
 
 class _Exact:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from hushcube.planning.question import Comparison
     from hushcube.verbs.advising import Advice
     from hushcube.verbs.evaluating import By, Evaluation
+    from hushcube.verbs.owner_check import ReleaseCheck
 
 Rows = list[dict[str, Any]]
 
@@ -34,12 +35,13 @@ _SUFFIXES = (".png", ".svg")
 _PACKAGES = ("altair", "vl_convert")
 
 
-def chart(shown: Comparison | Evaluation | Advice, out: str | Path, *, by: By = "setting") -> Path:
-    """Draw a comparison, an evaluation or advice as a new .png or .svg file.
+def chart(shown: Comparison | Evaluation | ReleaseCheck | Advice, out: str | Path, *, by: By = "setting") -> Path:
+    """Draw a comparison, an evaluation, the check of a release or advice as a new .png or .svg file.
 
     Of a comparison, the expected error by the size of tables, one line for each strategy: all of them if it was asked
     for with `strategy="all"`, which it is unless told otherwise. Of an evaluation, which is NOT private, the errors
-    `by` setting, dimension or table.
+    `by` setting, dimension or table. Of a check of a release, which is NOT private either, how errors are spread, the
+    coverage of each table, and published numbers over exact ones.
     """
     from hushcube.planning.question import Comparison
 

@@ -98,7 +98,7 @@ class Evaluation(Shown):
 
     def to_list(self) -> list[dict[str, Any]]:
         """Fields for JSON, which has no infinite numbers."""
-        return [_finite(asdict(result)) for result in self.results]
+        return [finite(asdict(result)) for result in self.results]
 
     def to_csv(self, out: str | Path, by: By = "setting") -> Path:
         """Write the rows as a new CSV file."""
@@ -156,11 +156,12 @@ def _with_error(row: Mapping[str, Any], name: str) -> str:
     return _cell(row[name]) + (f" ± {error:.2g}" if math.isfinite(error) else "")
 
 
-def _finite(fields: Any) -> Any:
+def finite(fields: Any) -> Any:
+    """Fields for JSON, which has no infinite numbers."""
     if isinstance(fields, dict):
-        return {key: _finite(value) for key, value in fields.items()}
+        return {key: finite(value) for key, value in fields.items()}
     if isinstance(fields, list | tuple):
-        return [_finite(value) for value in fields]
+        return [finite(value) for value in fields]
     return None if isinstance(fields, float) and not math.isfinite(fields) else fields
 
 
