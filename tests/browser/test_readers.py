@@ -330,6 +330,51 @@ def test_sums_differences_and_ratios_are_those_of_python(reader, documents, word
                     assert found[end] == pytest.approx(exact[name][end], abs=error, rel=2e-3), (name, end)
 
 
+LAPLACE = {"epsilon": 2, "neighbours": "add-remove"}
+ALONE = {
+    "laplace": ("<=2-way", "workload", ["region*age", "region@half*age", "sex"]),
+    "levels": ("region@half*age,region*age*sex", "levels", ["region*age*sex", "region@half*sex", "region@half*age"]),
+}
+
+
+@pytest.fixture(scope="module")
+def people():
+    import pyarrow as pa
+
+    random = np.random.default_rng(8)
+    return pa.table({a.name: np.array(a.coded)[random.integers(a.size, size=3000)] for a in CLINIC.attributes})
+
+
+@pytest.mark.parametrize("kind", ALONE)
+def test_sums_are_exact_under_laplace_noise_and_with_nested_levels(look, people, kind, tmp_path, monkeypatch):
+    words, strategy, tables = ALONE[kind]
+    schema = hc.Schema(CLINIC.attributes, "clinic")
+    documents = Documents(hc.release(hc.plan(schema, words, strategy=strategy, **LAPLACE), people, seed=4))
+    page = look(hc.report(documents.release, tmp_path / "page.html"))
+    random = np.random.default_rng(1)
+    for word in tables:
+        chosen = random.permutation(int(np.prod(documents.table(word)["shape"])))
+        first, second = (sorted(map(int, part)) for part in np.split(chosen, [len(chosen) // 3 or 1]))
+        lists = (",".join(map(str, own)) for own in (first, second))
+        page.evaluate(GO, "table={}&first={}&second={}".format(word, *lists))
+        exact = documents.estimate(word, "count", first, second)
+        for name in ("sum", "versus", "difference", "ratio"):
+            found, error = numbers(page, name), exact["sum"]["std_error"] / 200
+            for end in ("value", "low", "high"):
+                assert found[end] == pytest.approx(exact[name][end], abs=error, rel=2e-3), (name, end)
+    assert "±?" not in page.inner_text("#figure")
+    if kind == "levels":  # with the errors of its totals alone, a table shows the same
+        page.evaluate(GO, "table=region*age*sex")
+        settled(page)
+        monkeypatch.setattr("hushcube.explorer.covariances.MOST_NUMBERS", 0)
+        other = look(f"{hc.report(documents.release, tmp_path / 'short.html').as_uri()}#table=region*age*sex")
+        settled(other)
+        assert "±" in other.inner_text("#figure tr.total") and other.inner_text("#figure") == page.inner_text("#figure")
+        other.evaluate(GO, "table=region*age&first=0-2")
+        settled(other)
+        assert "±?" not in other.inner_text("#figure") and "hushcube explore" in other.inner_text("#result")
+
+
 def test_a_server_answers_what_a_page_cannot_compute(look, clinic_report, clinic_explorer, clinic):
     view = "#table=region*age&quantity=avg(nights)&first=0-4"
     page = look(clinic_report + view)

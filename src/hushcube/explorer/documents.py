@@ -10,9 +10,11 @@ shown.
 
 The covariance of two cells often depends only on the attributes in which they agree [designs/errors.py]. Then a table
 has one number for each set of its attributes: number m is for cells that agree in attribute i exactly if m has the bit
-2^i. The variance of a sum of cells is the sum of this over all pairs, so that a page can compute it. The 95% interval
-is then value ± (spread * std_error + step): exactly as `Release.estimate` has it, except that sums of independent cells
-of one measured table are given the shorter interval of their own law there.
+2^i. Where it depends on more, a table that stands alone carries the relations of its values, if they are few
+[covariances.py], or else the errors of its totals. The variance of a sum of cells is the sum of covariances over all
+pairs, so that a page can compute it. The 95% interval is then value ± (spread * std_error + step): exactly as
+`Release.estimate` has it, except that sums of independent cells of one measured table are given the shorter interval of
+their own law there.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ from hushcube.bundle.published_table import Table
 from hushcube.bundle.release import Release
 from hushcube.bundle.statement import NOT_PRIVATE
 from hushcube.explorer.comparing import compared
+from hushcube.explorer.covariances import Joint, most_paired
 from hushcube.explorer.guarantee import for_you
 from hushcube.explorer.index import Index
 from hushcube.faces.value import UNBIASED, published_promises
@@ -142,7 +145,9 @@ class Documents:
         table = self.release.table(word, quantity, face=face)
         errors = _one_or_all(table.std_errors)
         digits = _digits(table.std_errors)
-        covariances = self._covariances(table)
+        joint = self._joint(table)
+        agreement = None if joint is None else joint.agreement()
+        axes = [] if joint is None else [joint.axis(name) for name in reversed(table.attributes)]
         ends: Document = {"margins": None, "low": _numbers(table.low, 6), "high": _numbers(table.high, 6)}
         if not table.is_average:
             margins = _one_or_all(table.margins)
@@ -159,7 +164,9 @@ class Documents:
             "std_errors": None if table.is_average else errors,
             **ends,
             "quality": table.quality.ravel().tolist(),
-            "covariances": covariances,
+            "covariances": None if agreement is None else _covariances(agreement.numbers.transpose(axes)),
+            "relations": None,
+            "total_errors": None,
             "spread": spread,
             "step": step,
             "may_be_negative": table.may_be_negative,
@@ -172,29 +179,34 @@ class Documents:
         return math.prod(attribute.size for attribute in asked) if form is None else form.cells
 
     def every(self, word: str) -> Iterator[Document]:
-        """A published table in all quantities and faces."""
+        """A published table in all quantities and faces, to stand alone: with all that its sums need."""
         for quantity in self.release.plan.quantities:
-            yield self.table(word, str(quantity))
+            yield self._alone(word, str(quantity), UNBIASED)
         for face in self.release.faces:
-            yield self.table(word, COUNT, face)
+            yield self._alone(word, COUNT, face)
 
-    def _covariances(self, table: Table) -> list[float] | None:
-        """Of the unbiased estimates of a published table, where they are that simple; see above."""
+    @cached_property
+    def _most_paired(self) -> int:
+        return most_paired(self.index.cells)
+
+    def _alone(self, word: str, quantity: str, face: str) -> Document:
+        """A published table, with relations of its values or errors of its totals where agreement is not enough."""
+        found, joint = self.table(word, quantity, face), self._joint(self.release.table(word, quantity))
+        if joint is None or found["covariances"] is not None:
+            return found
+        pairs = joint.relations() if math.prod(found["shape"]) <= self._most_paired else None
+        if pairs is not None:
+            return found | {"covariances": _covariances(pairs.numbers.T), "relations": pairs.relations}
+        totals = joint.totals()
+        return found | {"total_errors": None if totals is None else [_one_or_all(errors) for errors in totals]}
+
+    def _joint(self, table: Table) -> Joint | None:
+        """What is known of the cells of a published table together; None for roll-ups, averages and sums of cells."""
         quantity, schema = Quantity.parse(table.what, self.release.schema), self.release.plan.count.schema
         if quantity.kind == "avg" or not set(table.attributes) <= set(schema.names):
             return None
         marginal = schema.marginal(table.attributes)
-        if marginal not in self.index.published:
-            return None
-        found: Floats = np.zeros(())
-        for part, factor in factors(quantity, self.release.schema).items():
-            own = self.release.parts[part].design.errors.cell_covariances(marginal)
-            if own is None:
-                return None
-            found = found + factor**2 * own
-        in_order = [schema.names[i] for i in marginal]
-        axes = [in_order.index(name) for name in reversed(table.attributes)]
-        return [float(f"{number:.9g}") for number in np.asarray(found).transpose(axes).ravel()]
+        return Joint(self.release, marginal, quantity) if marginal in self.index.published else None
 
     # ------------------------------------------------------------------------------------------------------- estimate
 
@@ -260,6 +272,10 @@ def _one_or_all(numbers: Floats) -> float | list[float]:
     """One number, where all cells have the same."""
     told = [float(f"{number:.7g}") for number in (numbers.ravel()[:1] if _alike(numbers) else numbers.ravel())]
     return told[0] if _alike(numbers) else told
+
+
+def _covariances(numbers: Floats) -> list[float]:
+    return [float(f"{number:.10g}") for number in numbers.ravel()]
 
 
 def _alike(numbers: Floats) -> bool:

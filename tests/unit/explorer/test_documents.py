@@ -122,8 +122,65 @@ def test_every_kind_of_design_has_documents(people, words, given):
         for told in documents.every(entry["word"]):
             assert len(told["values"]) == math.prod(told["shape"]) == entry["cells"]
             assert (told["labels"] is None) == ("(" not in entry["word"])
-            if told["covariances"] is not None and isinstance(told["std_errors"], float):
+            if told["covariances"] is not None and told["relations"] is None and isinstance(told["std_errors"], float):
                 assert told["covariances"][-1] == pytest.approx(told["std_errors"] ** 2, rel=1e-5)
+
+
+def covariance(told):
+    """That of all pairs of cells, from what a table tells."""
+    shape = told["shape"]
+    axes = [np.reshape(own, (n, n)) for own, n in zip(told["relations"], shape, strict=True)]
+    numbers = np.reshape(told["covariances"], [own.max() + 1 for own in axes], order="F")
+    cells = list(np.ndindex(*shape))
+    at = [[tuple(own[i, j] for own, i, j in zip(axes, x, y, strict=True)) for y in cells] for x in cells]
+    return np.array([[numbers[place] for place in row] for row in at])
+
+
+ROWS = np.concatenate([np.eye(40, dtype=int), np.random.default_rng(2).integers(0, 2, (5, 40))])
+ALONE = {
+    "levels": ("age@band*sex,age", {"strategy": "levels", "seed": 1, **RHO}),
+    "tree": ("prefix(age),age*sex", {"strategy": "hierarchy", "seed": 1, **EPSILON}),
+    "matrix": ("age*sex,age", {"strategy": hc.Matrix(rows=(None, ROWS)), "seed": 1, **RHO}),
+}
+
+
+@pytest.mark.parametrize("kind", ALONE)
+def test_tables_that_stand_alone_carry_the_covariances_of_their_cells(people, kind, monkeypatch):
+    words, given = ALONE[kind]
+    release = released(PEOPLE, words, people, **given)
+    errors, schema = release.parts["count"].design.errors, release.plan.count.schema
+    random, related = np.random.default_rng(3), 0
+    for entry in Documents(release).catalogue()["tables"]:
+        marginal = schema.marginal(entry["attributes"])
+        (told,) = Documents(release).every(entry["word"])
+        if told["relations"] is None:  # agreement is enough
+            continue
+        related += 1
+        C, pair = covariance(told), random.integers(0, 2, (2, *told["shape"])).astype(float)
+        u, v = pair.reshape(2, -1)
+        scale = np.diag(C).max()
+        assert u @ C @ v == pytest.approx(errors.sum_covariance(marginal, *pair), rel=1e-7, abs=1e-7 * scale)
+        assert v @ C @ v == pytest.approx(errors.sum_variance(marginal, pair[1]), rel=1e-7, abs=1e-7 * scale)
+        with monkeypatch.context() as patch:  # too much to carry: the errors of totals alone
+            patch.setattr("hushcube.explorer.covariances.MOST_NUMBERS", 0)
+            (short,) = Documents(release).every(entry["word"])
+        assert short["covariances"] is None and len(short["total_errors"]) == 2 ** len(marginal) - 1
+        C = C.reshape(told["shape"] * 2)
+        for mask, own in enumerate(short["total_errors"]):
+            letters = "abcdef"[: len(marginal)]
+            kept = "".join(letter for axis, letter in enumerate(letters) if mask >> axis & 1)
+            seconds = "".join(x if x in kept else x.upper() for x in letters)
+            exact = np.sqrt(np.maximum(np.einsum(f"{letters}{seconds}->{kept}", C), 0.0)).ravel()
+            np.testing.assert_allclose(
+                np.broadcast_to(own, exact.shape), exact, rtol=1e-5, atol=1e-3 * math.sqrt(scale)
+            )
+    assert related > 0
+
+
+def test_few_relations_stand_for_many_pairs(people):
+    """Of 20 values in 3 groups, what matters is which groups two of them are in, and whether they are the same."""
+    (told,) = Documents(released(PEOPLE, "age@band*sex,age*sex", people, strategy="levels", **RHO)).every("age*sex")
+    assert len(told["covariances"]) <= 24 and len(told["relations"][0]) == 400
 
 
 def test_faces_have_tables_of_their_own(people, tmp_path):

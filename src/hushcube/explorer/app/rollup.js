@@ -1,6 +1,7 @@
 // Coarser tables as sums of published ones, in the page: values, errors, and how to get back to the published cells.
 
-import { boxVariance, qualityOf } from "./statistics.js";
+import { boxVariances } from "./covariances.js";
+import { qualityOf } from "./statistics.js";
 
 const product = (sizes) => sizes.reduce((a, b) => a * b, 1);
 
@@ -20,29 +21,28 @@ export function rolledUp(table, cube, axes, word) {
     kept.reduce((sum, own, at) => sum + strides[at] * groupings[at][Math.floor(cell / fromStrides[own]) % table.shape[own]], 0));
   const values = new Array(product(shape)).fill(0);
   table.values.forEach((value, cell) => (values[place[cell]] += value));
-  const sizes = axes.map((_, at) => {
-    const counts = new Array(shape[at]).fill(0);
-    for (const group of groupings[at]) counts[group] += 1;
-    return counts;
+  const members = axes.map((_, at) => {
+    const found = Array.from({ length: shape[at] }, () => []);
+    groupings[at].forEach((group, position) => found[group].push(position));
+    return found;
   });
-  const known = table.covariances !== null && table.spread !== null;
-  const found = new Map(); // groups of the same sizes have the same error
+  const whole = wholeBox(table);
+  const varianceOf = boxVariances(table);
   const errors = values.map((_, cell) => {
-    if (!known) return null;
-    const box = [...table.shape];
-    kept.forEach((own, at) => (box[own] = sizes[at][Math.floor(cell / strides[at]) % shape[at]]));
-    const name = box.join();
-    if (!found.has(name)) found.set(name, Math.sqrt(boxVariance(table.covariances, box)));
-    return found.get(name);
+    const box = [...whole];
+    kept.forEach((own, at) => (box[own] = members[at][Math.floor(cell / strides[at]) % shape[at]]));
+    const variance = varianceOf(box);
+    return variance === null ? null : Math.sqrt(variance);
   });
-  const margins = errors.map((error) => (error === null ? null : table.spread * error + (table.step ?? 0)));
+  const known = errors.every((error) => error !== null);
+  const margins = errors.map((error) => (error ? table.spread * error + (table.step ?? 0) : error));
   return {
     word, attributes: axes.map((axis) => axis.word), quantity: table.quantity, face: table.face, shape, values,
     std_errors: errors, margins,
     low: values.map((value, cell) => (known ? value - margins[cell] : null)),
     high: values.map((value, cell) => (known ? value + margins[cell] : null)),
     quality: values.map((value, cell) => (known ? qualityOf(value, errors[cell], table.may_be_negative, cube.catalogue.quality) : null)),
-    covariances: null, spread: table.spread, step: table.step, may_be_negative: table.may_be_negative, origin: table, place, sizes, kept,
+    covariances: null, spread: table.spread, step: table.step, may_be_negative: table.may_be_negative, relations: null, total_errors: null, origin: table, place, members, kept,
   };
 }
 
@@ -55,14 +55,20 @@ export function publishedCells(table, cells) {
   return found;
 }
 
-/** The variance of the sum over a box: for each axis of the table the positions taken; null where it is not known. */
-export function varianceOfBox(table, positions) {
-  const own = table.origin ?? table;
-  if (own.covariances === null) return null;
-  const box = [...own.shape];
-  positions.forEach((taken, axis) => {
-    if (!table.origin) box[axis] = taken.length;
-    else box[table.kept[axis]] = taken.reduce((sum, at) => sum + table.sizes[axis][at], 0);
-  });
-  return boxVariance(own.covariances, box);
+/** All positions along each axis. */
+const wholeBox = (table) => table.shape.map((n) => Array.from({ length: n }, (_, at) => at));
+
+/** Whether the page knows the errors of totals of a table: from covariances, or from those of its totals. */
+export const knowsTotals = (table) => table.covariances !== null || table.total_errors !== null;
+
+/** `variance(box)` of sums over boxes: for each axis of the table the positions taken; null where it is not known. */
+export function variancesOfBoxes(table) {
+  const { origin } = table;
+  if (!origin) return boxVariances(table);
+  const [whole, varianceOf] = [wholeBox(origin), boxVariances(origin)];
+  return (positions) => {
+    const box = [...whole];
+    positions.forEach((taken, axis) => (box[table.kept[axis]] = taken.flatMap((at) => table.members[axis][at])));
+    return varianceOf(box);
+  };
 }

@@ -1,17 +1,18 @@
 // Totals of the rows and columns of a sheet, with their errors.
 
-import { varianceOfBox } from "./rollup.js";
+import { knowsTotals, variancesOfBoxes } from "./rollup.js";
 import { adds, numberAt } from "./sheet.js";
 import { around, qualityOf } from "./statistics.js";
 
 /**
- * `{row(at), column(col), all()}`, or null where there are none. Sums of cells are computed from the table's covariances;
- * without these, and for averages, a total of all labels is a cell of a smaller table, and is looked up there.
+ * `{row(at), column(col), all()}`, or null where there are none. Errors follow from the table's covariances, or it has
+ * those of its totals. Without these, and for averages, a total of all labels is a cell of a smaller table, and is looked
+ * up there.
  */
 export async function totalsOf(sheet, cube, source, state, quantity) {
   const { table } = sheet;
   if (!state.totals || sheet.own.length === 0) return null;
-  if (adds(table, quantity) && (table.origin ?? table).covariances !== null) return summed(sheet, cube.catalogue.quality);
+  if (adds(table, quantity) && knowsTotals(table.origin ?? table)) return summed(sheet, cube.catalogue.quality);
   if (table.word.includes("(")) return null;
   if (!sheet.isPart) {
     try {
@@ -24,9 +25,10 @@ export async function totalsOf(sheet, cube, source, state, quantity) {
 }
 
 function summed(sheet, quality) {
+  const varianceOf = variancesOfBoxes(sheet.table);
   const total = (cells, box) => {
     const value = cells.reduce((sum, cell) => sum + sheet.table.values[cell], 0);
-    const variance = varianceOfBox(sheet.table, box);
+    const variance = varianceOf(box);
     if (variance === null) return { value, std_error: null, low: null, high: null, quality: null };
     const found = around(value, variance, sheet.table);
     return { ...found, quality: qualityOf(value, found.std_error, sheet.table.may_be_negative, quality) };
