@@ -46,7 +46,7 @@ if __name__ == "__main__":
         report = hospital(Path(folder))
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         view = "table=ward*sex&first=0,3&second=1,4"
-        draw(browser, report, view, HERE / "explorer.png", width=1200, height=1330, scheme="light")
+        draw(browser, report, view, HERE / "explorer.png", width=1200, height=1400, scheme="light")
         view = "table=ward*outcome&as=bars"
-        draw(browser, report, view, HERE / "explorer-phone.png", width=390, height=1330, scheme="dark")
+        draw(browser, report, view, HERE / "explorer-phone.png", width=390, height=1400, scheme="dark")
         browser.close()

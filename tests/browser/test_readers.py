@@ -515,6 +515,25 @@ def test_no_width_scrolls_the_page_sideways(look, clinic_report):
             assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+def test_long_titles_are_wrapped_on_a_phone_not_cut_off(look, people, tmp_path):
+    import pyarrow as pa
+
+    long = "The highest level of education that was completed by then"
+    sex = hc.Attribute("sex", values=CLINIC.attributes[2].labels, title=long)
+    wage = hc.Measure("wage", bounds=(0, 9), title="wages, salaries, tips and bonuses of the last twelve months")
+    schema = hc.Schema([CLINIC.attributes[1], sex], "long", measures=[wage])
+    rows = people.append_column("wage", pa.array(np.zeros(len(people), np.int64)))
+    release = hc.release(hc.plan(schema, "age*sex", measures=["sum(wage)"], **LAPLACE), rows)
+    report = hc.report(release, tmp_path / "long.html").as_uri()
+    page = look(f"{report}#table=age*sex&as=bars&quantity=sum(wage)", width=390)
+    settled(page)
+    assert "…" not in " ".join(page.locator("#figure svg text").all_text_contents())
+    chosen = page.locator(".choice", has_text="Quantity")
+    assert chosen.locator("span").bounding_box()["height"] < 40  # one line
+    select, panel = chosen.locator("select").bounding_box(), page.locator(".panel", has=chosen).bounding_box()
+    assert select["x"] + select["width"] <= panel["x"] + panel["width"]
+
+
 def test_many_tables_are_shown_a_page_at_a_time(look, tmp_path):
     schema = hc.Schema([hc.Attribute(f"question {i}", codes=2) for i in range(32)])
     import pyarrow as pa

@@ -45,14 +45,14 @@ export function specification(kind, sheet, { words, numbers, title, quantity, st
     background: theme.surface, autosize: { type: "fit-x", contains: "padding" },
   };
   if (kind === "heat") {
-    const colour = { ...value, scale: { scheme: theme.dark ? "darkblue" : "blues" }, legend: { title: quantity } };
+    const colour = { ...value, scale: { scheme: theme.dark ? "darkblue" : "blues" }, legend: { title: lines(quantity, width / 9) } };
     return {
       ...base, width, height: 26 * sheet.rows.length,
       encoding: { y: { ...order("row"), title: sheet.down.map((axis) => axis.title).join(" · ") }, x: { ...order("column"), title: sheet.across?.title ?? null, axis: { labelAngle: isWide && sheet.columns.length > 6 ? -40 : 0, orient: "top" } } },
       layer: [{ mark: { type: "rect", stroke: theme.surface }, encoding: { color: colour, tooltip: tip, description: { field: "told" } } }],
     };
   }
-  const colours = isWide ? { color: { field: "column", type: "nominal", sort: inOrder(data, "column"), title: sheet.across.title, scale: { range: COLOURS }, legend: { columns: Math.max(1, Math.floor(width / 140)) } } } : {};
+  const colours = isWide ? { color: { field: "column", type: "nominal", sort: inOrder(data, "column"), title: lines(sheet.across.title, width / 9), scale: { range: COLOURS }, legend: { columns: Math.max(1, Math.floor(width / 140)) } } } : {};
   const layers = (long, offset) => {
     const low = { [long]: { ...value, field: "low" }, [`${long}2`]: { field: "high" } };
     return [
@@ -86,7 +86,7 @@ function configOf(theme) {
     font, axis: { labelColor: theme.text, titleColor: theme.quiet, gridColor: theme.line, domainColor: theme.line, tickColor: theme.line, labelFontSize: 12, titleFontSize: 12, titleFontWeight: "normal", labelLimit: 180 },
     title: { color: theme.text, anchor: "start", fontSize: 15, subtitleFontSize: 12, offset: 14 },
     header: { labelColor: theme.text, titleColor: theme.quiet, labelFontSize: 12 },
-    legend: { labelColor: theme.text, titleColor: theme.quiet, orient: "bottom", titleFontWeight: "normal", labelLimit: 160, labelFontSize: 12, titleFontSize: 12 }, view: { stroke: null },
+    legend: { labelColor: theme.text, titleColor: theme.quiet, orient: "bottom", titleFontWeight: "normal", labelLimit: 160, labelFontSize: 12, titleFontSize: 12, titleLimit: 0 }, view: { stroke: null },
   };
 }
 
