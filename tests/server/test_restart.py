@@ -125,7 +125,7 @@ def test_a_head_that_is_slow_or_large_closes_the_connection(monkeypatch):
     import uvicorn
     from uvicorn.server import ServerState
 
-    from hushcube.server import connection
+    from hushcube.web import connection
 
     monkeypatch.setattr(connection, "SECONDS", 0.05)
     config = uvicorn.Config(lambda: None, http=connection.Connection, ws="none", log_config=None)
