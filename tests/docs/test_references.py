@@ -11,8 +11,11 @@ SECTIONS = set(re.findall(r"^## (\d+)\. ", MATHS, flags=re.M)) | set(re.findall(
 
 
 def references(path):
-    """Every file in brackets, with a section after a comma; semicolons separate several in one bracket."""
-    for inside in re.findall(r"\[([^\[\]\n]+)\]", path.read_text(encoding="utf-8")):
+    """Every file in brackets, with a section after a comma; semicolons separate several in one bracket.
+
+    Links of pages that the program writes point to files of a release, not to ours.
+    """
+    for inside in re.findall(r"\[([^\[\]\n]+)\](?!\()", path.read_text(encoding="utf-8")):
         for item in inside.split(";"):
             if found := re.fullmatch(r"([\w./-]+\.(?:py|md))(?:, (\w+))?", item.strip(" `")):
                 yield found.groups()
