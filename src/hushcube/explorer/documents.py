@@ -28,6 +28,7 @@ from typing import Any, Final
 import numpy as np
 
 from hushcube.bundle.comparing import factors
+from hushcube.bundle.export.choosing import Chosen
 from hushcube.bundle.part import attributes_of
 from hushcube.bundle.published_table import Table
 from hushcube.bundle.release import Release
@@ -142,7 +143,9 @@ class Documents:
 
     def table(self, word: str, quantity: str = COUNT, face: str = UNBIASED) -> Document:
         """The numbers of a table, or of a roll-up of one; as many digits as the noise leaves."""
-        table = self.release.table(word, quantity, face=face)
+        return self._document(word, self.release.table(word, quantity, face=face))
+
+    def _document(self, word: str, table: Table) -> Document:
         errors = _one_or_all(table.std_errors)
         digits = _digits(table.std_errors)
         joint = self._joint(table)
@@ -157,8 +160,8 @@ class Documents:
             "word": word,
             "attributes": list(table.attributes),
             "labels": None if self.release.plan.workload.form(word) is None else list(map(list, table.labels)),
-            "quantity": quantity,
-            "face": face,
+            "quantity": table.what,
+            "face": table.face,
             "shape": list(table.values.shape),
             "values": _numbers(table.values, 6 if table.is_average else digits),
             "std_errors": None if table.is_average else errors,
@@ -178,20 +181,24 @@ class Documents:
         asked = attributes_of(self.release.schema, word) if form is None else ()
         return math.prod(attribute.size for attribute in asked) if form is None else form.cells
 
-    def every(self, word: str) -> Iterator[Document]:
-        """A published table in all quantities and faces, to stand alone: with all that its sums need."""
-        for quantity in self.release.plan.quantities:
-            yield self._alone(word, str(quantity), UNBIASED)
-        for face in self.release.faces:
-            yield self._alone(word, COUNT, face)
+    def every(self) -> Iterator[tuple[str, list[Document]]]:
+        """Each published table in all quantities and faces, to stand alone: with all that its sums need.
+
+        The files are read once, in the order of their rows.
+        """
+        faces = [Chosen.of(self.release, face=face) for face in (UNBIASED, *self.release.faces)]
+        for word, unbiased, *others in zip(faces[0].words, *faces, strict=True):
+            known = {table.what: table for table in (unbiased, *unbiased.others)}
+            own = (known[str(quantity)] for quantity in self.release.plan.quantities)
+            yield word, [self._alone(word, table) for table in (*own, *others)]
 
     @cached_property
     def _most_paired(self) -> int:
         return most_paired(self.index.cells)
 
-    def _alone(self, word: str, quantity: str, face: str) -> Document:
+    def _alone(self, word: str, table: Table) -> Document:
         """A published table, with relations of its values or errors of its totals where agreement is not enough."""
-        found, joint = self.table(word, quantity, face), self._joint(self.release.table(word, quantity))
+        found, joint = self._document(word, table), self._joint(table)
         if joint is None or found["covariances"] is not None:
             return found
         pairs = joint.relations() if math.prod(found["shape"]) <= self._most_paired else None

@@ -14,9 +14,10 @@ import hashlib
 import html
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -55,41 +56,51 @@ def write_report(documents: Documents, out: Path, *, progress: Progress | None =
         raise TooLarge("release", count, MOST_LISTED, fix, "tables")
     vega()  # if it is missing, that is said before any work
     catalogue = documents.catalogue()
-    groups = list(_groups(documents, catalogue, progress or silent))
-    size = sum(map(len, groups))
-    if size <= MOST_EMBEDDED:
-        blocks = {f"group-{at}": group for at, group in enumerate(groups)}
-        page, _ = render(title_of(catalogue), {"mode": "embedded", "catalogue": catalogue}, blocks=blocks)
-    elif is_file:
-        told = f"the tables take {size / 1e6:,.0f} MB, too much for one file"
+    groups = _groups(documents, catalogue, progress or silent)
+    first: list[str] = []
+    while sum(map(len, first)) <= MOST_EMBEDDED and (group := next(groups, None)) is not None:
+        first.append(group)
+    is_large = sum(map(len, first)) > MOST_EMBEDDED
+    if is_file and is_large:
+        told = f"the tables take more than {MOST_EMBEDDED / 1e6:,.0f} MB, too much for one file"
         raise OutputError("out", told, "name a folder: without .html at its end")
-    else:
-        names = [f"data/{at}.js" for at in range(len(groups))]
-        source = {"mode": "beside", "catalogue": catalogue, "files": names}
-        page, _ = render(title_of(catalogue), source, loads="'self' file:")
     if is_file:
         with new_file(out) as file:
-            file.write_text(page, encoding="utf-8")
+            file.write_text(_embedded(catalogue, first), encoding="utf-8")
         return
     with new_folder(out) as folder:
+        page = _beside(catalogue, chain(first, groups), folder) if is_large else _embedded(catalogue, first)
         (folder / "index.html").write_text(page, encoding="utf-8")
-        if size > MOST_EMBEDDED:
-            (folder / "data").mkdir()
-            for at, group in enumerate(groups):
-                (folder / names[at]).write_text(f"hushcubeGroup({at},{group});\n", encoding="utf-8")
+
+
+def _embedded(catalogue: Document, groups: Sequence[str]) -> str:
+    """The page with all tables in it."""
+    blocks = {f"group-{at}": group for at, group in enumerate(groups)}
+    return render(title_of(catalogue), {"mode": "embedded", "catalogue": catalogue}, blocks=blocks)[0]
+
+
+def _beside(catalogue: Document, groups: Iterable[str], folder: Path) -> str:
+    """The page of tables in files beside it, which are written as they come."""
+    (folder / "data").mkdir()
+    names = []
+    for at, group in enumerate(groups):
+        names.append(f"data/{at}.js")
+        (folder / names[-1]).write_text(f"hushcubeGroup({at},{group});\n", encoding="utf-8")
+    source = {"mode": "beside", "catalogue": catalogue, "files": names}
+    return render(title_of(catalogue), source, loads="'self' file:")[0]
 
 
 def _groups(documents: Documents, catalogue: Document, progress: Progress) -> Iterator[str]:
     """All tables as JSON, in groups of some size; their entries in the catalogue get the numbers of their groups."""
     held: list[str] = []
-    entries, size, number = catalogue["tables"], 0, 0
-    for at, entry in enumerate(entries):
+    entries, size, number = {entry["word"]: entry for entry in catalogue["tables"]}, 0, 0
+    for at, (word, tables) in enumerate(documents.every()):
         progress("tables", at / len(entries))
-        text = f"{as_json(entry['word'])}:{as_json([_shortened(table) for table in documents.every(entry['word'])])}"
+        text = f"{as_json(word)}:{as_json([_shortened(table) for table in tables])}"
         if held and size + len(text) > GROUP:
             yield f"{{{','.join(held)}}}"
             held, size, number = [], 0, number + 1
-        entry["key"] = number
+        entries[word]["key"] = number
         held.append(text)
         size += len(text)
     yield f"{{{','.join(held)}}}"

@@ -11,6 +11,7 @@ import pytest
 
 import hushcube as hc
 from hushcube.explorer import page
+from hushcube.explorer.documents import Documents
 from hushcube.explorer.joining import joined
 from hushcube.model.attribute import Attribute
 
@@ -73,6 +74,21 @@ def test_large_tables_lie_beside_the_page(release, tmp_path, monkeypatch):
     files = sorted(path.name for path in (folder / "data").iterdir())
     assert files == ["0.js", "1.js", "2.js", "3.js"] and not (tmp_path / "page.html").exists()
     assert (folder / "data" / "1.js").read_text(encoding="utf-8").startswith('hushcubeGroup(1,{"')
+
+
+def test_tables_beside_the_page_are_written_as_they_come(release, tmp_path, monkeypatch):
+    monkeypatch.setattr(page, "MOST_EMBEDDED", 100)
+    monkeypatch.setattr(page, "GROUP", 100)
+    every, written = Documents.every, []
+
+    def watched(documents):
+        for table in every(documents):
+            written.append(len(list(tmp_path.glob("*/data/*.js")) + list(tmp_path.glob(".*/data/*.js"))))
+            yield table
+
+    monkeypatch.setattr(Documents, "every", watched)
+    hc.report(release, tmp_path / "site")
+    assert written[-1] > 0
 
 
 def test_too_many_tables_are_for_the_explorer(release, tmp_path, monkeypatch):

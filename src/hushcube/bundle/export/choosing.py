@@ -61,6 +61,12 @@ class Chosen:
         return written(self.release.plan) if self.face == UNBIASED else (COUNTED,)
 
     @property
+    def words(self) -> list[str]:
+        """What names every table, in the order in which they come."""
+        rows = (row for batch in self.marginals.batches for row in batch.rows.tolist())
+        return [*map(self.release.schema.describe, rows), *self.others]
+
+    @property
     def sizes(self) -> list[int]:
         """The cells of every table, in the order in which they come."""
         return [*(batch.cells for batch in self.marginals.batches for _ in batch.ids), *self.others.values()]
