@@ -51,8 +51,8 @@ body {{ font: 1rem/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 60rem; 
 table {{ border-collapse: collapse; }}
 caption {{ text-align: left; padding: 0.5rem 0; }}
 th, td {{ border-bottom: 1px solid #8888; padding: 0.3rem 0.8rem 0.3rem 0; text-align: right; }}
-th:first-child {{ text-align: left; font-weight: normal; }}
-thead th {{ font-weight: bold; }}
+th:first-child {{ text-align: left; }}
+tbody th {{ font-weight: normal; }}
 .stamp {{ border: 2px solid; padding: 0.5rem; }}
 </style>
 </head>

@@ -456,6 +456,19 @@ def test_pages_are_plain_and_accessible(made, tmp_path):
     assert len(rows.named("tr")) == 1 + 6
 
 
+def test_headings_of_words_stand_above_their_words(made, tmp_path):
+    """Numbers are aligned at their ends, words at their beginnings; a short word is not broken in two."""
+    path = hc.export(made, tmp_path / "t.html", "html", tables="sex")
+    text = path.read_text(encoding="utf-8")
+    assert '<th scope="col">quality</th>' in text and '<th scope="col" class="number">value</th>' in text
+    page = Page(path)
+    heads = [head.get("class") == "number" for head in page.named("th") if head["scope"] == "col"]
+    cells = [cell["class"] == "number" for cell in page.named("td")]
+    wide = len(cells) // (len(page.named("tr")) - 1)
+    assert heads[-wide:] == cells[:wide] and not all(cells)
+    assert "overflow-wrap: anywhere" not in text
+
+
 def test_one_page_alone_has_no_way_back(made, tmp_path):
     page = Page(hc.export(made, tmp_path / "t.html", "html", tables="sex"))
     assert page.links == []

@@ -11,6 +11,7 @@ import html
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -40,7 +41,8 @@ table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 caption { text-align: left; font-weight: bold; padding: 0.5rem 0; }
 th, td { padding: 0.25rem 0.75rem; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; }
 thead th { background: var(--soft); position: sticky; top: 0; }
-tbody th { font-weight: normal; white-space: pre-wrap; overflow-wrap: anywhere; }
+tbody th { font-weight: normal; white-space: pre-wrap; overflow-wrap: break-word; }
+.flag0, .flag1, .flag2 { white-space: nowrap; }
 .flag1, .flag2 { font-weight: bold; }
 .flag2 { color: var(--alarm); }
 .number { text-align: right; white-space: nowrap; }
@@ -91,7 +93,7 @@ def _write(path: Path, title: str, lines: Iterable[str]) -> None:
 
 
 def _contents(listed: Sequence[Listed]) -> Iterator[str]:
-    yield from _opening("Tables", ["table", "attributes"], ["cells"])
+    yield from _opening("Tables", {"table": False, "attributes": False, "cells": True}.items())
     for each in listed:
         link = f'<a href="{html.escape(each.file)}">{shown(each.title)}</a>'
         attributes = shown(" × ".join(each.attributes)) or "none"
@@ -100,20 +102,22 @@ def _contents(listed: Sequence[Listed]) -> Iterator[str]:
 
 
 def _table(table: ExportedTable) -> Iterator[str]:
-    yield from _opening(table.title, table.headings, [column.name for column in table.columns])
-    for texts, numbers in zip(table.texts(shown), table.rows(), strict=True):
+    numbers = ((column.name, column.is_number) for column in table.columns)
+    yield from _opening(table.title, chain(((name, False) for name in table.headings), numbers))
+    for texts, found in zip(table.texts(shown), table.rows(), strict=True):
         labels = "".join(f'<th scope="row"><bdi>{text}</bdi></th>' for text in texts)
-        cells = "".join(map(_cell, numbers))
+        cells = "".join(map(_cell, found))
         yield f"<tr>{labels}{cells}</tr>"
     yield "</tbody></table></div>"
 
 
-def _opening(caption: str, texts: Iterable[str], numbers: Iterable[str]) -> Iterator[str]:
-    """The beginning of a table: wide ones scroll by themselves, with the keyboard too."""
+def _opening(caption: str, columns: Iterable[tuple[str, bool]]) -> Iterator[str]:
+    """The beginning of a table: wide ones scroll by themselves, with the keyboard too. Columns may hold numbers."""
     yield f'<div class="table" role="region" aria-label="{shown(caption)}" tabindex="0"><table>'
     yield f"<caption>{shown(caption)}</caption><thead><tr>"
-    yield from (f'<th scope="col">{shown(name)}</th>' for name in texts)
-    yield from (f'<th scope="col" class="number">{shown(name)}</th>' for name in numbers)
+    for name, is_number in columns:
+        aligned = ' class="number"' if is_number else ""
+        yield f'<th scope="col"{aligned}>{shown(name)}</th>'
     yield "</tr></thead><tbody>"
 
 
