@@ -126,7 +126,7 @@ def test_errors_are_those_predicted(number):
 def true_sum(name, word, where):
     schema, table = planned(0).schema, truth(name, word)
     chosen = [
-        [schema[axis].labels.index(where[axis])] if axis in where else range(schema[axis].size)
+        [schema[axis].coded.index(where[axis])] if axis in where else range(schema[axis].size)
         for axis in (schema.names[i] for i in schema.marginal(word.split("*")))
     ]
     return table[np.ix_(*chosen)].sum()

@@ -19,8 +19,8 @@ Rows = NDArray[np.int32]
 
 _FEW: Final = 1 << 14
 """Pairs of marginals that are looked at: if there are no more, the inclusions among them are kept."""
-_KEPT: Final = 4
-"""For how many families."""
+_KEPT: Final = 32
+"""For how many families: more than the tables of a small release have shapes, so that none pushes another out."""
 _BITS: Final = frozen(np.left_shift(np.int64(1), np.arange(63)))
 
 
