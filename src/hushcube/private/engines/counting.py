@@ -163,6 +163,7 @@ def row_cost(cells: int) -> float:
     return next((cost for top, cost in _ROW_NS if cells <= top), _FAR_ROW_NS)
 
 
+@np.errstate(all="ignore")  # a matrix product of single precision can raise flags that stand for nothing
 def greedy(members: Bools, sizes: Sizes, limit: int) -> tuple[list[Marginal], list[int]]:
     """Tables that together contain every wanted marginal, and how many of those each was built for.
 
