@@ -8,14 +8,14 @@ integral      also whole numbers: counted from synthetic people
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
 
-from hushcube.designs import LatticeDesign, MatrixDesign, WideMatrixDesign
+from hushcube.designs import LatticeDesign, MatrixDesign, SelectedDesign, WideMatrixDesign
 from hushcube.designs.answers import Answers
 from hushcube.designs.design import Design
 from hushcube.designs.matrix.design import least_squares
@@ -24,6 +24,7 @@ from hushcube.faces import barak, facts as public, norms
 from hushcube.faces.atoms import atoms, fixed_cells
 from hushcube.faces.barak_shift import kept_share, shift, shifted
 from hushcube.faces.crowd import Codes
+from hushcube.faces.entropy import entropy_tables
 from hushcube.faces.full_table import SummedTable, nonnegative_table
 from hushcube.faces.local import NonNegative, nonnegative_marginals
 from hushcube.faces.people import PeopleTables, from_table, match, require_room, within_atoms
@@ -47,6 +48,7 @@ _FULL_TABLE_LEFT: Final = 1e-5
 """Of the predicted total variance: the squared distance from the exact projection at which the solvers are content."""
 _ENOUGH: Final = 1e-3
 """Of the predicted variance of the largest tables: how far whole numbers may be from the real ones they follow."""
+_LISTED: Final = 1_000  # the most tables whose measured errors a report lists
 _NOBODY: Final = 1e-6  # tables of fewer people hold rounding errors and nothing else
 
 
@@ -98,6 +100,9 @@ def check_face(design: Design, value: FaceValue, clock: Clock) -> None:
     if value.near == "answers" and not isinstance(design, LatticeDesign):
         problem = "only plans of marginals, or parts of marginals, answer tables one by one"
         raise BadInput("near", problem, "leave it out, or plan with a strategy such as `workload`")
+    if value.method == "entropy" and not (isinstance(design, LatticeDesign) and design.recovery == "gls"):
+        problem = "it needs plans of marginals, or parts of marginals, with the recovery gls"
+        raise NotApplicable("entropy", problem)
     if isinstance(design, WideMatrixDesign):
         raise NotApplicable(
             value.kind, "the plan measures sparse rows of a matrix, and knows no cells of its large table"
@@ -125,7 +130,35 @@ def _check_people(design: Design, value: FaceValue) -> None:
 def make_face(design: Design, measurement: Measurement, value: FaceValue, clock: Clock) -> Face:
     """The face of a measurement that was asked for. Pure post-processing: it costs no budget."""
     check_face(design, value, clock)
-    return MAKERS[value.kind](FaceMaker(*design.averaged(measurement), value, clock))
+    known = design.deviations(measurement) if isinstance(design, SelectedDesign) else None
+    maker = FaceMaker(*design.averaged(measurement), value, clock, known)
+    face = MAKERS[value.kind](maker)
+    if isinstance(design, SelectedDesign) and maker.fitted is not None:
+        checked = design.checked(measurement)
+        face.report["measured_errors"] = _measured_errors(design, *checked, maker.fitted, face.tables)
+    return face
+
+
+def _measured_errors(
+    design: SelectedDesign, misfits: Floats, margin: float, fitted: Answers, tables: Answers
+) -> dict[str, Any]:
+    """How far tables are from the true ones, as sums of absolute differences over their cells, in people.
+
+    The last look of a run saw how far the fit is, with noise; the tables are at most as much farther as they are from
+    the fit.
+    """
+    family, schema = design.request.marginals, design.schema
+    away = np.zeros(len(family))
+    for batch in family.batches:
+        apart = tables.tables(batch.rows, batch.shape) - fitted.tables(batch.rows, batch.shape)
+        away[batch.ids] = np.abs(apart).reshape(len(apart), -1).sum(axis=1)
+    people = max(float(fitted.tables(position_rows(()), ()).reshape(-1)[0]), 1.0)
+    most = np.maximum(misfits + margin, 0.0) + away
+    told = {"mean_share": float(np.maximum(misfits, 0.0).mean() / people), "margin": margin}
+    if len(family) > _LISTED:
+        return told
+    pairs = zip(family, misfits.tolist(), most.tolist(), strict=True)
+    return {**told, "tables": {schema.describe(m): {"seen": seen, "at_most": top} for m, seen, top in pairs}}
 
 
 def _objective(design: LatticeDesign, value: FaceValue) -> Objective:
@@ -137,8 +170,18 @@ def _objective(design: LatticeDesign, value: FaceValue) -> Objective:
 class FaceMaker:
     """What all faces of one measurement share."""
 
-    def __init__(self, design: Design, measurement: Measurement, value: FaceValue, clock: Clock) -> None:
+    def __init__(
+        self,
+        design: Design,
+        measurement: Measurement,
+        value: FaceValue,
+        clock: Clock,
+        deviations: Mapping[int, Floats] | None = None,
+    ) -> None:
+        """`deviations` of tables from their guesses, by order, are known where a selective run looked at them."""
         self.plan, self.measurement, self.value, self.clock = design, measurement, value, clock
+        self.deviations = deviations
+        self.fitted: Answers | None = None  # with an opinion
         self.answers: Answers = design.answers(measurement)
         if isinstance(design, MatrixDesign):  # also cells that are not published have to be near something
             self.answers = least_squares(design, measurement.values[0].astype(np.float64))
@@ -155,8 +198,13 @@ class FaceMaker:
         if value.kind == "consistent" or value.norm != "l2":
             tables, report = self._nearest()
             return Face(value, tables, report) if value.kind != "integral" else self._integral(tables, report, None)
-        tables, report, full = self._nonnegative()
+        tables, report, full = self._opinionated() if self._has_opinion else self._nonnegative()
         return Face(value, tables, report) if value.kind == "nonnegative" else self._integral(tables, report, full)
+
+    @property
+    def _has_opinion(self) -> bool:
+        """Tables that a selective run hardly measured need one."""
+        return self.value.method == "entropy" or (self.value.method == "auto" and self.deviations is not None)
 
     @cached_property
     def _public_total(self) -> int | None:
@@ -204,6 +252,18 @@ class FaceMaker:
         answers = SummedTable(table)
         report = {"found_by": "full-table", "distance": math.sqrt(target.distance(answers)), "steps": fit.steps}
         return answers, {**report, "stopped": fit.stopped, **_certificate(gap, variance)}, table
+
+    def _opinionated(self) -> tuple[Answers, dict[str, Any], None]:
+        if not isinstance(self.plan, LatticeDesign):
+            raise NotImplementedError(type(self.plan).__name__)
+        about = tuple(self.facts.by_marginal)
+        largest = Target.of(self.plan, self.answers, about).largest
+        fixed = fixed_cells(self.facts, largest).batches if self.facts else None
+        found = entropy_tables(
+            self.plan, self.answers, self.clock, facts_about=about, fixed=fixed, known=self.deviations
+        )
+        self.fitted = found[0]
+        return *found, None
 
     def _integral(self, tables: Answers, report: dict[str, Any], full: Floats | None) -> Face:
         """People whose tables are near the given ones; all face-valid tables are counted from them."""

@@ -17,7 +17,7 @@ from hushcube.options import Configured, Option, check_choice, choice, option, r
 from hushcube.text import short
 
 Norm = Literal["l2", "l1", "linf"]
-Method = Literal["auto", "full-table", "local", "barak", "shift"]
+Method = Literal["auto", "full-table", "local", "entropy", "barak", "shift"]
 Weights = Literal["equal", "deviation"]
 Near = Literal["measured", "answers"]
 Objective = Literal["max-coefficient", "total-coefficient", "max-marginal", "total-marginal"]
@@ -117,8 +117,8 @@ class FaceValue(Configured):
     )
     method: Method = choice(
         "auto",
-        "how it is found: from the full table, which auto takes where it fits, table by table (local), or as in "
-        "Barak et al. (barak, shift)",
+        "how it is found: from the full table, which auto takes where it fits, table by table (local), with an opinion "
+        "where noise leaves many tables possible (entropy), or as in Barak et al. (barak, shift)",
         get_args(Method),
     )
     weights: Weights = choice(

@@ -1,0 +1,174 @@
+"""What tables are expected to be, given the smaller ones: order by order, and how far they are expected from it.
+
+A table of k attributes is guessed from its margins of k - 1 attributes: the table of greatest entropy among those that
+have them, found by proportional fitting. Of two attributes that is independence; of three, no interaction of all three;
+a table of one attribute is guessed to be even. So nothing is guessed that smaller tables do not show.
+
+How far a table is from its guess q is a relative deviation d of its cells. It may be known from a noisy misfit
+||x - q||_1, as a share of all people [designs/selective]; or it is estimated from the noisy coefficients of the table's
+own residual space themselves,
+
+    d² = max( ||residual(z) - residual(q)||² - m v,  sqrt(m / 2) v )  /  sum_c q_c²,
+
+m the dimension of the space and v the variance of its noise: what is left of the squares when those of the noise are
+taken away, and where that is little, half of its standard deviation. The deviations of real tables have heavy tails, so
+that the entropy is told FREEDOM times as much; and m of cells(A) numbers are free, so that each cell counts for that
+share:   stiffness = m / cells(A) / (FREEDOM² d² q)                                               [lattice/entropy.py]
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushcube.lattice import helmert
+from hushcube.lattice.coefficients import Coefficients
+from hushcube.lattice.entropy import EntropyFit, Noisy, Tick, entropic
+from hushcube.lattice.family import Batch, Family
+from hushcube.model.arrays import Floats
+
+FREEDOM: Final = 3.0
+_FIRMEST: Final = 1e-6  # the least relative deviation that is expected
+_SWEEPS: Final = 25
+_CLOSE: Final = 1e-4  # of all people: what margins may be off by when proportional fitting stops
+_TOGETHER: Final = 2**20  # cells that are fitted in proportion at a time
+_LEAST: Final = 1e-4  # of a table's mean cell: what a guess is at least; a cell of less is as good as empty
+
+
+class Tables(Protocol):
+    """Where the tables of smaller marginals come from."""
+
+    def tables(self, rows: NDArray[np.int32], shape: tuple[int, ...]) -> Floats:
+        """The tables of marginals (rows of positions) of one shape; (marginals, *shape)."""
+
+
+def order(tables: Family, k: int) -> Family:
+    """The sets of k attributes inside tables of a family."""
+    levels = tables.closure.levels
+    return Family(tables.sizes, [*(np.zeros((0, j), np.int32) for j in range(k)), levels[k]])
+
+
+def guesses(wanted: Family, smaller: Tables, people: float) -> tuple[Floats, ...]:
+    """The guesses of tables that all have k attributes, from those of k - 1; an array for each batch."""
+    found = ((_guess(batch, smaller, people), batch.cells) for batch in wanted.batches)
+    return tuple(np.maximum(guess, _LEAST * people / cells) for guess, cells in found)
+
+
+def _guess(batch: Batch, smaller: Tables, people: float) -> Floats:
+    if len(batch.shape) <= 1:
+        return np.full((len(batch.ids), *batch.shape), people / batch.cells)
+    found = np.empty((len(batch.ids), *batch.shape))
+    for part in batch.parts(_TOGETHER):
+        margins = []
+        for axis in range(len(batch.shape)):
+            shape = tuple(n for at, n in enumerate(batch.shape) if at != axis)
+            margins.append(np.maximum(smaller.tables(np.delete(batch.rows[part], axis, axis=1), shape), 0.0))
+        found[part] = proportional(batch.shape, margins)
+    return found
+
+
+def proportional(shape: tuple[int, ...], margins: Sequence[Floats]) -> Floats:
+    """The tables (tables, *shape) of greatest entropy with given margins; margin i lacks axis i.
+
+    >>> proportional((2, 2), [np.array([[3.0, 1.0]]), np.array([[2.0, 2.0]])]).tolist()
+    [[[1.5, 0.5], [1.5, 0.5]]]
+    """
+    x = np.ones((len(margins[0]), *shape))
+    scale = max(float(margins[0].reshape(len(x), -1).sum(axis=1).max(initial=0.0)), 1e-300)
+    for sweep in range(_SWEEPS):
+        worst = 0.0
+        for axis, margin in enumerate(margins, start=1):
+            now = x.sum(axis=axis)
+            if sweep:
+                worst = max(worst, float(np.abs(now - margin).reshape(len(x), -1).sum(axis=1).max(initial=0.0)))
+            x *= np.expand_dims(np.divide(margin, now, out=np.zeros_like(now), where=now > 0), axis)
+        if (sweep and worst <= _CLOSE * scale) or len(shape) == 2:
+            break
+    return x
+
+
+def deviations(wanted: Family, guess: Sequence[Floats], noisy: Noisy) -> Floats:
+    """d of each table, estimated from the noisy coefficients of its own residual space."""
+    found = np.zeros(len(wanted))
+    for batch, q in zip(wanted.batches, guess, strict=True):
+        axes, lines = range(1, q.ndim), (len(q), -1)
+        z = np.asarray(noisy.coefficients.gather(batch.rows), np.float64)
+        h = helmert.residual_norms(batch.shape)
+        square = ((z - helmert.residual(q, axes)) ** 2 / h).reshape(lines).sum(axis=1)
+        v, m = noisy.variances[noisy.spaces.find(batch.rows)], math.prod(n - 1 for n in batch.shape)
+        energy = np.maximum(square - m * v, math.sqrt(m / 2) * v)
+        found[batch.ids] = np.sqrt(energy / np.maximum((q**2).reshape(lines).sum(axis=1), 1e-300))
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Guessed:
+    """Tables of k attributes as they are guessed, and d of each."""
+
+    family: Family
+    guess: tuple[Floats, ...]
+    deviations: Floats
+
+    def stiffness(self, batch: Batch, q: Floats) -> Floats:
+        """Of the cells of some of these tables with guesses q."""
+        d = self.deviations[self.family.find(batch.rows)].reshape(-1, *[1] * len(batch.shape))
+        free = math.prod(1 - 1 / n for n in batch.shape if n > 1)
+        return np.asarray(free / (FREEDOM**2 * np.maximum(d, _FIRMEST) ** 2 * q))
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """Tables up to k attributes: what was guessed of each order, and the fit of all of them together."""
+
+    guessed: Mapping[int, Guessed]
+    fit: EntropyFit
+
+    @property
+    def tables(self) -> Coefficients:
+        """The tables that were found; rounding may leave cells a little below zero."""
+        return self.fit.coefficients
+
+
+def largest(tables: Family, k: int) -> Family:
+    """The sets of k attributes inside tables of a family, and the smaller ones that lie in none of these."""
+    closure = tables.closure
+    inside = Family(tables.sizes, closure.levels[: k + 1])
+    covered = {tuple(row) for level in inside.levels[1:] for c in range(level.shape[1])
+               for row in np.delete(level, c, axis=1).tolist()}  # fmt: skip
+    return Family.of([m for m in inside if m not in covered], tables.sizes)
+
+
+def fitted(tables: Family, k: int, noisy: Noisy, guessed: Mapping[int, Guessed], people: float, tick: Tick) -> Fitted:
+    """The fit of all tables of up to k attributes, given the guesses of each order."""
+    wanted = largest(tables, k)
+    q, s = [], []
+    for batch in wanted.batches:
+        if not batch.shape:
+            q.append(np.full(1, people))
+            s.append(np.full(1, 1e-9))
+            continue
+        own = guessed[len(batch.shape)]
+        guess = np.asarray(Coefficients(own.family, own.guess).gather(batch.rows))
+        q.append(guess.ravel())
+        s.append(own.stiffness(batch, guess).ravel())
+    return Fitted(dict(guessed), entropic(wanted, noisy, np.concatenate(q), np.concatenate(s), tick))
+
+
+def fit_by_orders(tables: Family, noisy: Noisy, tick: Tick, known: Mapping[int, Floats] | None = None) -> Fitted:
+    """Guess and fit order after order; `known` has d for the tables of some orders, others are estimated."""
+    people = max(float(np.asarray(noisy.coefficients.blocks[0]).reshape(-1)[0]), 1.0)
+    top = len(tables.closure.levels) - 1
+    guessed: dict[int, Guessed] = {}
+    found = fitted(tables, 0, noisy, guessed, people, tick)
+    for k in range(1, top + 1):
+        wanted = order(tables, k)
+        guess = guesses(wanted, found.tables, people)
+        d = known[k] if known and k in known else deviations(wanted, guess, noisy)
+        guessed[k] = Guessed(wanted, guess, d)
+        found = fitted(tables, k, noisy, guessed, people, lambda share, k=k: tick((k - 1 + share) / top))  # type: ignore[misc]
+    return found

@@ -1,0 +1,172 @@
+"""Tables with an opinion: a general solver on dense matrices is the judge."""
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+from scipy.optimize import minimize
+
+from hushcube.lattice import helmert
+from hushcube.lattice.coefficients import Coefficients, Projection
+from hushcube.lattice.entropy import Noisy, entropic
+from hushcube.lattice.family import Family
+from hushcube.lattice.guesses import deviations, fit_by_orders, guesses, largest, order, proportional
+
+
+def goes_on(_share):
+    return True
+
+
+def problem(sizes, tables, seed, noise):
+    """Noisy coefficients of made-up people, a guess of each table, and how firm it is."""
+    rng = np.random.default_rng(seed)
+    full = rng.gamma(0.5, 40.0, sizes)
+    family = Family.of(tables, sizes)
+    spaces = family.closure
+    variances = noise * rng.uniform(0.5, 2.0, len(spaces))
+    blocks = []
+    for batch in spaces.batches:
+        own = []
+        for row, at in zip(batch.rows.tolist(), batch.ids.tolist(), strict=True):
+            table = full.sum(axis=tuple(i for i in range(len(sizes)) if i not in row))
+            shaken = helmert.residual(table, range(table.ndim)) if row else table
+            deviation = np.sqrt(variances[at] * helmert.residual_norms(table.shape))
+            own.append(shaken + rng.normal(0, 1, shaken.shape) * deviation)
+        blocks.append(np.array(own))
+    cells = sum(len(batch.ids) * batch.cells for batch in family.batches)
+    guess = (
+        rng.uniform(0.5, 2.0, cells)
+        * full.sum()
+        / np.concatenate([np.full(len(b.ids) * b.cells, b.cells) for b in family.batches])
+    )
+    return full, family, Noisy(Coefficients(spaces, tuple(blocks)), variances), guess, rng.uniform(0.01, 0.3, cells)
+
+
+def objective(to, noisy, guess, stiffness, t):
+    spaces = noisy.spaces
+    norms = np.concatenate([np.tile(helmert.residual_norms(b.shape).ravel(), len(b.ids)) for b in spaces.batches])
+    y = to.spread(t)
+    if (y <= 0).any():
+        return np.inf
+    likelihood = ((t - to.join(noisy.coefficients.blocks)) ** 2 / (norms * to.each(noisy.variances))).sum() / 2
+    return likelihood + float(stiffness @ (y * np.log(y / guess) - y + guess))
+
+
+@pytest.mark.parametrize("tables", [[(0, 1), (1, 2)], [(0, 1), (0, 2), (1, 2)], [(0, 1), (2,)]])
+def test_the_minimum_is_that_of_a_general_solver(tables):
+    _, family, noisy, guess, stiffness = problem((2, 3, 2), tables, 1, 25.0)
+    fit = entropic(family, noisy, guess, stiffness, goes_on)
+    to = Projection(family, np.ones(len(family)), family.closure)
+    found = to.join(fit.coefficients.blocks)
+    value = objective(to, noisy, guess, stiffness, found)
+    even = to.nearest(np.concatenate([np.full(len(b.ids) * b.cells, 300.0 / b.cells) for b in family.batches]))
+    judge = minimize(
+        lambda t: min(objective(to, noisy, guess, stiffness, t), 1e12), even, method="Nelder-Mead",
+        options={"maxiter": 60_000, "maxfev": 60_000, "xatol": 1e-7, "fatol": 1e-10, "adaptive": True},
+    )  # fmt: skip
+    assert value <= judge.fun * (1 + 1e-6) + 1e-6
+    assert fit.lower <= value + 1e-9, "what is called a lower bound is none"
+    assert fit.lower <= judge.fun + 1e-6
+
+
+@given(seed=st.integers(0, 10_000), noise=st.sampled_from([1.0, 100.0, 10_000.0]))
+def test_the_certificate_bounds_the_distance(seed, noise):
+    _, family, noisy, guess, stiffness = problem((2, 3, 2), [(0, 1), (1, 2)], seed, noise)
+    fit = entropic(family, noisy, guess, stiffness, goes_on)
+    rough = entropic(family, noisy, guess, stiffness, lambda _share: False)  # stopped at the first look
+    tables = [np.maximum(rough.coefficients.tables(b.rows, b.shape), 1e-9) for b in family.batches]
+    to = fit.problem.to
+    near = to.nearest(to.join(tables))
+    if to.spread(near).min() < 0:
+        return  # not consistent without negative cells: nothing is promised
+    t = to.join(fit.coefficients.blocks)
+    apart = ((near - t) ** 2 / (fit.problem.h * fit.problem.v)).sum()
+    left = rough.share_of_noise(list(to.split(to.spread(near))))
+    assert apart <= left**2 * to.length * (1 + 1e-3) + 1e-3
+
+
+def test_without_noise_the_tables_are_the_measured_ones():
+    full, family, noisy, guess, stiffness = problem((2, 3, 4), [(0, 1), (0, 2), (1, 2)], 3, 1e-8)
+    fit = entropic(family, noisy, guess, stiffness, goes_on)
+    for batch in family.batches:
+        for row, table in zip(batch.rows.tolist(), fit.coefficients.tables(batch.rows, batch.shape), strict=True):
+            assert table == pytest.approx(full.sum(axis=tuple({0, 1, 2} - set(row))), rel=1e-3, abs=0.05)
+
+
+def test_with_much_noise_the_tables_are_the_guess():
+    _, family, noisy, _, _ = problem((3, 4), [(0, 1)], 4, 1e12)
+    guess = np.outer([1.0, 2.0, 3.0], [4.0, 3.0, 2.0, 1.0]).ravel()
+    fit = entropic(family, noisy, guess, np.ones(12), goes_on)
+    assert fit.coefficients.tables(np.array([[0, 1]], np.int32), (3, 4)).ravel() == pytest.approx(guess, rel=1e-3)
+
+
+def test_exact_coefficients_stay_exact():
+    _, family, noisy, guess, stiffness = problem((2, 3, 2), [(0, 1), (1, 2)], 5, 50.0)
+    exact = Noisy(noisy.coefficients, np.where(np.arange(len(noisy.spaces)) == 0, 0.0, noisy.variances))
+    fit = entropic(family, exact, guess, stiffness, goes_on)
+    total = float(noisy.coefficients.blocks[0].reshape(-1)[0])
+    assert float(fit.coefficients.blocks[0].reshape(-1)[0]) == pytest.approx(total, rel=1e-5)
+
+
+class Summed:
+    """The margins of one full table."""
+
+    def __init__(self, full):
+        self.full = full
+
+    def tables(self, rows, shape):
+        out = [tuple(set(range(self.full.ndim)) - set(row)) for row in rows.tolist()]
+        return np.stack([self.full.sum(axis=axes) for axes in out]).reshape(len(rows), *shape)
+
+
+def test_two_attributes_are_guessed_to_be_independent():
+    full = np.random.default_rng(1).gamma(1.0, 10.0, (3, 4, 2))
+    [guess] = guesses(Family.of([(0, 1)], full.shape), Summed(full), full.sum())
+    expected = np.outer(full.sum(axis=(1, 2)), full.sum(axis=(0, 2))) / full.sum()
+    assert guess[0] == pytest.approx(expected)
+
+
+def test_three_attributes_are_guessed_without_an_interaction_of_all_three():
+    full = np.random.default_rng(2).gamma(1.0, 10.0, (3, 4, 2))
+    [guess] = guesses(Family.of([(0, 1, 2)], full.shape), Summed(full), full.sum())
+    for axis in range(3):
+        assert guess[0].sum(axis=axis) == pytest.approx(full.sum(axis=axis), rel=1e-3)
+    odds = np.log(guess[0][:-1] / guess[0][1:])
+    twice = odds[:, :-1] - odds[:, 1:]
+    assert twice[:, :, 0] - twice[:, :, 1] == pytest.approx(np.zeros((2, 3)), abs=1e-6)
+
+
+def test_proportional_fitting_bears_empty_margins():
+    empty = proportional((2, 2, 2), [np.zeros((1, 2, 2))] * 3)
+    assert (empty == 0).all()
+
+
+@pytest.mark.parametrize("noise", [0.0, 4.0])
+def test_deviations_are_what_is_left_when_the_noise_is_taken_away(noise):
+    rng = np.random.default_rng(3)
+    family = Family.of([(0, 1)], (20, 30))
+    q = rng.gamma(2.0, 50.0, (1, 20, 30))
+    x = q * (1 + 0.3 * rng.normal(size=q.shape))
+    z = helmert.residual(x + rng.normal(0, np.sqrt(noise), x.shape), (1, 2))
+    spaces = family.closure
+    found = Coefficients.zeros(spaces)
+    found.blocks[-1][...] = z
+    d = deviations(family, (q,), Noisy(found, np.full(len(spaces), max(noise, 1e-9))))
+    assert d[0] == pytest.approx(0.3, rel=0.15)
+
+
+def test_fits_by_orders_cover_tables_of_different_sizes():
+    full = np.random.default_rng(4).gamma(1.0, 20.0, (2, 3, 2, 3))
+    tables = Family.of([(0, 1, 2), (2, 3)], full.shape)
+    assert list(largest(tables, 2)) == [(0, 1), (0, 2), (1, 2), (2, 3)]
+    assert list(largest(tables, 3)) == [(2, 3), (0, 1, 2)]
+    assert list(order(tables, 1)) == [(0,), (1,), (2,), (3,)]
+    spaces = tables.closure
+    blocks = []
+    for batch in spaces.batches:
+        own = Summed(full).tables(batch.rows, batch.shape)
+        blocks.append(helmert.residual(own, range(1, own.ndim)) if batch.shape else own)
+    noisy = Noisy(Coefficients(spaces, tuple(blocks)), np.full(len(spaces), 1e-6))
+    found = fit_by_orders(tables, noisy, goes_on)
+    for batch in tables.batches:
+        expected = Summed(full).tables(batch.rows, batch.shape)
+        assert found.tables.tables(batch.rows, batch.shape) == pytest.approx(expected, rel=0.02, abs=0.5)
