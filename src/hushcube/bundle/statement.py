@@ -181,6 +181,14 @@ def _spending(plan: Design) -> list[str]:
     """What an adaptive run used of its budget, and what may be said of that: computed from the plan it ended with."""
     if not plan.is_outcome:
         return []
+    if plan.strategy == "selective":
+        return [
+            f"The method `{plan.strategy}` decided how precisely each table is measured while noisy answers came in: "
+            "it first measured, with noise of their own, how far larger tables are from what smaller ones say. These "
+            "numbers are part of the measurement, and the guarantee covers them and everything that was decided by "
+            "them. Standard errors are those of the unbiased tables; a table that smaller ones explain well was hardly "
+            "measured, and its unbiased cells are rough, while its face values are not."
+        ]
     spent, left = at_most(plan.person_cost), at_least(plan.person_rest)
     return [
         f"The method `{plan.strategy}` chose its noise while noisy answers came in. The guarantee of the release is "

@@ -74,6 +74,7 @@ _SEARCH = (
     option("--objective", "WHAT", "Least total or max variance.  [default: total]", group=HOW),
     option("--effort", "LEVEL", "How long to search: low, default or high.", group=HOW),
 )
+_PURPOSE = option("--for", "WHAT", "unbiased tables (the default), or face-valid ones.", "purpose", group=HOW)
 _BALANCE = option("--balance", None, "Tables count alike: coarse ones are not the worst.", group=HOW, is_flag=True)
 _MEASURED = "What to measure: 'a*b=0.3,c*d=0.7', or without shares; means given."
 _GOALS = (
@@ -125,6 +126,7 @@ planning = taking(
     *_rules(group=HOW),
     *_SEARCH,
     _BALANCE,
+    _PURPOSE,
     *_GOALS,
 )
 """The options of `plan`, which `release` takes too."""
@@ -205,7 +207,9 @@ def _share(text: str) -> tuple[str, str]:
 
 def how(options: dict[str, Any]) -> dict[str, Any]:
     """What is made least, and how long that may take; what is not given keeps its default."""
-    return {name: options[name] for name in ("objective", "effort", "balance") if options.get(name) is not None}
+    return {
+        name: options[name] for name in ("objective", "effort", "balance", "purpose") if options.get(name) is not None
+    }
 
 
 def chosen_strategy(options: dict[str, Any]) -> Choice:

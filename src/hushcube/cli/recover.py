@@ -64,6 +64,9 @@ def describe(report: dict[str, Any], schema: "Schema") -> str:
         parts.append(f"proved within {number(100 * certificate['share_of_noise'])}% of the noise from the nearest")
     if "people" in report:
         parts.append(f"{report['people']:,} synthetic {visible(schema.unit_noun)}")
+    if (errors := report.get("measured_errors")) is not None:
+        share = number(100 * errors["mean_share"])
+        parts.append(f"tables off by {share}% of all {visible(schema.unit_noun)} on average (measured)")
     if (bound := report.get("bound")) is not None:
         parts.append(
             f"theorem {bound['theorem']}: L1 error of every table at most {number(bound['largest_l1_error'])} "

@@ -68,6 +68,8 @@ def command(plan_file: str | None, data: str | None, out: str | None, as_json: b
     if measuring["ledger"] is None:  # what is published already under a key is opened where it is
         check_output(Path(out))
     text = None if plan_file is None else read_text(plan_file, PlanError, "plan")
+    if options.get("purpose") == "face-valid" and measuring["face"] is None:
+        measuring["face"] = "integral:method=entropy"
     with progress_bar() as progress:
         plan = make_comparison(options, progress).chosen if text is None else Plan.from_json(text)
         published = release(plan, data, out=out, **measuring, progress=progress, tell_owner=note)
@@ -107,5 +109,9 @@ def spending(plan: Design) -> str:
     """What the run that ended with a plan used of its budget, and whether its target is met."""
     met = plan.details["adaptive"].get("target_met")
     target = "" if met is None else f"the target is {'met' if met else 'not met'}; "
+    if plan.strategy == "selective":
+        orders = plan.details["adaptive"]["shares"].items()
+        told = ", ".join(f"{share:.0%} for {k}-way" for k, share in orders if k != "0")
+        return f"the budget was spent where smaller tables do not explain larger ones: {told} tables"
     spent, left = at_most(plan.person_cost), at_least(plan.person_rest)
     return f"{target}the answers cost {spent} of epsilon, {left} is left (see PRIVACY.md for what that means)"

@@ -8,6 +8,7 @@ from hushcube.designs.lattice.design import LatticeDesign
 from hushcube.designs.levels.design import LevelDesign
 from hushcube.designs.matrix.design import MatrixDesign
 from hushcube.designs.matrix.wide import WideMatrixDesign
+from hushcube.designs.selective.design import SelectedDesign, SelectiveDesign
 from hushcube.designs.sketch.design import SketchDesign
 from hushcube.designs.stacked.design import StackedDesign
 from hushcube.designs.tree.design import TreeDesign
@@ -18,6 +19,8 @@ __all__ = [
     "LevelDesign",
     "MatrixDesign",
     "RepeatedDesign",
+    "SelectedDesign",
+    "SelectiveDesign",
     "SketchDesign",
     "StackedDesign",
     "TreeDesign",

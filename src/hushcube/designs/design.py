@@ -12,6 +12,7 @@
       DerivedDesign    another design, and what makes it different:                      [designs/derived.py]
         RepeatedDesign   everything is measured several times
         AdaptiveDesign   its noise is only the start                                     [designs/adaptive.py]
+        SelectiveDesign  a run divides its budget; it ends as a SelectedDesign           [designs/selective/design.py]
 
 `budgets` holds one dyadic float a measured set: the rate of its Laplace noise, or 1/(2 variance) of its Gaussian noise;
 infinite where the answer is public. Sums of such numbers are exact, so a design's cost is checked, not trusted, when it
@@ -59,7 +60,7 @@ EVERY_RECOVERY: Final[tuple[RecoveryWord, ...]] = get_args(RecoveryWord)
 RECOVERIES: Final[tuple[RecoveryWord, ...]] = ("gls", "ols", "none")
 """What every kind of design can do; `answers` is for marginals."""
 FORMAT: Final = 1
-ADAPTING: Final = ("twophase", "iresamp", "ireduct")
+ADAPTING: Final = ("twophase", "iresamp", "ireduct", "selective")
 """Strategies that decide while noisy answers come in. What a run of one ends with is a design under the same name."""
 
 
@@ -220,13 +221,18 @@ class Design(ABC):
 
     @property
     def person_cost(self) -> Fraction:
-        """What all rows of one person cost together, under pure epsilon: computed from the budgets."""
-        return self.row_cost(self.budgets) * self.privacy.rows_per_person
+        """What all rows of one person cost together, in epsilon or rho: computed from the budgets."""
+        return self.row_cost(self.budgets) * self._rows_weigh
 
     @property
     def person_rest(self) -> Fraction:
-        """What that leaves of epsilon."""
-        return (self.privacy.epsilon or Fraction(0)) - self.person_cost
+        """What that leaves of epsilon, or of the rho that the guarantee is worth."""
+        return calibrate.row_budget(self.privacy, self.proof) * self._rows_weigh - self.person_cost
+
+    @property
+    def _rows_weigh(self) -> int:
+        """How many times the cost of one row all rows of one person cost."""
+        return self.privacy.rows_per_person ** (1 if self.privacy.is_pure else 2)
 
     @property
     def publishes_total(self) -> bool:

@@ -20,6 +20,7 @@ from hushcube.planning.lower_bound import least_total, least_total_of_tables
 from hushcube.progress import Progress
 from hushcube.strategies import ALL, AUTO, EVERY, REGISTRY, Choice, read_strategies
 from hushcube.strategies.adaptive import Adaptive, Dwork
+from hushcube.strategies.selective import Selective
 from hushcube.strategies.strategy import Strategy, best_of, objective_value
 
 Variant = tuple[Strategy, Budgets, Recovery]
@@ -160,7 +161,7 @@ def refuse_unpredictable(strategy: Choice) -> None:
         if not named.publishes_all:
             problem = f"the tables that {named} publishes depend on the budget, so none can be found or compared for it"
             raise BadInput("strategy", problem, "plan it by itself, or let it publish all tables")
-        if isinstance(named, Adaptive) and not isinstance(named, Dwork):
+        if isinstance(named, Selective) or (isinstance(named, Adaptive) and not isinstance(named, Dwork)):
             raise BadInput(
                 "strategy",
                 f"the errors of {named.name} depend on the data, so no budget can be found or compared for it",

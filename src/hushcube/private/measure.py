@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushcube import interrupts
-from hushcube.designs import AdaptiveDesign
+from hushcube.designs import AdaptiveDesign, SelectiveDesign
 from hushcube.designs.design import Design
 from hushcube.errors import DataError, PlanError
 from hushcube.model.measure import Measure
@@ -24,6 +24,7 @@ from hushcube.model.schema import COUNT, Schema
 from hushcube.planning import memory
 from hushcube.planning.plan import Plan
 from hushcube.private.adaptive.run import run
+from hushcube.private.adaptive.selecting import run_selective
 from hushcube.private.blocks import Noise, noisy_values
 from hushcube.private.boundary import guarded
 from hushcube.private.engines import Engine, ExactCounts
@@ -122,6 +123,8 @@ def draw(
     report = progress or silent
     if isinstance(plan, AdaptiveDesign):
         return run(plan, counts, entropy, report, private=private)
+    if isinstance(plan, SelectiveDesign):
+        return run_selective(plan, counts, entropy, report, private=private)
     return plan, Measurement(plan.digest, noisy_values(plan, counts, entropy, report, noise), private=private)
 
 

@@ -1,8 +1,9 @@
 """One strategy, one file. Each says whether it applies (`accepts`) and what to measure (`plan`).
 
 `REGISTRY` is what `--strategy all` compares; a new strategy is added there and tested by the suite that is in place.
-`ADAPTIVE` are the methods for small relative errors, which decide while answers come in; `ALL` are both. They hold
-strategies without options; `read_strategies` reads words such as `hierarchy:fan-out=4`.
+`ADAPTIVE` are the methods for small relative errors, which decide while answers come in. `ALL` are both, and
+`selective`, which divides its budget while answers come in, for face values. They hold strategies without options;
+`read_strategies` reads words such as `hierarchy:fan-out=4`.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from hushcube.strategies.levels import Levels
 from hushcube.strategies.matrix import Matrix
 from hushcube.strategies.pmost import PMost
 from hushcube.strategies.residual import Residual
+from hushcube.strategies.selective import Selective
 from hushcube.strategies.sketch import Sketch
 from hushcube.strategies.strategy import Strategy
 from hushcube.strategies.wavelet import Wavelet
@@ -34,7 +36,7 @@ from hushcube.strategies.workload import AllCuboids, WorkloadTables
 _TABLES: Final = Identity(), WorkloadTables(), Base(), AllCuboids(), BMax(), PMost(), Cluster()
 _OTHERS: Final = Fourier(), Residual(), Wavelet(), Hierarchy(), Given(), Matrix(), Sketch(), Covering(), Levels()
 REGISTRY: Final[dict[str, Strategy]] = {strategy.name: strategy for strategy in (*_TABLES, *_OTHERS)}
-ALL: Final[dict[str, Strategy]] = {**REGISTRY, **ADAPTIVE}
+ALL: Final[dict[str, Strategy]] = {**REGISTRY, **ADAPTIVE, Selective.name: Selective()}
 Choice = str | Strategy | Sequence[str | Strategy]
 """A strategy, or several to compare: objects, words such as `hierarchy:fan-out=4`, or `auto` and `all`."""
 AUTO: Final = "auto"
@@ -77,5 +79,7 @@ def check_strategy(design: Design) -> None:
     strategy = ALL.get(design.strategy)
     if strategy is None:
         raise PlanError("plan, strategy", f"{design.strategy[:40]!r} is unknown", "plan again with a known strategy")
-    if not isinstance(design, strategy.makes) or (design.is_outcome and not design.privacy.is_pure):
+    if not isinstance(design, strategy.makes) or (
+        strategy.name in ADAPTIVE and design.is_outcome and not design.privacy.is_pure
+    ):
         raise PlanError("plan, strategy", f"{design.strategy} makes no such plans", "plan again")

@@ -9,14 +9,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, get_args
+from typing import Any, Final, Literal, get_args
 
 from hushcube.designs.design import AnyRecovery, Budgets
 from hushcube.designs.request import Effort, Objective
 from hushcube.errors import BadInput
 from hushcube.model.privacy import Number, Privacy
-from hushcube.model.schema import Schema
+from hushcube.model.schema import COUNT, Schema
+from hushcube.options import check_choice
 from hushcube.planning import inverse, question
 from hushcube.planning.inverse import Found
 from hushcube.planning.plan import Plan
@@ -25,10 +27,14 @@ from hushcube.planning.targets import Target
 from hushcube.progress import Progress
 from hushcube.strategies import AUTO, EVERY, Choice
 from hushcube.strategies.given import Given, GivenTables
+from hushcube.strategies.selective import Selective
 from hushcube.verbs.schemas import schema_of
 
 _PASSED_ON: Final = ("queries", "measures", "shares", "budgets", "recovery", "objective", "effort", "balance")
 """What a question is told as the verbs are told it."""
+Purpose = Literal["unbiased", "face-valid"]
+PURPOSES: Final[tuple[Purpose, ...]] = get_args(Purpose)
+"""What a plan is made for: unbiased tables, or tables at face value."""
 MeasureTables = str | Sequence[str] | Mapping[str, Number | None]
 """The tables to measure, in words such as `a*b=0.3,c*d=0.7`, or with their shares of the budget in a mapping."""
 
@@ -52,6 +58,7 @@ def compare(
     objective: Objective = "total",
     effort: Effort = "default",
     balance: bool = False,
+    purpose: Purpose = "unbiased",
     progress: Progress | None = None,
     settle: bool = True,
 ) -> Comparison:
@@ -61,6 +68,8 @@ def compare(
     divides it among `count` and the measures, or else it is divided so that averages err least.
     `measure_tables` names what is measured instead, with shares of the budget or the best ones: the strategy `given`.
     With `balance`, tables count alike whatever their number of cells, so that coarse ones are not the least precise.
+    With the purpose `face-valid` the plan is made for tables at face value: `selective` where it applies and a strategy
+    is not named; such a plan is released with the face `integral:method=entropy`.
     With the strategy `auto`, a design that is proven to be the best ends the comparison, unless it may not `settle`.
     """
     return question.compare(_asked(locals()), progress=progress, settle=settle)
@@ -85,6 +94,7 @@ def plan(
     objective: Objective = "total",
     effort: Effort = "default",
     balance: bool = False,
+    purpose: Purpose = "unbiased",
 ) -> Plan:
     """The plan of one strategy, or of the best one; no data, no cost. Words are those of `compare`."""
     return compare(**locals()).chosen
@@ -163,7 +173,21 @@ def _asked(given: Mapping[str, Any]) -> Question:
     privacy = Privacy.of(**amounts, neighbours=given["neighbours"], rows_per_person=rows)
     told = {name: given[name] for name in _PASSED_ON}
     strategy = measuring(given["strategy"], given["measure_tables"])
-    return Question.of(schema, given["workload"], privacy, strategy=strategy, **told)
+    asked = Question.of(schema, given["workload"], privacy, strategy=strategy, **told)
+    return for_purpose(asked, given.get("purpose", "unbiased"), strategy)
+
+
+def for_purpose(asked: Question, purpose: Purpose, strategy: Choice) -> Question:
+    """The question, with the strategy that serves a purpose best, unless one is named.
+
+    Under Gaussian noise that is `selective` for face values, whatever the data: it measures everything where the budget
+    allows. Under pure epsilon its tables cost more than they bring, and few larger ones (`covering`) are better.
+    """
+    check_choice(purpose, "purpose", PURPOSES)
+    if purpose == "unbiased" or strategy not in (AUTO, EVERY) or asked.asked or asked.privacy.is_pure:
+        return asked
+    selective = Selective()
+    return replace(asked, strategy=selective) if selective.refusal(asked.requests[COUNT]) is None else asked
 
 
 def measuring(strategy: Choice, tables: MeasureTables | None) -> Choice:

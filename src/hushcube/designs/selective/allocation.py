@@ -1,0 +1,103 @@
+"""How a budget is divided among tables that are expected near a guess: the least sum of expected absolute errors.
+
+A cell with the guess q is expected to be off by a normal deviation tau = d q sqrt(pi/2), so that the table is off by
+d times its people. Measured with noise of variance v, what is left of it has variance 1 / (1/tau² + 1/v), and
+
+    error_B(v) = sqrt(2/pi) sum_c tau_c / sqrt(1 + tau_c² / v)
+
+which is what the guess is off by where noise is large, and what noise does where it is small; cells far below the
+noise cost nothing, so that large tables are no dearer than what is in them. The budgets b_B minimise
+
+    sum_B W_B error_B(variance(b_B))   subject to   sum_B cost_B b_B <= budget,     W_B the weights of the tables with B
+
+by the multiplier of the constraint: each set takes from a grid the budget that is best at the price of a unit. Under
+Gaussian noise the problem is convex and the answer its optimum, to the grid's steps; under Laplace noise, where small
+budgets gain nothing, it is the best for its own price. Many sets get nothing: that is the selection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from hushcube.lattice.family import Family
+from hushcube.model.arrays import Floats
+from hushcube.model.noise import Law
+
+_BINS: Final = 32
+_OCTAVES: Final = 20  # deviations below the largest one by more factors of two are taken together
+_STEPS: Final = 160
+_LEAST: Final = 1e-8  # of the whole budget: the smallest one on the grid
+_TOGETHER: Final = 2**21
+_PRICES: Final = 60
+_HALF: Final = np.sqrt(np.pi / 2)
+
+
+@dataclass(frozen=True, eq=False)
+class Expected:
+    """For each of some sets the deviations tau that its cells are expected to have, and how many have each."""
+
+    taus: Floats
+    counts: Floats
+
+    @classmethod
+    def of(cls, family: Family, guess: Sequence[Floats], deviations: Floats) -> Expected:
+        """Of the tables of a family, an array for each batch, with relative deviations d."""
+        taus, counts = np.zeros((len(family), _BINS)), np.zeros((len(family), _BINS))
+        for batch, q in zip(family.batches, guess, strict=True):
+            for part in batch.parts(_TOGETHER):
+                ids, lines = batch.ids[part], q[part].reshape(len(batch.ids[part]), -1)
+                top = np.maximum(lines.max(axis=1, keepdims=True), 1e-300)
+                depth = np.log2(np.maximum(lines, 1e-300) / top) / -_OCTAVES * _BINS
+                bins = np.minimum(depth, _BINS - 1).astype(np.int64)
+                places = np.arange(len(ids))[:, None] * _BINS + bins
+                shape = (len(ids), _BINS)
+                counts[ids] = np.bincount(places.ravel(), minlength=shape[0] * _BINS).reshape(shape)
+                sums = np.bincount(places.ravel(), lines.ravel(), minlength=shape[0] * _BINS).reshape(shape)
+                mean = np.divide(sums, counts[ids], out=np.zeros(shape), where=counts[ids] > 0)
+                taus[ids] = mean * deviations[ids, None] * _HALF
+        return cls(taus, counts)
+
+    def __add__(self, other: Expected) -> Expected:
+        return Expected(np.concatenate([self.taus, other.taus]), np.concatenate([self.counts, other.counts]))
+
+    def __len__(self) -> int:
+        return len(self.taus)
+
+    def errors(self, variances: Floats) -> Iterator[tuple[slice, Floats]]:
+        """error_B at each of some variances (infinite: not measured), for a few sets at a time; (sets, variances)."""
+        step = max(1, _TOGETHER // (_BINS * len(variances)))
+        for start in range(0, len(self), step):
+            part = slice(start, start + step)
+            t = self.taus[part][:, :, None]
+            left = t / np.sqrt(1 + t**2 / variances)
+            yield part, np.einsum("sb,sbv->sv", self.counts[part], left) / _HALF
+
+
+def allocated(expected: Expected, weights: Floats, costs: Floats, law: Law, budget: float) -> Floats:
+    """The budget of each set; zero where none is worth its price."""
+    largest = budget / costs.min()
+    grid = np.concatenate([[0.0], largest * np.geomspace(_LEAST, 1.0, _STEPS)])
+    with np.errstate(divide="ignore"):
+        variances = np.where(grid > 0, law.formula(grid), np.inf)
+    errors = np.empty((len(expected), len(grid)))
+    for part, found in expected.errors(variances):
+        errors[part] = found * weights[part, None]
+    paid = costs[:, None] * grid
+
+    def at(price: float) -> Floats:
+        return np.asarray(grid[np.argmin(errors + price * paid, axis=1)])
+
+    total = float(errors[:, 0].sum())
+    if not total > 0:
+        return np.full(len(expected), budget / costs.sum())
+    low, high = 1e-9 * total / budget, 1e9 * total / budget
+    for _ in range(_PRICES):
+        price = float(np.sqrt(low * high))
+        low, high = (price, high) if costs @ at(price) > budget else (low, price)
+    found = at(high)
+    spent = float(costs @ found)
+    return found * (budget / spent) if spent > 0 else np.full(len(expected), budget / costs.sum())

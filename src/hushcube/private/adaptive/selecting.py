@@ -1,0 +1,299 @@
+"""A selective run: look, divide, measure, fit, from small tables to large ones.     [designs/selective/design.py]
+
+The exact counts are used for two things: a misfit, to which noise is added before anything looks at it, and the
+measured sets, to which noise is added too. Guesses, budgets and fits are functions of what is noisy already, and of
+public numbers.
+
+    misfit_A = sum_c |x_c - g_c|,  g whole numbers that follow from earlier noisy answers: a row that comes or goes
+               moves one x_c by 1, and so the misfit by 1 at most; a row that changes moves two, by 2 at most
+
+What a run may spend is one number. Each step is charged its exact cost before its noise is drawn; where budgets follow
+from noisy answers, their sum never passes that number, whatever the answers are.    [docs/privacy.md, 6: filters]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from itertools import combinations
+from typing import Final
+
+import numpy as np
+
+from hushcube.costs import calibrate
+from hushcube.designs.design import Design
+from hushcube.designs.grid import BELOW
+from hushcube.designs.lattice.design import LatticeDesign
+from hushcube.designs.selective.allocation import Expected, allocated
+from hushcube.designs.selective.design import (
+    SelectedDesign,
+    SelectiveDesign,
+    basis_of,
+    misfit_cost,
+    noisy_spaces,
+    of_order,
+    relative_deviations,
+    unit_costs,
+)
+from hushcube.lattice.entropy import Noisy
+from hushcube.lattice.family import Family
+from hushcube.lattice.guesses import Fitted, Guessed, deviations, fitted, guesses, order
+from hushcube.model.arrays import Floats, Ints
+from hushcube.model.noise import LAPLACE, Law, Measurement
+from hushcube.private.blocks import EXACT, drawn
+from hushcube.private.engines import ExactCounts
+from hushcube.private.noise import Entropy, discrete_gaussian, discrete_laplace
+from hushcube.progress import Progress
+
+_TOTAL: Final = Fraction(1, 100)  # of the budget: for the number of people
+_UNSEEN: Final = (1.0, 0.25)
+"""Relative deviations that are expected of tables of one and of two attributes before anything is known of them."""
+_TOGETHER: Final = 2**20  # cells of tables whose misfits are summed at a time
+_FADING: Final = 0.4
+"""Of the deviations of tables: what those with one more attribute are expected to add."""
+
+
+def run_selective(
+    design: SelectiveDesign, counts: ExactCounts, entropy: Entropy, report: Progress, *, private: bool
+) -> tuple[Design, Measurement]:
+    """Carry a plan out, and describe the result."""
+    run = _Run(design, counts, entropy, report)
+    for k in range(len(design.measured.levels)):
+        run.round(k)
+    run.check()
+    budgets = np.concatenate([run.budgets, list(run.misfit_budgets.values())])
+    own = (design.request, design.strategy, design.budget_rule, design.recovery, design.proof, budgets)
+    made: Design = SelectedDesign(*own, LatticeDesign, design.measured_by)
+    told = {
+        "method": design.strategy,
+        "asked": {"misfit_share": str(design.misfit_share), "check_share": str(design.check_share)},
+        "shares": {str(k): float(spent / run.allowed) for k, spent in run.spent.items()},
+        "spent": float(made.person_cost),
+        "left": float(made.person_rest),
+    }
+    made = replace(made, details={"adaptive": told})
+    return made, Measurement(made.digest, (*run.values, *run.misfits.values()), private)
+
+
+@dataclass(eq=False)
+class _Run:
+    """What is known so far: budgets and noisy values of sets, noisy misfits, and the last fit."""
+
+    design: SelectiveDesign
+    counts: ExactCounts
+    entropy: Entropy
+    report: Progress
+    misfits: dict[int, Ints] = field(default_factory=dict)
+    misfit_budgets: dict[int, float] = field(default_factory=dict)
+    guessed: dict[int, Guessed] = field(default_factory=dict)
+    spent: dict[int, Fraction] = field(default_factory=dict)
+    fit: Fitted | None = None
+
+    def __post_init__(self) -> None:
+        design = self.design
+        self.request, self.under = design.request, design.underlying
+        self.measured, self.tables = design.measured, self.request.marginals
+        self.top = len(self.measured.levels) - 1
+        self.allowed = calibrate.row_budget(design.privacy, design.proof)
+        self.sure = design.budgets
+        self.budgets = np.zeros(len(self.measured))
+        self.values = [np.zeros(shape, np.int64) for shape in self.under.shapes]
+        self.costs = unit_costs(self.request, self.measured)
+        weights = self.tables.sum_over_supersets(self.measured, self.request.as_asked.weights)
+        self.weights = np.maximum(weights, 1e-9 * weights.max())
+        self.people = 1.0
+        # what is left for choosing: without what every set is sure to get, the total and the last look
+        self.free = self.allowed * (1 - _TOTAL - self.design.check_share) - self.under.row_cost(self.sure)
+
+    def round(self, k: int) -> None:
+        """Guess, look, divide, measure and fit the tables of k attributes."""
+        sets = self._ids(k)
+        self.report("choosing what to measure", k / (self.top + 1))
+        extra, paid = np.zeros(len(sets)), Fraction(0)
+        known, guess = None, ()
+        if self.fit is None:
+            extra[:] = float(_TOTAL * self.allowed) / self.costs[sets] * BELOW
+        else:
+            wanted = order(self.tables, k)
+            guess = guesses(wanted, self.fit.tables, self.people)
+            known = self._look(k, wanted, guess) if k >= 2 else None
+            paid = self._misfit_cost(k)
+            extra = self._divide(k, wanted, guess, known) if len(sets) else extra
+        self._grant(sets, extra)
+        self._measure(k)
+        own = np.where(np.isin(np.arange(len(self.budgets)), sets), self.budgets, 0.0)
+        self.spent[k] = self.under.row_cost(own) + paid
+        self._fit(k, known, guess)
+
+    def _grant(self, sets: Ints, extra: Floats) -> None:
+        """Give sets what they are sure to get and more; with what later ones are sure to get, within the guarantee."""
+        less = 2.0**-50  # sums of floats are rounded, and so are costs, each against ourselves
+        while True:
+            self.budgets[sets] = np.where(np.isinf(self.sure[sets]), np.inf, self.sure[sets] + extra)
+            every = np.where(self.budgets > 0, self.budgets, self.sure)
+            looks = sum(map(self._misfit_cost, self.misfit_budgets), self.design.check_share * self.allowed)
+            if self.under.row_cost(every) + looks <= self.allowed:
+                return
+            extra, less = extra * (1 - less), min(2 * less, 0.5)
+
+    def _ids(self, k: int) -> Ints:
+        return np.arange(self.measured.starts[k], self.measured.starts[k + 1])
+
+    def _misfit_cost(self, k: int) -> Fraction:
+        if k not in self.misfit_budgets:
+            return Fraction(0)
+        return misfit_cost(self.design.privacy, len(self.misfits[k]), self.misfit_budgets[k])
+
+    def _look(self, k: int, wanted: Family, guess: Sequence[Floats]) -> Floats:
+        """The relative deviations of tables from their guesses, as noisy misfits show them."""
+        own = of_order(self.measured, k)
+        noise = self._misfits(k, own, wanted, guess, self.design.misfit_share)
+        self.free -= self._misfit_cost(k)
+        seen = relative_deviations(self.misfits[k], noise, self.people)
+        found = np.zeros(len(wanted))
+        at = own.find(wanted.levels[k])
+        found[at >= 0] = seen[at[at >= 0]]
+        return found
+
+    def check(self) -> None:
+        """The last look: how far the fitted tables asked for are from the true ones."""
+        fit = self._fitted(self.top)
+        values = [np.maximum(fit.tables.tables(batch.rows, batch.shape), 0.0) for batch in self.tables.batches]
+        self._misfits(self.top + 1, self.tables, self.tables, values, self.design.check_share)
+
+    def _misfits(self, look: int, own: Family, wanted: Family, guess: Sequence[Floats], share: Fraction) -> float:
+        """Measure the misfits of tables from guesses, those of a family that are also in another; their noise."""
+        unit = misfit_cost(self.design.privacy, len(own), 1.0)
+        budget = self.misfit_budgets[look] = float(share * self.allowed / unit) * BELOW if unit else 1.0
+        exact = np.zeros(len(own), np.int64)
+        for batch, q in zip(wanted.batches, guess, strict=True):
+            ids = own.find(batch.rows)
+            for part in batch.parts(_TOGETHER):
+                if (ids[part] < 0).any():  # a shape that varies with nothing is not measured
+                    continue
+                x = self.counts.tables(batch.rows[part]).reshape(q[part].shape)
+                exact[ids[part]] = misfits_of(x, q[part])
+        self.misfits[look] = with_noise(exact, budget, self.design.law, self.entropy)
+        return float(np.sqrt(self.design.law.formula(np.asarray(budget))))
+
+    def _divide(self, k: int, wanted: Family, guess: Sequence[Floats], known: Floats | None) -> Floats:
+        """The budgets of the sets of this order beyond what is sure, given what later orders may be worth."""
+        later = self.free - self.design.misfit_share * self.allowed * max(self.top - max(k, 1), 0)
+        budget = float(later) * BELOW
+        sets = self._ids(k)
+        if known is None:  # nothing is known of single attributes: they fall off as 1, 1/2, 1/3 ...
+            shares = {i: _zipf(int(self.measured.sizes[i])) for i in self.tables.attributes.tolist()}
+            guess, d = self._independent(wanted, shares), np.full(len(wanted), _UNSEEN[0])
+        else:
+            shares = {i: self._one_way(i) for i in self.tables.attributes.tolist()}
+            d = known
+        own = of_order(self.measured, k)
+        at = wanted.find(own.levels[k])
+        expected = Expected.of(wanted, guess, d)
+        expected = Expected(expected.taus[at], expected.counts[at])
+        ids = [sets]
+        nearest: Mapping[tuple[int, ...], float] | None = (
+            None if known is None else dict(zip(map(tuple, wanted.levels[k].tolist()), d.tolist(), strict=True))
+        )
+        for j in range(k + 1, self.top + 1):
+            larger = of_order(self.measured, j)
+            if not len(larger):
+                continue
+            rows = [tuple(row) for row in larger.levels[j].tolist()]
+            if nearest is None:
+                e = np.full(len(larger), _UNSEEN[1] * _FADING ** (j - 2))
+            else:
+                e = np.array([_FADING * np.mean([nearest.get(b, 0.0) for b in combinations(r, j - 1)]) for r in rows])
+                nearest = dict(zip(rows, e.tolist(), strict=True))
+            expected += Expected.of(larger, self._independent(larger, shares), e)
+            ids.append(self._ids(j))
+        every = np.concatenate(ids)
+        found = allocated(expected, self.weights[every], self.costs[every], self.design.law, budget)[: len(sets)]
+        extra = np.where(np.isinf(self.sure[sets]), 0.0, found)
+        # the exact cost of what is added: never more than what is left
+        whole = np.zeros(len(self.budgets))
+        whole[sets] = extra
+        if (cost := self.under.row_cost(whole)) > Fraction(budget):
+            extra = extra * (float(Fraction(budget) / cost) * BELOW)
+            whole[sets] = extra
+            cost = self.under.row_cost(whole)
+        self.free -= cost
+        return extra
+
+    def _independent(self, family: Family, shares: Mapping[int, Floats]) -> list[Floats]:
+        found = []
+        for batch in family.batches:
+            values = np.full((len(batch.ids), *[1] * len(batch.shape)), self.people)
+            for axis in range(len(batch.shape)):
+                factors = np.stack([shares[i] for i in batch.rows[:, axis].tolist()])
+                values = values * np.expand_dims(factors, [1 + a for a in range(len(batch.shape)) if a != axis])
+            found.append(values)
+        return found
+
+    def _one_way(self, i: int) -> Floats:
+        if self.fit is None:
+            return _zipf(int(self.measured.sizes[i]))
+        one = np.maximum(self.fit.tables.tables(np.array([[i]], np.int32), (int(self.measured.sizes[i]),))[0], 0.0)
+        return np.asarray(one / max(float(one.sum()), 1e-300))
+
+    def _measure(self, k: int) -> None:
+        """Draw the noise of the sets of k attributes, and add it to their exact numbers."""
+        first, last = self.measured.starts[k], self.measured.starts[k + 1]
+        for block in self.under.blocks():
+            if not (len(block.sets) and first <= block.sets[0] < last):
+                continue
+            shape = self.design.schema.shape(tuple(block.marginals[0].tolist()))
+            tables = self.counts.tables(block.marginals).reshape(len(block.marginals), *shape)
+            exact = block.transform.apply(tables).reshape(len(block.budgets), block.columns)
+            paid = replace(block, budgets=self.budgets[block.sets])
+            noisy = exact + drawn(self.design, paid, self.entropy, EXACT)
+            place = np.atleast_1d(self.values[block.array])[block.lines]
+            place[...] = noisy.reshape(place.shape)
+        if k == 0:
+            self.people = max(float(np.asarray(self.values[0]).reshape(-1)[0]), 1.0)
+
+    def _fit(self, k: int, known: Floats | None, guess: Sequence[Floats]) -> None:
+        """Note how tables of k attributes are guessed, and fit those of up to k attributes for the next guesses."""
+        if self.fit is not None:
+            wanted = order(self.tables, k)
+            d = deviations(wanted, guess, self._noisy(k)) if known is None else known
+            self.guessed[k] = Guessed(wanted, tuple(guess), d)
+        if k < self.top:
+            self.fit = self._fitted(k)
+
+    def _fitted(self, k: int) -> Fitted:
+        """The tables of up to k attributes, from everything that is noisy so far."""
+        return fitted(self.tables, k, self._noisy(k), self.guessed, self.people, lambda _share: True)
+
+    def _noisy(self, k: int) -> Noisy:
+        spaces = Family(self.measured.sizes, self.tables.closure.levels[: k + 1])
+        sets = Family(self.measured.sizes, self.measured.levels[: k + 1])
+        budgets = self.budgets[: len(sets)]
+        public = np.isinf(budgets)
+        variances = np.where(public, 0.0, self.design.law.formula(np.where(public, 1.0, budgets)))
+        values = [np.asarray(v, np.float64) for v in self.values[: len(sets.batches)]]
+        return noisy_spaces(basis_of(self.design.privacy), sets, values, variances, spaces)
+
+
+def with_noise(exact: Ints, budget: float, law: Law, entropy: Entropy) -> Ints:
+    """Misfits, each with the noise that a change by 1 costs the budget under."""
+    parameter = law.parameter(Fraction(budget))
+    if law is LAPLACE:
+        return exact + discrete_laplace([parameter], len(exact), entropy)[0]
+    return exact + discrete_gaussian([parameter], np.ones(len(exact), np.int64), entropy)[0]
+
+
+def misfits_of(exact: Ints, guess: Floats) -> Ints:
+    """sum_c |x_c - round(q_c)| of tables (tables, *shape): whole numbers.
+
+    >>> misfits_of(np.array([[3, 0], [1, 1]]), np.array([[2.4, 0.6], [1.0, 1.0]])).tolist()
+    [2, 0]
+    """
+    apart = np.abs(exact - np.rint(guess).astype(np.int64))
+    return np.asarray(apart.reshape(len(exact), -1).sum(axis=1), np.int64)
+
+
+def _zipf(n: int) -> Floats:
+    shares = 1 / np.arange(1, n + 1)
+    return np.asarray(shares / shares.sum())

@@ -1,0 +1,85 @@
+"""Measure where smaller tables do not explain larger ones: for tables at face value, and synthetic people.
+
+Rounds from small tables to large ones: guess, look how far off the guesses are (with noise), divide what is left of the
+budget where it lowers the expected error most, measure, fit.                          [designs/selective/design.py]
+
+Beside AIM [McKenna et al. 2022], which picks one table a round by the exponential mechanism: all tables of an order are
+looked at together, which costs one noisy number each and says how much each is worth, not only which is the worst; the
+budgets of all of them then follow from one program; residuals are measured, so that nothing is paid for twice; and
+every set gets a little, so that the unbiased tables exist.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+from hushcube.costs import calibrate
+from hushcube.designs.design import Budgets, Design, Recovery
+from hushcube.designs.lattice.design import LatticeDesign
+from hushcube.designs.refinement import share
+from hushcube.designs.request import Request
+from hushcube.designs.selective.design import (
+    MOST_LOOKS,
+    SelectedDesign,
+    SelectiveDesign,
+    basis_of,
+    measured_sets,
+    sure_budgets,
+)
+from hushcube.model.privacy import Number
+from hushcube.options import option
+from hushcube.strategies.strategy import Strategy
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selective(Strategy):
+    """The sets of the workload's closure, with budgets that a run decides."""
+
+    name = "selective"
+    measures = "what each table adds to the smaller ones, most precisely where these do not explain it"
+    automatic = False
+    makes: ClassVar[tuple[type[Design], ...]] = (SelectiveDesign, SelectedDesign)
+
+    misfit_share: Fraction | Number = option(
+        Fraction(1, 20),
+        "share of the budget for looking at how far the tables of one order are from their guesses",
+        takes="SHARE",
+        read=share,
+    )
+
+    check_share: Fraction | Number = option(
+        Fraction(1, 40),
+        "share of the budget for looking at how far the fitted tables are from the true ones in the end",
+        takes="SHARE",
+        read=share,
+    )
+
+    def concerns(self, request: Request) -> bool:  # noqa: ARG002 - whatever is asked
+        """Only when it is named: plans are compared by their unbiased tables, and it is for face values."""
+        return False
+
+    def offers(self, recovery: Recovery) -> bool:
+        """Least squares alone."""
+        return recovery == "gls"
+
+    def accepts(self, request: Request) -> str | None:
+        """Marginals, for the sum of absolute errors."""
+        if request.workload.forms:
+            return "it measures marginals, but no ranges and no queries"
+        if request.objective == "max":
+            return "it makes the sum of all errors small, not the largest of them"
+        looks = Fraction(self.misfit_share) * max(len(request.spaces.levels) - 2, 1) + Fraction(self.check_share)
+        if looks >= MOST_LOOKS:
+            return "misfit-share and check-share leave too little for the tables"
+        return None
+
+    def plan(self, request: Request, budgets: Budgets, recovery: Recovery) -> Design:
+        """The start of a run."""
+        proof: calibrate.Proof = "direct" if request.privacy.delta is None else "zcdp"
+        measured = measured_sets(request)
+        sure = sure_budgets(request, measured, proof)
+        own = (LatticeDesign, {"basis": basis_of(request.privacy), "measured": measured})
+        shares = (Fraction(self.misfit_share), Fraction(self.check_share))
+        return SelectiveDesign(request, self.name, budgets, recovery, proof, sure, *own, *shares)

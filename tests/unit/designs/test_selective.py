@@ -1,0 +1,158 @@
+"""Selective plans: how budgets are divided, what they cost, what files may say."""
+
+import json
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from helpers import NEIGHBOURS, make_request
+from hushcube import Attribute, Schema, plan
+from hushcube.costs import calibrate
+from hushcube.designs import SelectiveDesign
+from hushcube.designs.selective.allocation import Expected, allocated
+from hushcube.designs.selective.design import misfit_cost
+from hushcube.errors import BadInput, NotApplicable, PlanError
+from hushcube.lattice.family import Family
+from hushcube.model.noise import GAUSSIAN, LAPLACE
+from hushcube.planning.plan import Plan
+from hushcube.planning.planner import compare
+from hushcube.strategies.selective import Selective
+
+LAWS = [{"rho": "0.1"}, {"epsilon": 1, "delta": "1e-6"}, {"epsilon": 1}]
+
+
+def expected():
+    rng = np.random.default_rng(1)
+    family = Family.of([(0, 1), (0, 2), (1, 2)], (3, 4, 5))
+    guess = [rng.gamma(1.0, 100.0, (len(b.ids), *b.shape)) for b in family.batches]
+    return Expected.of(family, guess, np.array([0.5, 0.1, 0.01])), family, guess
+
+
+def errors_at(found, budgets, law):
+    with np.errstate(divide="ignore"):
+        variances = np.where(budgets > 0, law.formula(np.where(budgets > 0, budgets, 1.0)), np.inf)
+    return sum(
+        float(
+            next(iter(Expected(found.taus[i : i + 1], found.counts[i : i + 1]).errors(variances[i : i + 1])))[1].sum()
+        )
+        for i in range(len(found))
+    )
+
+
+def test_expected_errors_are_sums_over_cells():
+    found, family, guess = expected()
+    at = next(iter(found.errors(np.array([np.inf, 100.0]))))[1]
+    for number, batch in enumerate(family.batches):
+        for row, q in zip(batch.ids.tolist(), guess[number], strict=True):
+            d = [0.5, 0.1, 0.01][row]
+            tau = d * q.ravel() * np.sqrt(np.pi / 2)
+            assert at[row, 0] == pytest.approx(d * q.sum(), rel=1e-6), "unmeasured: what the guess is off by"
+            assert at[row, 1] == pytest.approx(np.sqrt(2 / np.pi) * (tau / np.sqrt(1 + tau**2 / 100)).sum(), rel=0.02)
+
+
+@pytest.mark.parametrize("budget", [1e-5, 1e-3, 0.1])
+def test_gaussian_budgets_are_those_of_a_convex_solver(budget):
+    found, _, _ = expected()
+    costs, weights = np.array([0.5, 0.7, 0.8]), np.array([1.0, 2.0, 1.0])
+    own = allocated(found, weights, costs, GAUSSIAN, budget)
+    assert costs @ own == pytest.approx(budget)
+
+    def total(budgets):
+        single = [Expected(found.taus[i : i + 1], found.counts[i : i + 1]) for i in range(3)]
+        return sum(
+            w * errors_at(one, np.array([b]), GAUSSIAN) for w, one, b in zip(weights, single, budgets, strict=True)
+        )
+
+    shares = minimize(
+        lambda logits: total(np.exp(logits) / np.exp(logits).sum() * budget / costs), np.zeros(3), method="Nelder-Mead"
+    )
+    assert total(own) <= shares.fun * 1.01
+
+
+def test_laplace_budgets_spend_all_and_more_budget_is_never_worse():
+    found, _, _ = expected()
+    costs = np.ones(3)
+    before = np.inf
+    for budget in (1e-4, 1e-3, 1e-2, 1e-1, 1.0):
+        own = allocated(found, np.ones(3), costs, LAPLACE, budget)
+        assert costs @ own == pytest.approx(budget)
+        now = errors_at(found, own, LAPLACE)
+        assert now <= before
+        before = now
+
+
+def test_tables_that_smaller_ones_explain_get_nothing_where_the_budget_is_small():
+    family = Family.of([(0, 1), (1, 2)], (4, 4, 4))
+    guess = [np.full((2, 4, 4), 50.0)]
+    own = allocated(Expected.of(family, guess, np.array([0.8, 0.001])), np.ones(2), np.ones(2), GAUSSIAN, 1e-4)
+    assert own[1] == 0 < own[0]
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("neighbours", NEIGHBOURS)
+def test_plans_are_written_and_read(law, neighbours):
+    request = make_request((2, 3, 4, 1), "<=3-way", neighbours=neighbours, **law)
+    design = Selective().plan(request, "optimal", "gls")
+    written = Plan.of_counts(design)
+    again = Plan.from_json(written.to_json())
+    assert isinstance(again.count, SelectiveDesign)
+    assert again.digest == written.digest
+    assert design.row_cost(design.budgets) < calibrate.row_budget(request.privacy, design.proof)
+
+
+def test_misfits_cost_what_a_row_can_move_them_by():
+    for neighbours, move in zip(NEIGHBOURS, (1, 2), strict=True):
+        rho = make_request((2, 3), "2-way", neighbours=neighbours, rho=1).privacy
+        epsilon = make_request((2, 3), "2-way", neighbours=neighbours, epsilon=1).privacy
+        assert misfit_cost(rho, 7, 0.25) == 7 * Fraction(1, 4) * move**2
+        assert misfit_cost(epsilon, 7, 0.25) == 7 * Fraction(1, 4) * move
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("misfit_share", "0"), ("misfit_share", "9/10"), ("check_share", "-1/2"), ("check_share", "x")],
+)
+def test_shares_of_a_file_are_checked(field, value):
+    written = Plan.of_counts(Selective().plan(make_request((2, 3), "2-way", rho=1), "optimal", "gls"))
+    raw = json.loads(written.to_json())
+    raw["parts"]["count"][field] = value
+    with pytest.raises(PlanError):
+        Plan.from_json(json.dumps(raw))
+
+
+def test_a_start_with_other_budgets_is_refused():
+    design = Selective().plan(make_request((2, 3), "2-way", rho=1), "optimal", "gls")
+    own = (design.request, design.strategy, design.budget_rule, design.recovery, design.proof)
+    with pytest.raises(PlanError, match="not what the workload asks for"):
+        SelectiveDesign(*own, design.budgets * 2, design.base, design.measured_by, Fraction(1, 20), Fraction(1, 40))
+
+
+def test_the_largest_error_is_not_its_concern():
+    request = replace(make_request((4, 5), "2-way", rho=1), objective="max")
+    with pytest.raises(NotApplicable, match="not the largest"):
+        compare(request, strategy="selective")
+
+
+def test_ranges_are_not_its_concern():
+    schema = Schema((Attribute("a0", range=(0, 3), ordered=True), Attribute("a1", range=(0, 4), ordered=True)))
+    with pytest.raises(NotApplicable, match="no ranges"):
+        plan(schema, "prefix(a0)", rho=1, neighbours="add-remove", strategy="selective")
+
+
+def test_looks_that_leave_nothing_are_refused():
+    with pytest.raises(NotApplicable, match="too little"):
+        compare(make_request((4, 5, 2), "3-way", rho=1), strategy="selective:misfit-share=0.3")
+
+
+@pytest.mark.parametrize(("law", "selects"), [({"rho": 1}, True), ({"epsilon": 1}, False)])
+def test_plans_for_face_values(law, selects):
+    schema = make_request((4, 5, 2), "2-way", rho=1).schema
+    made = plan(schema, "2-way", neighbours="add-remove", purpose="face-valid", effort="low", **law)
+    assert (made.strategy == "selective") == selects
+    named = plan(schema, "2-way", neighbours="add-remove", purpose="face-valid", strategy="identity", **law)
+    assert named.strategy == "identity"
+    with pytest.raises(BadInput, match="purpose"):
+        plan(schema, "2-way", neighbours="add-remove", purpose="fun", **law)
