@@ -250,7 +250,7 @@ class _Files:
         A table is a run of rows; the index has its place and the margins of its cells.
         """
         file = f"{self.place}/{order}-way.parquet"
-        attributes, labels, starts = tables.pack_texts(self.plan.schema)
+        attributes, labels, texts, starts = tables.pack_texts(self.plan.schema)
         names = tables.column_names(self.plan, self.quantities)
         packed: list[Rows] = []
 
@@ -260,17 +260,18 @@ class _Files:
                 for piece in pieces(shape, _CHUNK):
                     columns: dict[str, Any] = {}
                     for axis in range(order):
-                        at = starts[rows[:, axis], None] + piece_positions(piece, axis)
+                        along, which = np.unique(rows[:, axis], return_inverse=True)
+                        at = texts[starts[along, None] + piece_positions(piece, axis)]  # of each attribute, once
                         own = np.repeat(rows[:, axis].astype(np.int16), at.shape[1])
                         columns[f"attribute_{axis + 1}"] = _coded(own, attributes)
-                        columns[f"label_{axis + 1}"] = _coded(at.reshape(-1), labels)
+                        columns[f"label_{axis + 1}"] = _coded(at[which].reshape(-1), labels)
                     yield columns | number_columns(names, numbers, (slice(None), *piece))
 
-        texts = [f"{kind}_{axis + 1}" for axis in range(order) for kind in ("attribute", "label")]
-        compression = dict.fromkeys(texts, "zstd")
+        named = [f"{kind}_{axis + 1}" for axis in range(order) for kind in ("attribute", "label")]
+        compression = dict.fromkeys(named, "zstd")
         for estimate, *others in names.values():  # estimates are noise to every digit, the others repeat themselves
             compression |= {estimate: "none", **dict.fromkeys(others, "zstd")}
-        self._stream(file, runs(), names, set(), compression=compression, use_dictionary=texts)
+        self._stream(file, runs(), names, set(), compression=compression, use_dictionary=named)
         return {"pack": order, "file": file, **self._index(order, np.concatenate(packed), attributes)}
 
     def _index(self, order: int, rows: Rows, names: pa.Array) -> Entry:

@@ -145,6 +145,23 @@ def test_packs_are_one_file_for_each_order(tmp_path, monkeypatch):
     assert chosen.value.to_numpy() == pytest.approx(published.table("a1*a3").values.ravel())
 
 
+def test_labels_that_attributes_share_are_written_as_codes(tmp_path, monkeypatch):
+    """A text that is twice in a dictionary makes Parquet's writer spell out every label of the file."""
+    monkeypatch.setattr(writing, "MOST_FILES", 3)
+    labels = {"a": ["yes", "no"], "b": ["no", "yes", "maybe"], "c": ["maybe", "no"]}
+    attributes = tuple(Attribute(name, values=values) for name, values in labels.items())
+    made = plan(Schema(attributes), "<=2-way", rho=1, neighbours="add-remove").count
+    write(make_release(made), tmp_path / "out")
+    pack = pq.ParquetFile(tmp_path / "out" / "tables" / "2-way.parquet")
+    columns = [pack.metadata.row_group(0).column(number) for number in range(4)]
+    assert [column.path_in_schema for column in columns] == ["attribute_1", "label_1", "attribute_2", "label_2"]
+    assert all(column.has_dictionary_page for column in columns)
+    ordered = ("ac", "ab", "bc")  # by shape
+    expected = [(x, p, y, q) for x, y in ordered for p in labels[x] for q in labels[y]]
+    assert [tuple(row.values())[:4] for row in pack.read().to_pylist()] == expected
+    assert hc.verify(tmp_path / "out", allow_seeded=True).holds
+
+
 @pytest.mark.parametrize("layout", ["files", "packs"])
 def test_a_large_table_is_written_in_pieces(layout, tmp_path, monkeypatch):
     """So that memory holds the columns of a few cells, not of the largest table."""
