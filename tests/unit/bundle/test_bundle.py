@@ -2,6 +2,7 @@
 
 import json
 import re
+import threading
 from itertools import combinations
 
 import duckdb
@@ -160,6 +161,41 @@ def test_labels_that_attributes_share_are_written_as_codes(tmp_path, monkeypatch
     expected = [(x, p, y, q) for x, y in ordered for p in labels[x] for q in labels[y]]
     assert [tuple(row.values())[:4] for row in pack.read().to_pylist()] == expected
     assert hc.verify(tmp_path / "out", allow_seeded=True).holds
+
+
+def test_measurements_of_a_large_release_are_written_beside_its_tables(layout, tmp_path, monkeypatch):
+    made = make_plan(make_request((2, 3, 5, 3), "<=3-way", rho=1), "residual")
+    published, plain = make_release(made), tmp_path / "plain"
+    write(published, plain)
+    monkeypatch.setattr(writing, "_WORTH", 0)
+    monkeypatch.setattr(writing, "LONGEST_RUN", 8)
+    threads = set()
+    own = writing._write_measurement
+
+    def watched(*given, **options):
+        threads.add(threading.current_thread())
+        own(*given, **options)
+
+    monkeypatch.setattr(writing, "_write_measurement", watched)
+    write(published, tmp_path / "out")
+    assert threading.main_thread() not in threads
+    one, other = (json.loads((folder / "manifest.json").read_text()) for folder in (plain, tmp_path / "out"))
+    assert one["checksums"].keys() == other["checksums"].keys()
+    found = open_bundle(tmp_path / "out").source.measurement().values
+    assert all(map(np.array_equal, found, published.source.measurement().values))
+    assert hc.verify(tmp_path / "out", allow_seeded=True).holds
+
+
+def test_a_failure_beside_the_tables_leaves_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(writing, "_WORTH", 0)
+
+    def full(*_given, **_options):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(writing, "_write_measurement", full)
+    with pytest.raises(HushcubeError, match="no space left on device"):
+        write(make_release(make_plan(make_request(SIZES, "<=2-way", rho=1), "residual")), tmp_path / "out")
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("layout", ["files", "packs"])
