@@ -65,6 +65,7 @@ from hushcube.durable import check_output, new_folder
 from hushcube.errors import OutputError
 from hushcube.faces.value import UNBIASED, published_promises
 from hushcube.lattice.family import Family
+from hushcube.model.arrays import keep_freed
 from hushcube.model.noise import Measurement
 from hushcube.model.schema import COUNT, Schema
 from hushcube.model.workload import COUNTED, Quantity
@@ -229,9 +230,7 @@ def write_tables(
 
 def _chunks(family: Family, numbers: Numbers, *, whole: bool) -> Iterator[Chunk]:
     """All marginals in increasing order (number of attributes), as many at a time as memory holds."""
-    # The system allocator gives large blocks back, to be paged in anew for the next chunk. Freeing a still larger one,
-    # untouched, makes it keep up to twice its size.
-    np.empty(7 * _CHUNK)
+    keep_freed()
     for batch in family.batches:
         for part in batch.parts(_CHUNK):
             rows = batch.rows[part]
