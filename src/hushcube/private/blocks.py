@@ -49,9 +49,14 @@ def noisy_values(
     noise = EXACT if noise is None else noise
     values = tuple(np.empty(shape, dtype=np.int64) for shape in design.shapes)
     done, total = 0, max(1, sum(array.size for array in values))
-    found = transformed(design, counts)
-    for block, exact in ahead(found) if total > _WORTH else found:
-        place = np.atleast_1d(values[block.array])[block.lines]
+
+    def counted() -> Iterator[tuple[Block, Ints, Ints]]:
+        for block, exact in transformed(design, counts):
+            place = np.atleast_1d(values[block.array])[block.lines]
+            place.fill(0)  # memory is paged in by the thread that has less to do
+            yield block, exact, place
+
+    for block, exact, place in ahead(counted()) if total > _WORTH else counted():
         own = drawn(design, block, entropy, noise)
         np.add(exact.reshape(place.shape), own.reshape(place.shape), out=place)
         done += place.size
