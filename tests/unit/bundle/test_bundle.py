@@ -1,5 +1,6 @@
 """A release on disk: the round trip, the checks, packs, and files that open without hushcube."""
 
+import gc
 import json
 import re
 import threading
@@ -361,7 +362,12 @@ def test_an_existing_folder_is_never_touched(folder):
     assert (folder / "manifest.json").read_bytes() == before
 
 
-def test_a_failure_while_writing_leaves_nothing(tmp_path):
+@pytest.mark.parametrize("worth", [writing._WORTH, 0], ids=["small", "large"])
+def test_a_failure_while_writing_leaves_nothing(tmp_path, layout, worth, monkeypatch):
+    """Neither files nor threads."""
+    monkeypatch.setattr(writing, "_WORTH", worth)
+    monkeypatch.setattr(writing, "_CHUNK", 8)
+    before = threading.active_count()
     p = make_plan(make_request(SIZES, "<=2-way", epsilon=1), "workload")
 
     def fail(stage, share):
@@ -372,6 +378,8 @@ def test_a_failure_while_writing_leaves_nothing(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         write(make_release(p), tmp_path / "out", progress=lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
     assert list(tmp_path.iterdir()) == []
+    gc.collect()  # generators that nobody goes on with end with what refers to them
+    assert threading.active_count() <= before
 
 
 def test_a_folder_that_turns_up_meanwhile_is_not_overwritten(tmp_path):
