@@ -141,7 +141,7 @@ def pack_texts(schema: Schema) -> tuple[pa.Array, pa.Array, Rows, Rows]:
     """The texts that packs refer to: the attributes' names, and the labels of all of them, each text once.
 
     With them comes which text each label is, and where each attribute's labels begin among these. Were a text there
-    twice, Parquet would not be written by codes, but text by text: four times the time.
+    twice, Parquet would not be written by codes, but text by text: two to four times the time.
     """
     labels = pa.array([label for attribute in schema.attributes for label in attribute.labels], pa.string())
     once = labels.dictionary_encode()
