@@ -1,9 +1,11 @@
-"""One step ahead: the next item is made in a second thread while this one is used."""
+"""In a second thread: the next item is made while this one is used, or one piece of work is done beside another."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from threading import Event
 from typing import TypeVar
 
 Item = TypeVar("Item")
@@ -34,3 +36,27 @@ def _next(source: Iterator[Item]) -> tuple[Item, ...]:
     for item in source:
         return (item,)
     return ()
+
+
+@contextmanager
+def beside(work: Callable[[Callable[[], bool]], None]) -> Iterator[None]:
+    """Do some work while the body is carried out; in the end both are done, or what went wrong is raised.
+
+    The work is given a function that says whether the body has failed: it had better give up then, since it is waited
+    for.
+
+    >>> done = []
+    >>> with beside(lambda failed: done.append("this")):
+    ...     other = "that"
+    >>> done, other
+    (['this'], 'that')
+    """
+    failed = Event()
+    with ThreadPoolExecutor(1) as thread:
+        pending = thread.submit(work, failed.is_set)
+        try:
+            yield
+            pending.result()
+        except BaseException:
+            failed.set()
+            raise

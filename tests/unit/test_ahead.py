@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from hushcube.ahead import ahead
+from hushcube.ahead import ahead, beside
 
 
 def test_what_is_read_ahead_is_broken_off_when_nobody_wants_it():
@@ -47,3 +47,39 @@ def test_what_goes_wrong_is_raised_where_the_item_is_wanted():
 
 def test_items_may_be_empty_or_none():
     assert list(ahead([None, (), 0])) == [None, (), 0] and not list(ahead([]))
+
+
+def test_work_is_done_beside_the_body():
+    begun, done = threading.Event(), threading.Event()
+
+    def work(_failed):
+        begun.set()
+        assert done.wait(60)
+
+    with beside(work):
+        assert begun.wait(60)
+        done.set()
+
+
+def test_what_goes_wrong_beside_is_raised_in_the_end():
+    def work(_failed):
+        raise KeyError("beside")
+
+    reached = []
+    with pytest.raises(KeyError, match="beside"), beside(work):
+        reached.append(True)
+    assert reached
+
+
+def test_the_work_is_told_that_the_body_has_failed_and_the_bodys_failure_is_raised():
+    given_up = threading.Event()
+
+    def work(failed):
+        while not failed():
+            given_up.wait(0.001)
+        given_up.set()
+        raise KeyError("beside")
+
+    with pytest.raises(ValueError, match="body"), beside(work):
+        raise ValueError("body")
+    assert given_up.is_set()

@@ -205,12 +205,13 @@ def add_face(folder: Path, face: PublishedFace, *, out: Path | None = None, prog
             place, old = _free_place(folder, face.name), places.get(face.name)
             change.announce(place, old)
             entries = [entry for entry in manifest["tables"] if entry["face"] != face.name]
-            entries += write_face(release, face, folder, place, tell)
+            known: dict[str, str] = {}
+            entries += write_face(release, face, folder, place, tell, known)
             sync(folder / place)
             sync_folder(folder / "faces")
             sync_folder(folder)
             kept = {n: c for n, c in manifest["checksums"].items() if old is None or not n.startswith(f"{old}/")}
-            sums = dict(sorted({**kept, **checksums(folder, place)}.items()))
+            sums = dict(sorted({**kept, **checksums(folder, place, known)}.items()))
             new = make_manifest(release.with_face(face), entries, {**places, face.name: place}, sums)
             replace_file(folder / MANIFEST, seal(new, folder), "release")
     except OSError as problem:
@@ -232,9 +233,10 @@ def _copy(folder: Path, face: PublishedFace, out: Path, tell: Progress) -> None:
                 _link(folder, name, work)
         places[face.name] = f"faces/{face.name}"
         entries: list[dict[str, Any]] = [entry for entry in manifest["tables"] if entry["face"] != face.name]
-        entries += write_face(release, face, work, places[face.name], tell)
+        known: dict[str, str] = {}
+        entries += write_face(release, face, work, places[face.name], tell, known)
         write_statements(release, places, work)
-        new = make_manifest(release, entries, places, checksums(work))
+        new = make_manifest(release, entries, places, checksums(work, "", known))
         (work / MANIFEST).write_bytes(seal(new, work))
 
 

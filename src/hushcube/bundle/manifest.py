@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeGuard, TypeVar
@@ -60,10 +60,10 @@ def make_manifest(release: Release, tables: list[Entry], places: dict[str, str],
     }
 
 
-def checksums(folder: Path, place: str = "") -> dict[str, str]:
-    """The checksums of all files in a folder, or in a place in it, by their names in the manifest."""
+def checksums(folder: Path, place: str, known: Mapping[str, str]) -> dict[str, str]:
+    """The checksums of all files in a place in a folder, by their names in the manifest; some are known already."""
     files = sorted(path.relative_to(folder).as_posix() for path in (folder / place).rglob("*") if path.is_file())
-    return {name: checksum(folder, name) for name in files}
+    return {name: known.get(name) or checksum(folder, name) for name in files}
 
 
 def is_face_folder(place: object) -> TypeGuard[str]:

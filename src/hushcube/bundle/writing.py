@@ -26,8 +26,10 @@ The manifest has one entry for a pack: `pack` (the number of attributes), `file`
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import chain, groupby
 from pathlib import Path
@@ -39,12 +41,14 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from hushcube.ahead import ahead
+from hushcube.ahead import ahead, beside
 from hushcube.bundle import tables
 from hushcube.bundle.axes import Axis, axis_columns, cell_axes, form_axes
 from hushcube.bundle.guide import guide
+from hushcube.bundle.hashed import hashed
 from hushcube.bundle.manifest import MANIFEST, PEOPLE, PLAN, SCHEMA, checksums, make_manifest, measurement_files, seal
 from hushcube.bundle.part import PublishedFace
+from hushcube.bundle.reading import LONGEST_RUN
 from hushcube.bundle.statement import STATEMENT, face_statement, file_stamp, statements
 from hushcube.bundle.tables import (
     Columns,
@@ -61,6 +65,7 @@ from hushcube.durable import check_output, new_folder
 from hushcube.errors import OutputError
 from hushcube.faces.value import UNBIASED, published_promises
 from hushcube.lattice.family import Family
+from hushcube.model.arrays import keep_freed
 from hushcube.model.noise import Measurement
 from hushcube.model.schema import COUNT, Schema
 from hushcube.model.workload import COUNTED, Quantity
@@ -77,6 +82,10 @@ MOST_FILES: Final = 1_000
 SUFFIXES: Final = (".parquet", ".csv")  # of files of synthetic people
 _SMALLEST: Final = 2**16  # bytes that any release takes
 _CHUNK: Final = 2**19  # cells held at once while streaming to disk
+_WORTH: Final = 2**20  # noisy integers from which on a thread of their own is worth starting
+# Newer versions of pyarrow write pages of 20,000 rows, which takes a quarter more time; earlier ones set no limit.
+_LIMITED: Final = "max_rows_per_page" in inspect.signature(pq.ParquetWriter).parameters
+_PAGES: Final = {"max_rows_per_page": LONGEST_RUN} if _LIMITED else {}
 
 
 def write(release: Release, folder: Path, *, progress: Progress | None = None) -> None:
@@ -85,18 +94,26 @@ def write(release: Release, folder: Path, *, progress: Progress | None = None) -
     tell, plan = progress or silent, release.plan
     with new_folder(folder) as work:
         sources = {name: part.source for name, part in release.parts.items()}
-        entries = write_tables(release, UNBIASED, sources, work, "tables", tell)
-        (work / "measurements").mkdir()
-        for name, file in measurement_files(plan).items():
-            _write_measurement(release.parts[name].source.measurement(), work / file)
-        (work / PLAN).write_text(plan.to_json(), encoding="utf-8")
+        sums: dict[str, str] = {}
+        large = sum(math.prod(shape) for design in plan.designs.values() for shape in design.shapes) > _WORTH
+
+        def write_measured(failed: Callable[[], bool]) -> None:
+            (work / "measurements").mkdir()
+            for name, file in measurement_files(plan).items():
+                _write_measurement(release.parts[name].source.measurement(), work, file, sums, failed, large=large)
+            (work / PLAN).write_text(plan.to_json(), encoding="utf-8")
+
+        with beside(write_measured) if large else nullcontext():
+            entries = write_tables(release, UNBIASED, sources, work, "tables", tell, sums)
+        if not large:
+            write_measured(lambda: False)
         (work / SCHEMA).write_text(release.schema.to_yaml(), encoding="utf-8")
         places = {name: f"faces/{name}" for name in release.faces}
         for face in release.faces.values():
-            entries += write_face(release, face, work, places[face.name], tell)
+            entries += write_face(release, face, work, places[face.name], tell, sums)
         write_statements(release, places, work)
         write_guide(release, UNBIASED, entries, work, "")
-        (work / MANIFEST).write_bytes(seal(make_manifest(release, entries, places, checksums(work)), work))
+        (work / MANIFEST).write_bytes(seal(make_manifest(release, entries, places, checksums(work, "", sums)), work))
 
 
 def room_needed(plan: Plan) -> int:
@@ -106,10 +123,15 @@ def room_needed(plan: Plan) -> int:
     return 8 * (cells * len(plan.quantities) + measured) + _SMALLEST
 
 
-def write_face(release: Release, face: PublishedFace, folder: Path, place: str, progress: Progress) -> list[Entry]:
-    """Write the files of a face to its place in a release; returns the entries of its tables for the manifest."""
+def write_face(
+    release: Release, face: PublishedFace, folder: Path, place: str, progress: Progress, sums: dict[str, str]
+) -> list[Entry]:
+    """Write the files of a face to its place in a release; returns the entries of its tables for the manifest.
+
+    The checksums that are known by then are put into `sums`.
+    """
     plan, private = release.plan, release.private
-    entries = write_tables(release, face.name, {COUNT: face.source}, folder, f"{place}/tables", progress)
+    entries = write_tables(release, face.name, {COUNT: face.source}, folder, f"{place}/tables", progress, sums)
     if face.read_people is not None:
         write_people(face.read_people(), plan.schema, folder / place / PEOPLE, private=private)
     (folder / place / STATEMENT).write_text(face_statement(plan, face, private=private), encoding="utf-8")
@@ -131,13 +153,23 @@ def write_statements(release: Release, places: dict[str, str], folder: Path) -> 
         (folder / name).write_text(text, encoding="utf-8")
 
 
-def _write_measurement(measurement: Measurement, path: Path) -> None:
-    schema = pa.schema([("value", pa.int64())], metadata=file_stamp(private=measurement.private))
-    with pq.ParquetWriter(
-        path, schema, compression="zstd", use_dictionary=False, column_encoding="DELTA_BINARY_PACKED"
-    ) as writer:
+def _write_measurement(
+    measurement: Measurement, folder: Path, name: str, sums: dict[str, str], failed: Callable[[], bool], *, large: bool
+) -> None:
+    """Write the noisy integers to a file; without an end where all of the release has failed."""
+    fields = [pa.field("value", pa.int64(), nullable=False)]
+    schema = pa.schema(fields, metadata=file_stamp(private=measurement.private))
+    packed = {"use_dictionary": False, "column_encoding": "DELTA_BINARY_PACKED", "write_statistics": False, **_PAGES}
+    with (
+        hashed(folder / name, name, sums) if large else nullcontext(folder / name) as sink,
+        pq.ParquetWriter(sink, schema, compression="zstd", **packed) as writer,
+    ):
         for values in measurement.values:
-            writer.write_table(pa.table({"value": values.reshape(-1)}, schema=schema))
+            flat = values.reshape(-1)
+            for start in range(0, len(flat), LONGEST_RUN):
+                if failed():
+                    return
+                writer.write_table(pa.table([flat[start : start + LONGEST_RUN]], schema=schema))
 
 
 def write_people(codes: NDArray[np.integer], schema: Schema, path: Path, *, private: bool) -> None:
@@ -158,24 +190,31 @@ def write_people(codes: NDArray[np.integer], schema: Schema, path: Path, *, priv
 
 
 def write_tables(
-    release: Release, face: str, sources: Mapping[str, Values], folder: Path, place: str, progress: Progress
+    release: Release,
+    face: str,
+    sources: Mapping[str, Values],
+    folder: Path,
+    place: str,
+    progress: Progress,
+    sums: dict[str, str],
 ) -> list[Entry]:
     """Write all tables of a face to a `place` in `folder`; returns their entries for the manifest.
 
-    The unbiased tables hold all quantities, those of other faces the counts.
+    The unbiased tables hold all quantities, those of other faces the counts. Checksums of large files go to `sums`.
     """
     plan, schema, family = release.plan, release.plan.schema, published_family(release.plan)
     quantities = tables.written(plan) if face == UNBIASED else (COUNTED,)
-    files = _Files(plan, quantities, folder, place, file_stamp(private=release.private))
+    told = _Told(float(family.cells.sum()) + sum(form.cells for form in plan.workload.forms), progress)
+    files = _Files(plan, quantities, folder, place, file_stamp(private=release.private), told, sums)
     (folder / place).mkdir(parents=True)
     numbers = Numbers(plan, sources, quantities)
     whole = face != UNBIASED and published_promises()[face].whole
-    chunks = _reported(ahead(_chunks(family, numbers, whole=whole)), float(family.cells.sum()), progress)
+    chunks = _chunks(family, numbers, whole=whole)
     entries: list[Entry] = []
     if len(family) > MOST_FILES:
         entries += [files.pack(order, own) for order, own in groupby(chunks, lambda chunk: len(chunk[1]))]
     else:
-        for rows, _, found in chunks:
+        for rows, _, found in ahead(chunks):
             for at, marginal in enumerate(map(tuple, rows.tolist())):
                 attributes = [schema.attributes[i] for i in marginal]
                 own = {quantity: tuple(column[at] for column in columns) for quantity, columns in found.items()}
@@ -191,19 +230,25 @@ def write_tables(
 
 def _chunks(family: Family, numbers: Numbers, *, whole: bool) -> Iterator[Chunk]:
     """All marginals in increasing order (number of attributes), as many at a time as memory holds."""
+    keep_freed()
     for batch in family.batches:
         for part in batch.parts(_CHUNK):
             rows = batch.rows[part]
             yield rows, batch.shape, _typed(numbers.tables(rows, batch.shape), whole)
 
 
-def _reported(chunks: Iterable[Chunk], total: float, progress: Progress) -> Iterator[Chunk]:
-    """The same, with a report of each that is written."""
-    done = 0
-    for rows, shape, numbers in chunks:
-        yield rows, shape, numbers
-        done += len(rows) * math.prod(shape)
-        progress("writing", min(done / total, 1.0))
+@dataclass
+class _Told:
+    """Who is told how much is written."""
+
+    total: float
+    progress: Progress
+    done: int = 0
+
+    def more(self, cells: int) -> None:
+        """So many cells are written."""
+        self.done += cells
+        self.progress("writing", min(self.done / self.total, 1.0))
 
 
 def _typed(found: Columns, whole: bool) -> Columns:
@@ -223,6 +268,8 @@ class _Files:
     folder: Path
     place: str
     metadata: dict[str, str]
+    told: _Told
+    sums: dict[str, str]
 
     def one(self, number: int, word: str, axes: Sequence[Axis], numbers: Columns) -> str:
         """Write tables/0003-age-sex.parquet: the columns age, age_code, sex, value, std_error, those of measures."""
@@ -241,7 +288,8 @@ class _Files:
                 yield columns | number_columns(names, numbers, piece)
 
         absent = {axis.code_name for axis in axes if axis.code_name and axis.codes.null_count}
-        self._stream(file, runs(), names, absent, compression="zstd")
+        large = math.prod(len(axis.labels) for axis in axes) > _CHUNK
+        self._stream(file, runs(), names, absent, large=large, compression="zstd")
         return file
 
     def pack(self, order: int, chunks: Iterable[Chunk]) -> Entry:
@@ -250,7 +298,7 @@ class _Files:
         A table is a run of rows; the index has its place and the margins of its cells.
         """
         file = f"{self.place}/{order}-way.parquet"
-        attributes, labels, starts = tables.pack_texts(self.plan.schema)
+        attributes, labels, texts, starts = tables.pack_texts(self.plan.schema)
         names = tables.column_names(self.plan, self.quantities)
         packed: list[Rows] = []
 
@@ -260,17 +308,18 @@ class _Files:
                 for piece in pieces(shape, _CHUNK):
                     columns: dict[str, Any] = {}
                     for axis in range(order):
-                        at = starts[rows[:, axis], None] + piece_positions(piece, axis)
+                        along, which = np.unique(rows[:, axis], return_inverse=True)
+                        at = texts[starts[along, None] + piece_positions(piece, axis)]  # of each attribute, once
                         own = np.repeat(rows[:, axis].astype(np.int16), at.shape[1])
                         columns[f"attribute_{axis + 1}"] = _coded(own, attributes)
-                        columns[f"label_{axis + 1}"] = _coded(at.reshape(-1), labels)
+                        columns[f"label_{axis + 1}"] = _coded(at[which].reshape(-1), labels)
                     yield columns | number_columns(names, numbers, (slice(None), *piece))
 
-        texts = [f"{kind}_{axis + 1}" for axis in range(order) for kind in ("attribute", "label")]
-        compression = dict.fromkeys(texts, "zstd")
+        named = [f"{kind}_{axis + 1}" for axis in range(order) for kind in ("attribute", "label")]
+        compression = dict.fromkeys(named, "zstd")
         for estimate, *others in names.values():  # estimates are noise to every digit, the others repeat themselves
             compression |= {estimate: "none", **dict.fromkeys(others, "zstd")}
-        self._stream(file, runs(), names, set(), compression=compression, use_dictionary=texts)
+        self._stream(file, runs(), names, set(), large=True, compression=compression, use_dictionary=named)
         return {"pack": order, "file": file, **self._index(order, np.concatenate(packed), attributes)}
 
     def _index(self, order: int, rows: Rows, names: pa.Array) -> Entry:
@@ -292,21 +341,30 @@ class _Files:
         runs: Iterable[dict[str, Any]],
         names: Mapping[Quantity, Sequence[str]],
         absent: Collection[str],
+        *,
+        large: bool,
         **options: Any,
     ) -> None:
-        """Write a file run by run. Averages, and codes that are `absent`, can be null: else a third less time."""
+        """Write a file run by run; of a large one, the next run is made meanwhile, and the checksum.
+
+        Averages, and codes that are `absent`, can be null: else a third less time.
+        """
         nullable = {name for quantity, own in names.items() if quantity.kind == "avg" for name in own} | {*absent}
 
         def table(columns: dict[str, Any]) -> pa.Table:
             fields = [pa.field(name, column.type, nullable=name in nullable) for name, column in columns.items()]
             return pa.table(list(columns.values()), schema=pa.schema(fields, metadata=self.metadata))
 
-        made = map(table, runs)
+        made = ahead(map(table, runs)) if large else map(table, runs)
         first = next(made)
         # statistics would decode every label again: three times the time
-        with pq.ParquetWriter(self.folder / file, first.schema, write_statistics=False, **options) as writer:
+        with (
+            hashed(self.folder / file, file, self.sums) if large else nullcontext(self.folder / file) as sink,
+            pq.ParquetWriter(sink, first.schema, write_statistics=False, **_PAGES, **options) as writer,
+        ):
             for each in chain([first], made):
                 writer.write_table(each)
+                self.told.more(each.num_rows)
 
     def _write(self, file: str, columns: dict[str, Any]) -> None:
         table = pa.table(columns, metadata=self.metadata)

@@ -1,6 +1,7 @@
 """What a release will hold in memory, known from its plan alone: what cannot fit is refused before anything is spent.
 
-    measuring     8 bytes for every noisy integer, and the exact table and its noise for the largest set
+    measuring     8 bytes for every noisy integer; for the largest set the exact table and its noise, and beside them
+                  its transform, or the next set, which is counted meanwhile
     recovering    the noisy integers, the coefficients of all residual spaces where least squares pools several sets,
                   and the largest table asked for, at several stages of its transform
 
@@ -26,9 +27,11 @@ from hushcube.lattice.basis import dimensions
 VARIABLE: Final = "HUSHCUBE_MEMORY"
 """The environment variable that says how much memory a release will have, where it is not this machine's."""
 _NUMBER: Final = 8
-_DRAWN: Final = 32
+_DRAWN: Final = 16
+_TRANSFORMED: Final = 16
 _ANSWERED: Final = 24
-"""Bytes for each cell of the largest table, beside what is kept: while noise is drawn, and while it is answered."""
+"""Bytes for each cell of the largest table, beside what is kept: while noise is drawn, more where the table is
+transformed, and while it is answered."""
 _GROUPS: Final = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 
 
@@ -41,7 +44,9 @@ def needed(design: Design) -> int:
     if design.pools_sets:
         pooled = dimensions(design.request.spaces).sum()
     answered = design.request.marginals.cells.max()
-    return _NUMBER * kept + int(max(_DRAWN * drawn, _NUMBER * pooled + _ANSWERED * answered))
+    plain = design.counted_tables
+    ahead = _TRANSFORMED if plain is None else _NUMBER * (plain > 1)
+    return _NUMBER * kept + int(max((_DRAWN + ahead) * drawn, _NUMBER * pooled + _ANSWERED * answered))
 
 
 def problem(plans: Iterable[Design]) -> TooLarge | None:

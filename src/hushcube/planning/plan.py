@@ -170,19 +170,22 @@ class Plan(Shown):
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form, without the digest."""
-        shared = {name: told for name, told in self.count.to_dict().items() if name in _SHARED}
+        told = {name: {**design.to_dict(), "digest": design.digest} for name, design in self.designs.items()}
         return {
-            **shared,
+            **{name: value for name, value in told[COUNT].items() if name in _SHARED},
             "format": FORMAT,
             "schema": self.schema.to_dict(),
             "privacy": self.privacy.to_dict(),
             "measures": [str(quantity) for quantity in self.asked],
-            "parts": {name: _own(design) for name, design in self.designs.items()},
+            "parts": {
+                part: {name: value for name, value in own.items() if name not in _SHARED} for part, own in told.items()
+            },
         }
 
     def to_json(self) -> str:
         """The file's text: the JSON form with its digest."""
-        return json.dumps({**self.to_dict(), "digest": self.digest}, ensure_ascii=False, allow_nan=False)
+        told = self.to_dict()
+        return json.dumps({**told, "digest": _digest(told)}, ensure_ascii=False, allow_nan=False)
 
     @staticmethod
     def from_json(text: str) -> Plan:
@@ -235,12 +238,6 @@ def design_of(raw: Any) -> Design:
     if not plan.digest == digest == raw.get("digest"):
         raise PlanError("plan, digest", "does not fit the plan: the file was changed", AGAIN)
     return plan
-
-
-def _own(design: Design) -> dict[str, Any]:
-    """What a plan file says of one part alone."""
-    own = {name: told for name, told in design.to_dict().items() if name not in _SHARED}
-    return {**own, "digest": design.digest}
 
 
 def _digest(told: dict[str, Any]) -> str:

@@ -3,6 +3,9 @@
 A design says what to measure as blocks [designs/block.py]: which tables are counted, which integer map is applied to
 them, and which noise each number gets. Nothing here knows the kinds of designs, and nothing here depends on the data
 but the integers themselves.
+
+The next block is counted and transformed in a second thread while the noise of this one is drawn. One thread draws all
+of the noise, block after block, so that a seed gives the same numbers however the work is divided.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from typing import Final
 
 import numpy as np
 
+from hushcube.ahead import ahead
 from hushcube.designs.block import Block
 from hushcube.designs.design import Design
 from hushcube.model.arrays import Ints
@@ -34,6 +38,8 @@ class Noise:
 
 
 EXACT: Final = Noise()  # exactly the laws that the cost assumes
+_WORTH: Final = 1 << 18
+"""Numbers from which on a second thread is worth starting."""
 
 
 def noisy_values(
@@ -43,11 +49,17 @@ def noisy_values(
     noise = EXACT if noise is None else noise
     values = tuple(np.empty(shape, dtype=np.int64) for shape in design.shapes)
     done, total = 0, max(1, sum(array.size for array in values))
-    for block, exact in transformed(design, counts):
-        noisy = exact + drawn(design, block, entropy, noise)
-        place = np.atleast_1d(values[block.array])[block.lines]
-        place[...] = noisy.reshape(place.shape)
-        done += noisy.size
+
+    def counted() -> Iterator[tuple[Block, Ints, Ints]]:
+        for block, exact in transformed(design, counts):
+            place = np.atleast_1d(values[block.array])[block.lines]
+            place.fill(0)  # memory is paged in by the thread that has less to do
+            yield block, exact, place
+
+    for block, exact, place in ahead(counted()) if total > _WORTH else counted():
+        own = drawn(design, block, entropy, noise)
+        np.add(exact.reshape(place.shape), own.reshape(place.shape), out=place)
+        done += place.size
         report("measuring", done / total)
     return values
 
@@ -64,13 +76,17 @@ def transformed(design: Design, counts: ExactCounts) -> Iterator[tuple[Block, In
 
 def drawn(design: Design, block: Block, entropy: Entropy, noise: Noise) -> Ints:
     """Independent draws for the numbers of a block; none for what is public."""
-    result = np.zeros((len(block.budgets), block.columns), dtype=np.int64)
-    budgets = block.budgets[block.noisy].tolist()
+    noisy = block.noisy
+    budgets = block.budgets[noisy].tolist()
     parameter = {budget: design.law.parameter(Fraction(budget), block.stretch) for budget in set(budgets)}
     parameters = [parameter[budget] for budget in budgets]
     if design.law is LAPLACE:
-        result[block.noisy] = noise.laplace(parameters, block.columns, entropy)
+        found = noise.laplace(parameters, block.columns, entropy)
     else:
         multipliers = np.ones(block.columns, np.int64) if block.multipliers is None else block.multipliers
-        result[block.noisy] = noise.gaussian(parameters, multipliers, entropy)
+        found = noise.gaussian(parameters, multipliers, entropy)
+    if noisy.all():
+        return found
+    result = np.zeros((len(noisy), block.columns), dtype=np.int64)
+    result[noisy] = found
     return result

@@ -1,7 +1,9 @@
 """A release on disk: the round trip, the checks, packs, and files that open without hushcube."""
 
+import gc
 import json
 import re
+import threading
 from itertools import combinations
 
 import duckdb
@@ -143,6 +145,58 @@ def test_packs_are_one_file_for_each_order(tmp_path, monkeypatch):
     assert chosen.label_1.astype(str).tolist() == [str(i) for i in range(3) for _ in range(3)]
     assert chosen.label_2.astype(str).tolist() == [str(i) for _ in range(3) for i in range(3)]
     assert chosen.value.to_numpy() == pytest.approx(published.table("a1*a3").values.ravel())
+
+
+def test_labels_that_attributes_share_are_written_as_codes(tmp_path, monkeypatch):
+    """A text that is twice in a dictionary makes Parquet's writer spell out every label of the file."""
+    monkeypatch.setattr(writing, "MOST_FILES", 3)
+    labels = {"a": ["yes", "no"], "b": ["no", "yes", "maybe"], "c": ["maybe", "no"]}
+    attributes = tuple(Attribute(name, values=values) for name, values in labels.items())
+    made = plan(Schema(attributes), "<=2-way", rho=1, neighbours="add-remove").count
+    write(make_release(made), tmp_path / "out")
+    pack = pq.ParquetFile(tmp_path / "out" / "tables" / "2-way.parquet")
+    columns = [pack.metadata.row_group(0).column(number) for number in range(4)]
+    assert [column.path_in_schema for column in columns] == ["attribute_1", "label_1", "attribute_2", "label_2"]
+    assert all(column.has_dictionary_page for column in columns)
+    ordered = ("ac", "ab", "bc")  # by shape
+    expected = [(x, p, y, q) for x, y in ordered for p in labels[x] for q in labels[y]]
+    assert [tuple(row.values())[:4] for row in pack.read().to_pylist()] == expected
+    assert hc.verify(tmp_path / "out", allow_seeded=True).holds
+
+
+def test_measurements_of_a_large_release_are_written_beside_its_tables(layout, tmp_path, monkeypatch):
+    made = make_plan(make_request((2, 3, 5, 3), "<=3-way", rho=1), "residual")
+    published, plain = make_release(made), tmp_path / "plain"
+    write(published, plain)
+    monkeypatch.setattr(writing, "_WORTH", 0)
+    monkeypatch.setattr(writing, "LONGEST_RUN", 8)
+    threads = set()
+    own = writing._write_measurement
+
+    def watched(*given, **options):
+        threads.add(threading.current_thread())
+        own(*given, **options)
+
+    monkeypatch.setattr(writing, "_write_measurement", watched)
+    write(published, tmp_path / "out")
+    assert threading.main_thread() not in threads
+    one, other = (json.loads((folder / "manifest.json").read_text()) for folder in (plain, tmp_path / "out"))
+    assert one["checksums"].keys() == other["checksums"].keys()
+    found = open_bundle(tmp_path / "out").source.measurement().values
+    assert all(map(np.array_equal, found, published.source.measurement().values))
+    assert hc.verify(tmp_path / "out", allow_seeded=True).holds
+
+
+def test_a_failure_beside_the_tables_leaves_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(writing, "_WORTH", 0)
+
+    def full(*_given, **_options):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(writing, "_write_measurement", full)
+    with pytest.raises(HushcubeError, match="no space left on device"):
+        write(make_release(make_plan(make_request(SIZES, "<=2-way", rho=1), "residual")), tmp_path / "out")
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("layout", ["files", "packs"])
@@ -308,7 +362,12 @@ def test_an_existing_folder_is_never_touched(folder):
     assert (folder / "manifest.json").read_bytes() == before
 
 
-def test_a_failure_while_writing_leaves_nothing(tmp_path):
+@pytest.mark.parametrize("worth", [writing._WORTH, 0], ids=["small", "large"])
+def test_a_failure_while_writing_leaves_nothing(tmp_path, layout, worth, monkeypatch):
+    """Neither files nor threads."""
+    monkeypatch.setattr(writing, "_WORTH", worth)
+    monkeypatch.setattr(writing, "_CHUNK", 8)
+    before = threading.active_count()
     p = make_plan(make_request(SIZES, "<=2-way", epsilon=1), "workload")
 
     def fail(stage, share):
@@ -319,6 +378,8 @@ def test_a_failure_while_writing_leaves_nothing(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         write(make_release(p), tmp_path / "out", progress=lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
     assert list(tmp_path.iterdir()) == []
+    gc.collect()  # generators that nobody goes on with end with what refers to them
+    assert threading.active_count() <= before
 
 
 def test_a_folder_that_turns_up_meanwhile_is_not_overwritten(tmp_path):

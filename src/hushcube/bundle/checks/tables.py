@@ -216,12 +216,12 @@ class FaceTables:
         columns = [name for k in range(1, order + 1) for name in (f"attribute_{k}", f"label_{k}")]
         if table.column_names != [*columns, *self._columns()]:
             raise Unfit("the pack has other columns")
-        names, labels, starts, first = self._texts
+        names, labels, texts, starts = self._texts
         for axis in range(order):
             own = rows[:, axis][:, None]
             if (_codes(table.column(2 * axis), names).reshape(len(rows), cells) != own).any():
                 raise Unfit("its rows belong to another table")
-            expected = first[starts[own] + positions(shape, axis)]
+            expected = texts[starts[own] + positions(shape, axis)]
             if (_codes(table.column(2 * axis + 1), labels).reshape(len(rows), cells) != expected).any():
                 raise Unfit(f"the labels of {self.schema.names[int(own[0, 0])]} are not in schema order")
         return self._numbers(table, rows, shape)
@@ -242,11 +242,9 @@ class FaceTables:
             return self._packs[name].rows(start, number)
 
     @cached_property
-    def _texts(self) -> tuple[pa.Array, pa.Array, Rows, Ints]:
-        """Those of packs, and for each label the first with the same text: attributes may share texts."""
-        names, labels, starts = pack_texts(self.schema)
-        first = pc.index_in(labels, value_set=labels).to_numpy(zero_copy_only=False)
-        return names, labels, starts, np.asarray(first)
+    def _texts(self) -> tuple[pa.Array, pa.Array, Rows, Rows]:
+        """Those of packs."""
+        return pack_texts(self.schema)
 
 
 def _codes(column: Any, wanted: Any) -> Ints:

@@ -19,7 +19,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hushcube.model.arrays import Bools, Ints, Marginal
+from hushcube.model.arrays import Bools, Ints, Marginal, keep_freed
 from hushcube.private.engines.coding import Codes
 from hushcube.private.engines.contract import ExactCounts, Wanted, attributes_of
 
@@ -48,6 +48,7 @@ _CELL_BYTES: Final = 8
 
 def count(columns: Columns, rows: int, sizes: Sizes, totals: Sequence[tuple[Marginal, Ints]], weights: Weights) -> None:
     """Add the rows to flat tables, or sum their weights, exactly: absolute values must sum to less than 2^63."""
+    keep_freed()  # else the indices of each block cost as much as the counting
     ordered = sorted(totals, key=lambda pair: pair[0])  # neighbours share leading attributes
     for start in range(0, rows, BLOCK):
         stop = min(rows, start + BLOCK)

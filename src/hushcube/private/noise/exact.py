@@ -12,6 +12,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from hushcube.model.arrays import keep_freed
 from hushcube.private.noise.entropy import Entropy
 
 Bounds = Callable[[int], tuple[Fraction, Fraction]]
@@ -153,9 +154,7 @@ def blocks(rows: int, columns: int) -> Iterator[tuple[slice, slice]]:
     """
     if columns == 0:
         return
-    # glibc gives freed blocks above a threshold back to the system, and each temporary is then paged in anew,
-    # at the price of the draws themselves. Freeing one larger block, untouched, raises that threshold.
-    np.empty(16 * BLOCK)
+    keep_freed()  # else temporaries cost as much as the draws themselves
     height = max(1, BLOCK // columns)
     for top in range(0, rows, height):
         for left in range(0, columns, BLOCK):
