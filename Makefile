@@ -10,7 +10,7 @@ export PYTHONPYCACHEPREFIX := $(CURDIR)/.venv/pycache
 # Every core has a worker: threads of its linear algebra would only wait for each other, at full speed.
 ALONE := OPENBLAS_NUM_THREADS=1
 
-.PHONY: demo quick test check audit bench engines pictures tables faces reproduce peers online options clean
+.PHONY: demo quick test check audit bench engines pictures tables faces reproduce peers online adaptive options clean
 
 demo: .venv/ready
 	$(BIN)/hushcube demo
@@ -63,6 +63,10 @@ peers: .venv/dev
 
 online: .venv/dev
 	$(BIN)/python -m benchmarks.online
+
+# AIM and MST beside ours; hours of processor time with the rivals, but it goes on where it was stopped.
+adaptive: .venv/dev
+	$(BIN)/python -m benchmarks.adaptive --install
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -m venv .venv || { [ "$$(id -u)" = 0 ] && apt-get update && apt-get install -y python3-venv && $(PYTHON) -m venv .venv; } \

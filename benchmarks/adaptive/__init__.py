@@ -1,0 +1,1 @@
+"""hushcube beside data-adaptive rivals, AIM and MST, at equal privacy: errors at face value, time and memory."""

@@ -1,0 +1,216 @@
+"""`make adaptive`: cases, metrics, contenders and page; the rivals where mbi's environment is there."""
+
+import json
+import subprocess
+import sys
+from itertools import combinations
+
+import numpy as np
+import pytest
+from benchmarks.adaptive import __main__ as program, results
+from benchmarks.adaptive.cases import ACS, ADULT15, CASES, CENSUS, NLTCS, TINY, Absent, errors, settings
+from benchmarks.adaptive.ours import METHODS as OURS
+from benchmarks.peers.__main__ import Skipped, interpreter
+from benchmarks.peers.one_job import Job
+from benchmarks.reproduce.points import Kept
+from tests.datasets import ROOT
+
+
+def job_of(case, order, epsilon=1.0):
+    try:
+        return case.job(order, epsilon)
+    except Absent as reason:
+        pytest.skip(str(reason))
+
+
+def test_errors_are_those_of_plain_loops():
+    job = TINY.job(2, 1.0)
+    random = np.random.default_rng(1)
+    answers = [job.exact(table) + random.normal(size=job.shape(table)) for table in job.tables]
+    l1, squares, cells, largest = 0.0, 0.0, 0, 0.0
+    for table, answer in zip(job.tables, answers, strict=True):
+        for place in np.ndindex(answer.shape):
+            exact = sum(all(person[i] == v for i, v in zip(table, place, strict=True)) for person in job.codes)
+            off = abs(answer[place] - exact)
+            l1, squares, cells, largest = l1 + off, squares + off**2, cells + 1, max(largest, off)
+    expected = {"l1": l1 / len(job.tables) / len(job.codes), "rmse": (squares / cells) ** 0.5, "max": largest}
+    assert errors(job, answers) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("epsilon", "rho"), [(0.1, 0.000177), (1.0, 0.01497), (10.0, 1.0908)])
+def test_every_contender_is_given_the_rho_of_the_page(epsilon, rho):
+    assert TINY.job(2, epsilon).rho == pytest.approx(rho, rel=2e-3)
+
+
+def test_the_generated_census_is_large_and_dependent():
+    job = CENSUS.job(2, 1.0)
+    assert len(job.codes) == 200_000 and len(job.sizes) == 10
+    assert np.prod(np.array(job.sizes, dtype=float)) == pytest.approx(2.7e10, rel=0.05)
+    for pair in ((3, 4), (6, 7), (7, 9)):  # state and birthplace, education and occupation, occupation and income
+        table = job.exact(pair) / len(job.codes)
+        alone = table.sum(1, keepdims=True) * table.sum(0, keepdims=True)
+        information = np.sum(table[table > 0] * np.log(table[table > 0] / alone[table > 0]))
+        # Independent columns have (rows - 1)(columns - 1) / (2 n) on average, below 0.01 here.
+        assert information > 0.1
+    assert max(np.prod(job.shape(table)) for table in CENSUS.job(3, 1.0).tables) <= 10_000
+
+
+@pytest.mark.parametrize(
+    ("case", "sizes", "people"),
+    [
+        (NLTCS, (2,) * 16, 21_574),
+        (ADULT15, (73, 9, 16, 16, 7, 15, 6, 5, 2, 119, 92, 94, 42, 2), 32_561),
+        (ACS, (80, 2, 4, 51, 52, 9, 5, 529, 4), 665_800),
+    ],
+    ids=["NLTCS", "Adult-15", "ACS"],
+)
+def test_cases_are_those_of_the_page(case, sizes, people):
+    pairs, triples = job_of(case, 2), job_of(case, 3)
+    assert pairs.sizes == sizes and len(pairs.codes) == people
+    assert pairs.tables == tuple(combinations(range(len(sizes)), 2))
+    every = combinations(range(len(sizes)), 3)
+    assert triples.tables == tuple(t for t in every if sizes[t[0]] * sizes[t[1]] * sizes[t[2]] <= 10_000)
+    assert (pairs.codes.max(axis=0) + 1 == pairs.sizes).all()
+
+
+def test_everything_is_compared_at_every_epsilon():
+    every = [(case.name, words, epsilon) for case, words, epsilon in settings()]
+    assert len(every) == len(set(every)) == len(CASES) * 2 * 3
+
+
+@pytest.mark.parametrize("method", OURS)
+def test_our_contenders_give_valid_tables_and_the_same_ones_for_a_seed(method):
+    job = TINY.job(2, 1.0)
+    tables, _ = OURS[method](job, 1)
+    assert set(tables) == set(job.tables)
+    total = tables[0, 1].sum()
+    for table in job.tables:
+        assert tables[table].shape == job.shape(table)
+        assert tables[table].min() >= -1e-9
+        assert tables[table].sum() == pytest.approx(total, rel=1e-6)
+        if method == "residual, face-valid":
+            assert (tables[table] == np.round(tables[table])).all()
+    again, other = OURS[method](job, 1)[0], OURS[method](job, 2)[0]
+    assert all(np.array_equal(tables[table], again[table]) for table in job.tables)
+    assert not all(np.array_equal(tables[table], other[table]) for table in job.tables)
+
+
+def test_a_stopped_benchmark_goes_on_where_it_was(tmp_path, monkeypatch):
+    ran = []
+
+    def run(case, words, epsilon, method, seed, limit, install):
+        ran.append((words, epsilon, method, seed))
+        if len(ran) == 3:
+            raise KeyboardInterrupt
+        return {"l1": 1.0}
+
+    monkeypatch.setattr(program, "run", run)
+    file, every = tmp_path / "results.jsonl", list(program.jobs([s for s in settings() if s[0] is NLTCS], ["MST"], 2))
+    assert len(every) == 2 * 2 * 3 and [job["seed"] for _, job in every] == [0] * 6 + [1] * 6
+    with pytest.raises(KeyboardInterrupt):
+        program.measured(every, Kept(file), 1.0, install=False)
+    assert [json.loads(line)[0]["epsilon"] for line in file.read_text().splitlines()] == [1.0, 0.1]
+    rows, absent = program.measured(every, Kept(file), 1.0, install=False)
+    assert len(rows) == 12 and not absent and len(ran) == 3 + 10
+
+
+def test_what_is_absent_is_skipped_with_the_reason(tmp_path, monkeypatch):
+    monkeypatch.setenv("HUSHCUBE_SHARED_DATA", str(tmp_path))
+    monkeypatch.setattr("benchmarks.adaptive.cases._people", lambda case: case.people())
+    monkeypatch.setattr("benchmarks.peers.__main__.ROOT", tmp_path)
+    rows, absent = program.measured(
+        list(program.jobs([(NLTCS, "2-way", 1.0)], ["AIM", "residual, face-valid"], 1)), Kept(None), 1.0, install=False
+    )
+    assert rows == [] and len(absent) == 2
+    assert any("no nltcs.parquet" in reason for reason in absent)
+    assert any(reason.startswith("AIM: mbi: it is not installed") for reason in absent)
+
+
+def rows_of(**l1):
+    common = {"case": "NLTCS", "tables": "2-way", "epsilon": 1.0, "max": 9.0, "cpu_seconds": 12.0, "peak_GB": 0.5}
+    return [
+        {**common, "method": method, "seed": seed, "l1": value, "rmse": 10 * value}
+        for method, values in l1.items()
+        for seed, value in enumerate(values)
+    ]
+
+
+def test_tables_show_medians_and_mark_the_lowest_and_what_was_not_run():
+    rows = rows_of(MST=[0.3, 0.1, 0.2], **{"residual, face-valid": [0.15]})
+    rows += [{**row, "case": "ACS 2018"} for row in rows_of(MST=[0.25])]
+    rows += [{"case": "NLTCS", "tables": "2-way", "epsilon": 1.0, "method": "AIM", "seed": 0, "skipped": "too slow"}]
+    header, _, nltcs, acs = results.error_table(results.medians(rows)).splitlines()
+    columns = dict(zip(header.split(" | "), nltcs.split(" | "), strict=True))
+    assert (columns["MST"], columns["residual, face-valid"]) == ("0.2 (2)", "**0.15 (1.5)**")
+    assert columns["AIM"] == "" and columns["seeds |"] == "1 to 3 |"
+    assert "0.0412 (31) \\*" in acs
+    text = program.section(rows)
+    assert "| NLTCS | 2-way | 1 |  | 12 (0.50) |" in text
+    assert "- NLTCS `2-way`, epsilon 1, AIM: too slow" in text
+
+
+def test_the_page_and_its_picture_are_written(tmp_path):
+    page = tmp_path / "accuracy.md"
+    page.write_text(f"head\n\n{program.MARK}\n\nfigures of before\n\n{program.END}\n\ntail\n", encoding="utf-8")
+    rows = rows_of(AIM=[0.3], MST=[0.2])
+    program.write_page([*rows, *({**row, "epsilon": 0.1} for row in rows)], page)
+    text = page.read_text(encoding="utf-8")
+    assert (
+        text.startswith("head\n") and text.endswith("\n\ntail\n") and "of before" not in text and "**0.2 (2)**" in text
+    )
+    assert "NLTCS, 2-way" in (tmp_path / "pictures" / "accuracy.svg").read_text(encoding="utf-8")
+    assert (tmp_path / "pictures" / "accuracy.png").stat().st_size > 1000
+
+
+def test_the_page_stays_as_it_is_where_something_could_not_run(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(program, "write_page", lambda *_: pytest.fail("it was written"))
+    monkeypatch.setattr(program, "measured", lambda *_, **__: (rows_of(MST=[0.2]), {"AIM: mbi: it is not installed"}))
+    program.main(["--only", "NLTCS", "--keep", str(tmp_path / "results.jsonl")])
+    printed = capsys.readouterr().out
+    assert "skipped: AIM: mbi" in printed and "**0.2 (2)**" in printed and "accuracy.md stays as it is" in printed
+
+
+def test_a_run_that_fails_or_takes_too_long_says_so(monkeypatch):
+    assert program.run(TINY, "2-way", 1.0, "residual, face-valid", 0, 0.01)["skipped"].startswith("it took more than")
+    monkeypatch.setattr(program, "ROOT", ROOT / "docs")  # where no such program is
+    assert "it failed (" in program.run(TINY, "2-way", 1.0, "residual, face-valid", 0, 60.0)["skipped"]
+
+
+@pytest.mark.slow
+def test_a_quick_run_prints_the_tables():
+    command = [sys.executable, "-m", "benchmarks.adaptive", "--quick", "--methods", *OURS]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    *rows, header = (line for line in done.stdout.splitlines() if line.startswith(("{", "| data")))
+    first, second = map(json.loads, rows[: len(OURS)])
+    assert (first["method"], second["method"]) == tuple(OURS)
+    assert 0 < second["l1"] < 0.05 and first["cpu_seconds"] > 0 and first["peak_GB"] > 0.05
+    assert all(method in header for method in results.METHODS)
+
+
+def rivals_python():
+    try:
+        return interpreter("mbi")
+    except Skipped as reason:
+        pytest.skip(f"mbi: {reason}")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", results.RIVALS)
+def test_a_rival_runs_in_its_environment(method):
+    rivals_python()
+    found = program.run(TINY, "2-way", 1.0, method, 0, 300.0)
+    assert 0 < found["l1"] < {"AIM": 0.06, "MST": 0.15}[method]
+
+
+@pytest.mark.slow
+def test_rivals_hold_in_their_environment():
+    command = [rivals_python(), str(ROOT / "tests" / "docs" / "rivals_alone.py")]
+    done = subprocess.run(command, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0 and done.stdout.count("\n") == 4, done.stderr
+
+
+def test_the_judge_refuses_no_table():
+    job = Job((2, 3), ((0, 1),), np.zeros((4, 2), dtype=int), rho=1.0)
+    with pytest.raises(ValueError, match="zip"):
+        errors(job, [])
