@@ -140,10 +140,13 @@ def pair():
     All but one of the counts of the first table are small, and all but one of the second table's are large.
     """
     people = 10**8
-    for few, others in ((10, 400), (400, 10)):
+    for few, other in ((10, 400), (400, 10)):
         small = np.array([few, *[400] * 18])
-        large = np.full(19, (people - others) // 19)
-        tables = {(0,): np.append(small, people - small.sum()), (1,): np.append(large, people - large.sum())}
+        large = np.full(18, people // 19)
+        tables = {
+            (0,): np.append(small, people - small.sum()),
+            (1,): np.append(large, [people - large.sum() - other, other]),
+        }
         schema = Schema(tuple(Attribute(name=f"a{i}", codes=20) for i in range(2)), "pair")
         yield schema, HeldTables(people, tables), tables
 
@@ -176,17 +179,28 @@ class Found(NamedTuple):
 
 
 def print_ratios(ratios):
-    """A line for each data set, and what all of them, and those that are generated, come to."""
+    """A line for each data set, one for those that are generated, and what all cases come to."""
     print("\n| data | " + " | ".join(EPSILONS) + " |\n|---|" + "---|" * len(EPSILONS))
-    for name in dict.fromkeys(name for name, _ in ratios):
-        print(f"| {name} | " + " | ".join("{:.2f} ± {:.2f}".format(*ratios[name, e]) for e in EPSILONS) + " |")
-    for kind in ("", "generated"):
-        own = np.array([ratio for (name, _), ratio in ratios.items() if name.startswith(kind)])
-        if len(own):
-            mean, above = np.exp(np.log(own[:, 0]).mean()), own[:, 0] > 1
-            sure = own[:, 0] > 1 + 2 * own[:, 1]
-            print(f"{kind or 'all'}: {len(own)} cases, geometric mean {mean:.2f}, above 1 in {above.sum()}, ", end="")
-            print(f"by more than two standard errors in {sure.sum()}, largest {own[:, 0].max():.2f}")
+    names = list(dict.fromkeys(name for name, _ in ratios))
+    new = [name for name in names if name.startswith("generated")]
+    for name in names:
+        if name not in new:
+            print(f"| {name} | " + " | ".join("{:.2f} ± {:.2f}".format(*ratios[name, e]) for e in EPSILONS) + " |")
+    if new:
+        columns = [[ratios[name, epsilon] for name in new] for epsilon in EPSILONS]
+        cells = ("{:.2f}, {:.2f} ± {:.2f}".format(geometric_mean(own), *max(own)) for own in columns)
+        print(f"| {len(new)} generated: geometric mean, largest | " + " | ".join(cells) + " |")
+    above = [(ratio, error) for ratio, error in ratios.values() if ratio > 1]
+    sure = sum(ratio > 1 + 2 * error for ratio, error in above)
+    print(
+        f"\n{len(ratios)} cases: geometric mean {geometric_mean(ratios.values()):.2f}, above 1 in {len(above)}, ",
+        end="",
+    )
+    print(f"by more than two standard errors in {sure}")
+
+
+def geometric_mean(ratios):
+    return float(np.exp(np.mean([np.log(ratio) for ratio, _ in ratios])))
 
 
 def main():

@@ -13,9 +13,9 @@ Rates only grow, and so does their cost: how many steps of the order fit is foun
 
 PickQueries says which table gets less noise next, judged by its noisy answers alone.                      [picking.py]
 
-For the worst cell, the sums of tables tell of each other's noise. What they tell is looked at in stages. A stage ends
-when a quarter more of the budget is used than at its beginning; no table has more than twice its rate by then. The last
-one ends when nothing fits.
+For the worst cell, the sums of tables tell of each other's noise, and are compared at the beginning of a stage. It ends
+with the first step beyond a budget that grows by a quarter from stage to stage; a table that reaches twice
+its rate before waits for the next stage. The last one ends when nothing fits.
 
 Within a stage a table's priority depends on its own revealed answers only; for the average, the whole run is one stage.
 So the step that is taken next is always the next step of the table with the largest priority, and the order of all
@@ -41,7 +41,7 @@ from hushcube.private.noise import Entropy
 from hushcube.progress import Progress
 
 GROWTH: Final = Fraction(5, 4)
-"""How much more of the budget is used at the end of a stage than at its beginning."""
+"""What may be spent by the end of a stage, over what may be spent by the end of the one before."""
 
 
 def ireduct(subject: Subject, entropy: Entropy, report: Progress) -> Refined:
