@@ -105,6 +105,26 @@ def test_tables_that_look_the_same_take_turns(places, epsilon, answer):
     assert found[0] == found[1]
 
 
+@pytest.mark.parametrize("surplus", [-3000, 3000])
+@pytest.mark.parametrize("odd", range(4))
+def test_a_table_whose_sum_shows_noise_gets_less_of_it(odd, surplus):
+    """Four tables of large counts that look the same, but one of them adds up to less or more than the others.
+
+    By how much depends on what the others' sums are worth by then. Before, tables that look the same took turns.
+    """
+    subject = subject_of(
+        make_schema((2,) * 4),
+        np.zeros((300, 4), int),
+        "1-way",
+        {"sanity_bound": 5, "epsilon": "0.1", "neighbours": "add-remove"},
+    )
+    grids = subject.grids()
+    answers = [np.array([50_000, 50_000 + (surplus if j == odd else 0)]) for j in range(4)]
+    paths = [path_of(np.tile(y, (len(grid), 1))) for y, grid in zip(answers, grids, strict=True)]
+    levels = choose_levels(subject, grids, paths)[0].tolist()
+    assert levels[odd] > 1 + max(level for j, level in enumerate(levels) if j != odd)
+
+
 @pytest.mark.parametrize("strategy", ["twophase", "iresamp", "ireduct"])
 def test_a_table_of_more_weight_gets_less_noise(strategy):
     """Alike but for their weights, on average over seeds; before, weights did not count."""

@@ -34,9 +34,9 @@ def calls():
     return [rng.multinomial(PEOPLE, w / w.sum()) for w in weights]
 
 
-def worst_error(tables, strategy, runs):
+def worst_error(tables, strategy, runs, epsilon="0.02"):
     schema = Schema(tuple(Attribute(name=f"a{i}", codes=len(t)) for i, t in enumerate(tables)), "calls")
-    asked = {"epsilon": "0.02", "neighbours": "add-remove", "recovery": "none", "budgets": "uniform"}
+    asked = {"epsilon": epsilon, "neighbours": "add-remove", "recovery": "none", "budgets": "uniform"}
     made = plan(schema, "1-way", strategy=strategy, **asked).count
     found = []
     for seed in range(runs):
@@ -61,3 +61,17 @@ def test_the_worst_cell_is_not_worse_than_with_even_noise_or_for_the_average(str
     assert worst < most * min(even, average)
     turned = worst_error(tables[::-1], f"{strategy}:sanity-bound={DELTA},pick=worst", runs)
     assert worst / 1.5 < turned < worst * 1.5
+
+
+def test_sums_that_show_noise_make_the_worst_cell_smaller():
+    """Two large counts in a table tell nothing of their noise, but nine such tables have the same sum.
+
+    With these draws the ratio is 0.82, and 0.93 for a rule that does not look at sums.
+    """
+    people, smaller = 21_574, (2285, 5947, 8697, 4483, 9466, 5347, 6997, 4671, 7646)
+    tables = [np.array([few, people - few]) for few in smaller]
+    found = [
+        worst_error(tables, strategy, 30, "0.2")
+        for strategy in ("dwork", "ireduct:sanity-bound=10", "ireduct:sanity-bound=10,pick=worst")
+    ]
+    assert found[2] < 0.85 * min(found[:2])

@@ -7,17 +7,26 @@
               noise (`caution`): a count far below its noise cannot be told from one that is ten times larger, and
               to take it at its word spends the budget of all on the tables that are unlucky at first.
     worst     the same for the squares of relative errors, in which the largest ones count most:
-                  w_A mean_cells s(y, lambda_k) (1 - (lambda_{k+1} / lambda_k)²)  /  f_A (r_{k+1} - r_k)
+                  w_A sum_cells s(y) / sqrt(cells) (1 - (lambda_{k+1} / lambda_k)²)  /  f_A (r_{k+1} - r_k)
+              A table of more cells has a larger worst cell, but by far not in proportion: hence the root.
 
 The paper's rule for the worst cell is the largest lambda / max(y, delta) [section 4.3]. It takes y at its word: a small
 count that comes out large by luck stops its table at the largest noise. So s is what noise of scale lambda that is seen
-as y is expected to do:
+as y is expected to do. Two things are known of it. Counts are not below zero. And all tables have the same sum, of
+which the other tables' answers have an estimate N of variance V: what a table's own answers add up to beyond N is
+noise, and each of its cells has a part h of that. Of all linear predictions, the one of least squared error is
 
-    s(y, lambda) = (lambda / max(y, lambda, delta))² + min(sqrt(lambda / delta), (lambda / delta)²) exp(-y / lambda)
+    h = c (sum_cells y - N),    c = 2 lambda² / (2 lambda² cells + V),    the rest has the variance 2 lambda² (1 - c)
 
-The first term is for a count of about y. The second is for a count below delta, whose square is (lambda / delta)²; the
-chance of one falls like exp(-y / lambda), and with delta / lambda: in proportion if all counts were alike beforehand,
-with the power 3/2 by experience [benchmarks/worst_cell.py]. An answer below zero shows a part of its own error.
+so that y - h is the better estimate of the count, and h² / 2 + lambda² (1 - c) half the expected square of the noise:
+
+    s(y) = (h² / 2 + lambda² (1 - c)) / max(y - h, lambda, delta)²
+           + min((lambda / delta)^(3/4), (lambda / delta)²) exp(-3/4 (y - h) / lambda)
+
+The first term is for a count of about y - h. The second is for a count below delta, whose square is (lambda / delta)²;
+the chance of one falls like exp(-y / lambda), and with delta / lambda in proportion if all counts were alike
+beforehand. The powers 3/4 and 5/4 in their places, and the root above, are by experience [benchmarks/worst_cell.py].
+An answer below zero shows a part of its own error, and so does a sum that is not N.
 
 And no table is left behind by luck: one with less than a `LAG`th of the rate that all would have alike comes first,
 unless all of its answers are `SURE` times their noise. That takes at most a `LAG`th of the budget.
@@ -29,6 +38,7 @@ often, and of those the first by the names of its attributes [Subject.ranks].
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -37,6 +47,8 @@ from hushcube.designs.grid import Grid
 from hushcube.model.arrays import Bools, Floats, Ints
 from hushcube.private.adaptive.paths import Path
 
+SMALL: Final = 0.75
+"""The powers of both factors of the chance that a count is small."""
 LAG: Final = 4
 SURE: Final = 10
 AHEAD: Final = 2.0**900
@@ -54,19 +66,65 @@ def for_average(path: Path, grid: Grid, bound: float | Floats, worth: float) -> 
     return np.asarray(worth * mean_inverse(path, len(grid), bound)[:-1] * gain)
 
 
-def for_worst(path: Path, grid: Grid, delta: float, worth: float, even_rate: float) -> Floats:
-    """The same for the worst cell; `even_rate` is that of tables which share the budget alike."""
-    squares, least = seen(path, grid, delta)
-    gain = (1 - (grid.scales[1:] / grid.scales[:-1]) ** 2) / np.diff(grid.rates)
-    behind = is_behind(grid.rates, grid.scales, least, delta, even_rate)[:-1]
-    return np.asarray(worth * np.where(behind, AHEAD * grid.scales[:-1], squares[:-1] * gain))
+@dataclass(frozen=True)
+class Total:
+    """What other tables' answers say of the sum of a table: an estimate and its variance; infinite if nothing."""
+
+    estimate: float = 0.0
+    variance: float = np.inf
+
+    def noise(self, sums: Floats, cells: int, scale: Floats) -> tuple[Floats, Floats]:
+        """h and c: the noise that sums of answers show in each cell, and the part of its variance that this explains.
+
+        >>> Total(100.0, 0.0).noise(np.array([106.0]), 2, np.array([5.0]))  # two cells share what is too much
+        (array([3.]), array([0.5]))
+        """
+        with np.errstate(over="ignore"):
+            part = 1 / (cells + (np.sqrt(self.variance / 2) / scale) ** 2)
+        return part * (sums - self.estimate), part
 
 
-def square(answers: Floats, scale: Floats | float, delta: float) -> Floats:
-    """s(y, lambda): the squared relative error that is expected of noise of a mean size, seen in an answer."""
-    ratio = np.asarray(scale / delta)
-    small = np.minimum(np.sqrt(ratio), ratio**2) * np.exp(np.minimum(-answers / scale, 500.0))
-    return np.asarray((scale / np.maximum(answers, np.maximum(scale, delta))) ** 2 + small)
+UNKNOWN: Final = Total()
+
+
+def others_totals(sums: Floats, cells: Floats, scales: Floats) -> list[Total]:
+    """For each table the total by the answers of all others, weighted by the inverse of their variances.
+
+    Sums of what comes before a table and of what comes after it: nothing is subtracted that was added.
+    """
+    weights = 1 / (2 * cells * np.maximum(scales, 1e-100) ** 2)
+    both = np.stack([weights, weights * sums])
+    before, after = np.zeros_like(both), np.zeros_like(both)
+    before[:, 1:] = np.cumsum(both[:, :-1], axis=1)
+    after[:, :-1] = np.cumsum(both[:, :0:-1], axis=1)[:, ::-1]
+    weight, product = before + after
+    return [Total(float(p / w), float(1 / w)) if w > 0 else UNKNOWN for w, p in zip(weight, product, strict=True)]
+
+
+def for_worst(
+    seen: Seen, worth: float, even_rate: float, total: Total = UNKNOWN, begin: int = 0, end: int | None = None
+) -> Floats:
+    """The same for the worst cell, for some steps; `even_rate` is that of tables which share the budget alike."""
+    grid, end = seen.grid, len(seen.grid) - 1 if end is None else end
+    rates, scales = grid.rates[begin : end + 1], grid.scales[begin : end + 1]
+    gain = (1 - (scales[1:] / scales[:-1]) ** 2) / np.diff(rates)
+    behind = is_behind(rates[:-1], scales[:-1], seen.least[begin:end], seen.delta, even_rate)
+    return np.asarray(worth * np.where(behind, AHEAD * scales[:-1], seen.squares(total, begin, end) * gain))
+
+
+def square(
+    answers: Floats, scale: Floats | float, delta: float, noise: Floats | float = 0.0, part: Floats | float = 0.0
+) -> Floats:
+    """s(y): the squared relative error, halved, that is expected of noise that is seen in an answer and in a sum."""
+    ratio, count = np.asarray(scale / delta), answers - noise
+    small = np.minimum(ratio**SMALL, ratio**2) * np.exp(np.minimum(-SMALL * count / scale, 500.0))
+    size = np.asarray(noise) ** 2 / 2 + np.asarray(scale) ** 2 * (1 - np.asarray(part))
+    return np.asarray(size / np.maximum(count, np.maximum(scale, delta)) ** 2 + small)
+
+
+def of_table(squares: Floats) -> float:
+    """What the squares of its cells come to for a table."""
+    return float(squares.sum() / np.sqrt(len(squares)))
 
 
 def is_behind(rate: Floats | float, scale: Floats | float, least: Floats | float, delta: float, even: float) -> Bools:
@@ -75,31 +133,50 @@ def is_behind(rate: Floats | float, scale: Floats | float, least: Floats | float
     return np.asarray(is_unsure & (np.asarray(rate) * LAG < even))
 
 
-def seen(path: Path, grid: Grid, delta: float) -> tuple[Floats, Floats]:
-    """The mean of `square` over the cells, and the least answer, at every level.
+class Seen:
+    """What the answers of a table show at every level.
 
-    Where levels are close together, they are those of the last level whose scale differs: what a level shows is
-    revealed by then.
+    Where levels are close together, they share what the last level shows whose scale differs: it is revealed by then.
     """
-    turns = np.floor(np.log(grid.scales[0] / grid.scales) / _FINEST)
-    looks = np.flatnonzero(np.diff(turns, prepend=-1.0))
-    total, least = np.zeros(len(looks)), np.full(len(looks), np.inf)
-    for answers in _dense(path, len(grid), looks):
-        total += square(answers, grid.scales[looks], delta).sum(axis=0)
-        np.minimum(least, answers.min(axis=0), out=least)
-    last = np.searchsorted(looks, np.arange(len(grid)), side="right") - 1
-    return total[last] / len(path.start), least[last]
 
+    def __init__(self, path: Path, grid: Grid, delta: float) -> None:
+        self.grid, self.delta, self.cells = grid, delta, len(path.start)
+        self._stretches = stretches(path, len(grid))
+        turns = np.floor(np.log(grid.scales[0] / grid.scales) / _FINEST)
+        self._looks = np.flatnonzero(np.diff(turns, prepend=-1.0))
+        self._look = np.searchsorted(self._looks, np.arange(len(grid)), side="right") - 1
+        change = np.zeros(len(grid), np.int64)
+        np.add.at(change, path.levels, path.after - path.before)
+        self.sums: Ints = path.start.sum() + np.cumsum(change)
+        """Of the answers, at every level."""
+        least = np.full(len(self._looks), np.inf)
+        for answers in self._dense(self._looks):
+            np.minimum(least, answers.min(axis=0), out=least)
+        self.least: Floats = least[self._look]
+        """The least answer, at every level."""
 
-def _dense(path: Path, levels: int, looks: Ints) -> Iterator[Floats]:
-    """The answers (cells, looks) at some levels, a few cells at a time: how many depends on nothing private."""
-    begin, end, value = stretches(path, levels)
-    count = np.searchsorted(looks, end) - np.searchsorted(looks, begin)
-    first = np.append(np.flatnonzero(begin == 0), len(begin))  # of each cell
-    step = max(1, _MOST_HELD // len(looks))
-    for at in range(0, len(path.start), step):
-        part = slice(first[at], first[min(at + step, len(path.start))])
-        yield np.repeat(value[part], count[part]).reshape(-1, len(looks)).astype(np.float64)
+    def squares(self, total: Total, begin: int, end: int) -> Floats:
+        """What the squares of the cells come to, at some levels."""
+        if begin == end:
+            return np.zeros(0)
+        own = slice(self._look[begin], self._look[end - 1] + 1)
+        looks = self._looks[own]
+        scales = self.grid.scales[looks]
+        noise, part = total.noise(self.sums[looks].astype(np.float64), self.cells, scales)
+        found = np.zeros(len(looks))
+        for answers in self._dense(looks):
+            found += square(answers, scales, self.delta, noise, part).sum(axis=0)
+        return np.asarray(found[self._look[begin:end] - own.start] / np.sqrt(self.cells))
+
+    def _dense(self, looks: Ints) -> Iterator[Floats]:
+        """The answers (cells, looks) at some levels, a few cells at a time: how many depends on nothing private."""
+        begin, end, value = self._stretches
+        count = np.searchsorted(looks, end) - np.searchsorted(looks, begin)
+        first = np.append(np.flatnonzero(begin == 0), len(begin))  # of each cell
+        step = max(1, _MOST_HELD // len(looks))
+        for at in range(0, self.cells, step):
+            part = slice(first[at], first[min(at + step, self.cells)])
+            yield np.repeat(value[part], count[part]).reshape(-1, len(looks)).astype(np.float64)
 
 
 def mean_inverse(path: Path, levels: int, bound: float | Floats) -> Floats:

@@ -6,9 +6,9 @@ minimises sum_A c_A lambda_A under sum_A f/lambda_A <= epsilon_2, with c_A = mea
     lambda_A proportional to 1 / sqrt(c_A)                                   [Xiao et al. 2011, section 5.2, corrected]
 
 The printed Rescale has the sum of max{delta, y} where the sum of its reciprocals belongs, and is worse than uniform
-noise. For the worst cell it minimises sum_A c_A lambda_A², c_A = mean_cells s(y, lambda) / lambda² for the noise of the
-first phase [picking.py]: lambda_A is proportional to 1 / cbrt(c_A). As the second phase's scales depend on the first
-one's noise, the average is slightly biased.
+noise. For the worst cell it minimises sum_A c_A lambda_A², c_A = sum_cells s(y) / (lambda² sqrt(cells)) for the noise
+of the first phase [picking.py]: lambda_A is proportional to 1 / cbrt(c_A). As the second phase's scales depend on the
+first one's noise, the average is slightly biased.
 
 iResamp takes samples, each of half the scale of the one before, where that pays most.     [Xiao et al. 2011, Figure 12]
 k samples of a table cost (2^k - 1) times what the first one costs: 2/lambda_k - 1/lambda_max. What correlated samples
@@ -27,7 +27,7 @@ from hushcube.costs.calibrate import above
 from hushcube.designs.grid import BELOW, mean_size
 from hushcube.model.arrays import Floats, Ints
 from hushcube.model.noise import laplace_variance
-from hushcube.private.adaptive.picking import AHEAD, is_behind, square
+from hushcube.private.adaptive.picking import AHEAD, is_behind, of_table, square
 from hushcube.private.adaptive.subject import Refined, Subject, is_met
 from hushcube.private.noise import Entropy, discrete_laplace
 from hushcube.progress import Progress
@@ -80,7 +80,7 @@ def rescale(subject: Subject, seen: Sequence[NDArray[np.integer]]) -> Floats:
     scales, worth = mean_size(subject.rates[chosen]), subject.worth[chosen]
     if subject.rule.pick == "worst":
         groups = zip(seen, scales.tolist(), subject.sanity_bounds[chosen].tolist(), strict=True)
-        squares = np.array([float(square(y.astype(np.float64), s, delta).mean()) / s**2 for y, s, delta in groups])
+        squares = np.array([of_table(square(y.astype(np.float64), s, delta)) / s**2 for y, s, delta in groups])
         return np.asarray(np.cbrt(worth * squares))
     return best_rates(seen, subject.bound(chosen, scales), worth)
 
@@ -132,7 +132,7 @@ class _Table:
             delta = float(subject.sanity_bounds[at])
             if is_behind(sum(self.rates), now, float(answers.min()), delta, subject.even_rate):
                 return worth * AHEAD * now
-            return worth * float(square(answers, now, delta).mean()) * (1 - (then / now) ** 2) / price
+            return worth * of_table(square(answers, now, delta)) * (1 - (then / now) ** 2) / price
         seen = np.maximum(answers, subject.bound(at, now))
         return worth * float((1 / seen).mean()) * (now - then) / price
 

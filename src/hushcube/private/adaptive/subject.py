@@ -65,6 +65,11 @@ class Subject:
         by_names = [sorted(names[i] for i in tables[at]) for at in self.chosen.tolist()]
         return np.argsort(sorted(range(len(by_names)), key=by_names.__getitem__))
 
+    @property
+    def has_total(self) -> bool:
+        """Whether the answers of every group add up to the same: tables do, queries need not."""
+        return isinstance(self.start, LatticeDesign)
+
     @cached_property
     def sanity_bounds(self) -> Floats:
         """delta of (1), for each group."""

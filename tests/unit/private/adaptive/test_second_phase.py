@@ -33,7 +33,9 @@ def test_for_the_worst_cell_no_other_rates_have_smaller_squares(seed):
     subject = make_subject((3, 4, 2), "a0=2,a1,a2=0.5", rule, strategy="twophase", epsilon="0.5")
     seen = [rng.integers(-200, 500, len(subject.truth[at])) for at in subject.chosen]
     scales, worth = mean_size(subject.rates[subject.chosen]), subject.worth[subject.chosen]
-    squares = np.array([square(y.astype(float), s, 5.0).mean() / s**2 for y, s in zip(seen, scales, strict=True)])
+    squares = np.array(
+        [square(y.astype(float), s, 5.0).sum() / np.sqrt(len(y)) / s**2 for y, s in zip(seen, scales, strict=True)]
+    )
     best = rescale(subject, seen)
     for other in rng.dirichlet(np.ones(len(seen)), 20):
         error, least = ((worth * squares / r**2).sum() for r in (other, best / best.sum()))

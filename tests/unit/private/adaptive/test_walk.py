@@ -10,8 +10,10 @@ from hypothesis import given, reject, settings, strategies as st
 
 from helpers import NEIGHBOURS
 from hushcube.designs.grid import mean_size
+from hushcube.designs.lattice.design import LatticeDesign
 from hushcube.errors import BadInput
-from hushcube.private.adaptive.ireduct import choose_levels, draw_paths, priorities, rates_at, walk
+from hushcube.private.adaptive.ireduct import choose_levels, draw_paths, rates_at, totals, walk
+from hushcube.private.adaptive.picking import Seen, for_average, for_worst
 from hushcube.private.adaptive.subject import is_met
 from hushcube.private.noise import SeededEntropy
 
@@ -24,14 +26,24 @@ RULES = {
 }
 
 
+def budgets_of(subject):
+    """What may be spent by the end of each stage: there are several where sums of tables tell of each other's noise."""
+    found = []
+    if subject.rule.pick == "worst" and isinstance(subject.start, LatticeDesign):
+        spent = exact_cost(subject.start, subject.rates)
+        while 0 < (spent := spent * Fraction(5, 4)) < subject.allowed:
+            found.append(spent)
+    return [*found, subject.allowed]
+
+
 def figure_4(subject, grids, paths, priority):
     """Lines 5-17: the best table next; one whose step does not fit, or that is done, leaves the race.
 
-    Of equal ones the first; for the worst cell, the one that was picked least often, then by rank.
+    Of equal ones the first; for the worst cell, the one that was picked least often, then by rank. Before the last
+    stage, a step that does not fit ends the stage, and a table with twice its rate waits for the next one.
     """
     target, chosen = subject.rule.target, subject.chosen.tolist()
-    levels = [0] * len(grids)
-    race = set(range(len(grids)))
+    levels, budgets = [0] * len(grids), budgets_of(subject)
 
     def is_done(j):
         at = levels[j]
@@ -41,24 +53,43 @@ def figure_4(subject, grids, paths, priority):
     def turn(j):
         return (-levels[j], -subject.ranks[j]) if subject.rule.pick == "worst" else (-j,)
 
-    while race := {j for j in race if not is_done(j)}:
-        best = max(sorted(race), key=lambda j: (priority(j, levels[j]), *turn(j)))
-        rates = subject.rates.copy()
-        for j, group in enumerate(chosen):
-            rates[group] = grids[j].rates[levels[j] + (j == best)]
-        if exact_cost(subject.start, rates) <= subject.allowed:
-            levels[best] += 1
-        else:
-            race.discard(best)
+    for number, budget in enumerate(budgets, 1):
+        is_last, race, begun = number == len(budgets), set(range(len(grids))), list(levels)
+
+        def waits(j, begun=begun, is_last=is_last):
+            return not is_last and grids[j].rates[levels[j]] >= 2 * grids[j].rates[begun[j]]
+
+        while race := {j for j in race if not is_done(j) and not waits(j)}:
+            best = max(sorted(race), key=lambda j: (priority(j, levels[j], begun), *turn(j)))
+            rates = subject.rates.copy()
+            for j, group in enumerate(chosen):
+                rates[group] = grids[j].rates[levels[j] + (j == best)]
+            if exact_cost(subject.start, rates) <= budget:
+                levels[best] += 1
+            elif is_last:
+                race.discard(best)
+            else:
+                break
     return levels
 
 
 def revealed_priority(subject, grids, paths):
     """From what is revealed at a level alone; numbers that must not matter stand in the place of the rest."""
+    bounds = subject.sanity_bounds[subject.chosen].tolist()
 
-    def priority(j, level):
-        seen = garbled(paths[j], level, len(grids[j]), seed=level)
-        return float(priorities(subject, int(subject.chosen[j]), seen, grids[j])[level])
+    def hidden(j, level):
+        return garbled(paths[j], level, len(grids[j]), seed=level)
+
+    def looked(j, level):
+        return Seen(hidden(j, level), grids[j], bounds[j])
+
+    def priority(j, level, begun):
+        at = int(subject.chosen[j])
+        if subject.rule.pick == "average":
+            bound = subject.bound(at, grids[j].scales)
+            return float(for_average(hidden(j, level), grids[j], bound, float(subject.worth[at]))[level])
+        told = totals(subject, [looked(i, begun[i]) for i in range(len(grids))], np.array(begun))[j]
+        return float(for_worst(looked(j, level), float(subject.worth[at]), subject.even_rate, told)[level])
 
     return priority
 
@@ -68,18 +99,34 @@ def own_priority(subject, grids, paths):
     worth, rule = subject.worth[subject.chosen].tolist(), subject.rule
     even = float(subject.allowed / exact_cost(subject.start, np.where(subject.free, 1.0, subject.rates)))
 
-    def priority(j, level):
-        delta = max(float(rule.sanity_bound.value), float(rule.caution) * float(mean_size(grids[j].rates[level])))
+    def scale(j, level):
+        return float(mean_size(grids[j].rates[level]))
+
+    def shown(j, level, begun):
+        """The noise that the sum shows in each cell, and the part of the variance that this explains."""
+        others = [i for i in range(len(grids)) if i != j] if isinstance(subject.start, LatticeDesign) else []
+        if not others:
+            return 0.0, 0.0
+        sums = {i: int(paths[i].at(begun[i]).sum()) for i in others}
+        weights = {i: 1 / (2 * len(paths[i].start) * Fraction(scale(i, begun[i])) ** 2) for i in others}
+        total = float(sum(sums[i] * weights[i] for i in others) / sum(weights.values()))
+        y, noise = paths[j].at(level), 2 * scale(j, level) ** 2
+        part = noise / (noise * len(y) + float(1 / sum(weights.values())))
+        return part * (int(y.sum()) - total), part
+
+    def priority(j, level, begun):
+        delta = max(float(rule.sanity_bound.value), float(rule.caution) * scale(j, level))
         answers = [max(Fraction(y), Fraction(delta)) for y in paths[j].at(level).tolist()]
-        now, then = (float(mean_size(grids[j].rates[at])) for at in (level, level + 1))
+        now, then = scale(j, level), scale(j, level + 1)
         step = float(grids[j].rates[level + 1] - grids[j].rates[level])
         if subject.rule.pick == "worst":
             y, delta = paths[j].at(level).astype(float), float(rule.sanity_bound.value)
             if grids[j].rates[level] * 4 < even and y.min() < max(10 * now, delta):
                 return worth[j] * 2.0**900 * now
-            small = min(np.sqrt(now / delta), (now / delta) ** 2) * np.exp(-y / now)
-            squares = (now / np.maximum(y, max(now, delta))) ** 2 + small
-            return worth[j] * float(squares.mean()) * (1 - (then / now) ** 2) / step
+            noise, part = shown(j, level, begun)
+            small = min((now / delta) ** 0.75, (now / delta) ** 2) * np.exp(-0.75 * (y - noise) / now)
+            squares = (noise**2 / 2 + now**2 * (1 - part)) / np.maximum(y - noise, max(now, delta)) ** 2 + small
+            return worth[j] * float(squares.sum()) / len(y) ** 0.5 * (1 - (then / now) ** 2) / step
         mean = float(sum(1 / y for y in answers) / len(answers))
         return worth[j] * mean * (now - then) / step
 
@@ -163,10 +210,13 @@ def races(draw):
 
 
 @pytest.mark.slow
-@given(races(), st.none() | st.randoms(use_true_random=False))
+@given(races(), st.none() | st.randoms(use_true_random=False), st.booleans(), st.integers(0, 3))
 @settings(max_examples=400)
-def test_the_walk_takes_the_largest_priority_first(race, order):
-    """A refused table leaves, and the others go on. Ties go to the first table, or with ranks from one to the next."""
+def test_the_walk_takes_the_largest_priority_first(race, order, pausing, begun):
+    """A refused table leaves, and the others go on. Ties go to the first table, or with ranks from one to the next.
+
+    A walk may begin where another one ended, and it may end with the first refusal.
+    """
     keys, costs, budget = race
     ranks = list(range(len(keys)))
     if order is not None:
@@ -178,15 +228,19 @@ def test_the_walk_takes_the_largest_priority_first(race, order):
     def cost(levels):
         return sum(int(c[level - 1]) for c, level in zip(costs, levels, strict=True) if level)
 
-    levels, left = [0] * len(keys), set(range(len(keys)))
+    start = [min(begun, len(k)) for k in keys]
+    levels, left = list(start), set(range(len(keys)))
     while left := {j for j in left if levels[j] < len(keys[j])}:
         best = max(sorted(left), key=lambda j: (keys[j][levels[j]], *turn(j)))
         levels[best] += 1
         if cost(levels) > budget:
             levels[best] -= 1
-            left.discard(best)
+            left = left - {best} if not pausing else set()
     given_ranks = None if order is None else np.array(ranks, int)
-    assert walk(keys, lambda steps: cost(steps.tolist()) <= budget, given_ranks).tolist() == levels
+    after = [k[at:] for k, at in zip(keys, start, strict=True)]
+    taken = np.array(start, int) if begun else None
+    found = walk(after, lambda steps: cost(steps.tolist()) <= budget, given_ranks, taken, pausing=pausing)
+    assert found.tolist() == levels
 
 
 # ------------------------------------------------------------------------------------- how far scales may come down
