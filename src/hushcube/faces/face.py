@@ -45,7 +45,7 @@ LARGEST_FACE: Final = 50_000_000  # the most cells of tables that are made non-n
 _TABLES_LEFT: Final = 1e-4
 _FULL_TABLE_LEFT: Final = 1e-5
 """Of the predicted total variance: the squared distance from the exact projection at which the solvers are content."""
-_FULL_TABLE_FALL: Final = 5e-5
+_FULL_TABLE_FALL: Final = 1e-4
 """Of the predicted total variance: how much f must fall in ten steps for the full table to go on."""
 _SMALL_TABLE: Final = 2**18  # cells below which steps cost so little that it goes on for longer
 _ENOUGH: Final = 1e-3

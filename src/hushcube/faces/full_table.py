@@ -156,7 +156,9 @@ class _Fit:
         stopped: Stop = "steps"
         for step in range(_MOST_STEPS + 1):
             if step % _CHECK == 0 or step == _MOST_STEPS or clock.over:
-                lower = max(lower, self.lower(r, slopes), self.lower(mean, full.adjoint(a * mean)))
+                lower = max(lower, self.lower(r, slopes))
+                if full.cells < _SINGLE:  # else the mean is left to the end: its slopes are another full table
+                    lower = max(lower, self.lower(mean, full.adjoint(a * mean)))
                 gap = max(f - lower, 0.0)
                 if 2 * gap <= tolerance or last - f <= least_fall or clock.over:
                     stopped = "gap" if 2 * gap <= tolerance else "time" if clock.over else "stalled"
@@ -176,7 +178,8 @@ class _Fit:
         table = x.astype(np.float64)
         r = full.sums(table) - self.z
         f = float(a @ r**2) / 2
-        lower = max(lower, self.lower(r, full.adjoint(a * r)))
+        for s in (r, mean):
+            lower = max(lower, self.lower(s, full.adjoint(a * s)))
         return FullTableFit(table, f + self.base, max(f - lower, 0.0), step, stopped)
 
     def _step(

@@ -39,7 +39,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,6 +64,7 @@ _MOST_SWEEPS: Final = 500
 _LITTLE: Final = 5e-3  # people stay where a sweep lowers f by less than this share
 _LITTLE_OF_FEW: Final = 0.05  # the same for few people who stand for many
 _SLOW: Final = 5.0  # or by less than so many times what is enough
+_SLOW_IF_NEAR: Final = 1.0  # the same for people who start from a fitted table
 _COPIES: Final = 4  # of each of few people
 _FEWEST: Final = 20_000  # people who stand for others
 _SHARE_OF_FEW: Final = 0.5  # of the work, for showing how far it is
@@ -112,14 +113,15 @@ def match(
     lowers f by a small share of it, or of what f is where every cell is wrong by one person, or by a few times what is
     `enough`; when f is enough; and where the time of the clock is up.
     """
-    rng, begun = np.random.default_rng(seed), 0.0
+    rng, begun, slow = np.random.default_rng(seed), 0.0, _SLOW_IF_NEAR * enough
     if start is None:
+        slow = _SLOW * enough
         begun = _SHARE_OF_FEW if total >= _FEWEST * _COPIES else 0.0
         start = _grown(targets, total, sizes, clock, rng, enough)
     if len(start) != total:
         raise BadInput("start", f"it has {len(start)} people, not {total}", "give as many people as the total says")
     people = Crowd(start, sizes, targets, classes, clock)
-    _settle(people, rng, enough, _LITTLE, (begun, 1.0), swaps=True)
+    _settle(people, rng, Ends(enough, slow, _LITTLE), (begun, 1.0), swaps=True)
     return people.codes()
 
 
@@ -139,15 +141,22 @@ def _grown(
         share = number / total
         fewer = Weighed(targets.tables, [values * share for values in targets.values], targets.weights)
         people = Crowd(codes, sizes, fewer, None, clock)
-        _settle(people, rng, enough * share**2, _LITTLE_OF_FEW, (begun, begun + part), swaps=False)
+        ends = Ends(enough * share**2, _SLOW * enough * share**2, _LITTLE_OF_FEW)
+        _settle(people, rng, ends, (begun, begun + part), swaps=False)
         begun += part
         codes = np.repeat(people.codes(), _COPIES, axis=0)[:more]
     return codes
 
 
-def _settle(
-    people: Crowd, rng: np.random.Generator, enough: float, little: float, shares: tuple[float, float], *, swaps: bool
-) -> None:
+class Ends(NamedTuple):
+    """Where sweeps end: f is enough, or falls by less than `slow`, or by less than a little share of it."""
+
+    enough: float
+    slow: float
+    little: float
+
+
+def _settle(people: Crowd, rng: np.random.Generator, ends: Ends, shares: tuple[float, float], *, swaps: bool) -> None:
     """Sweeps over all attributes until f is enough or hardly falls, or the time is up.
 
     `shares` says which part of the whole work this is. How far it is: falls of f get smaller until they are too small,
@@ -155,7 +164,7 @@ def _settle(
     """
     first = before = people.distance()
     person = float(people.weight.sum())  # f where every cell is wrong by one person
-    floor = max(1e-12 * (first + person), enough)  # below the first, f is the error of the arithmetic
+    floor = max(1e-12 * (first + person), ends.enough)  # below the first, f is the error of the arithmetic
     swapping, greatest, done = False, 0.0, 0.0
     for _ in range(_MOST_SWEEPS):
         for number, j in enumerate(people.movable):
@@ -167,9 +176,9 @@ def _settle(
             if swapping:
                 people.swap(j, rng)
         after = people.distance()
-        fall, least = before - after, max(little * (before + person), _SLOW * enough)
+        fall, least = before - after, max(ends.little * (before + person), ends.slow)
         if after <= floor or fall <= least:
-            if after <= floor or swapping or not swaps or fall <= _SLOW * enough:
+            if after <= floor or swapping or not swaps or fall <= ends.slow:
                 return
             swapping = True
         greatest, before = max(greatest, fall), after
