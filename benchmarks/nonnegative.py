@@ -1,6 +1,6 @@
 """Tables without negative cells: seconds, peak memory and the proved distance that is left, epsilon = 1.
 
-`full table`: all pairs of attributes, fitted by one full table of so many cells (step x = w², after the local tables).
+`full table`: all pairs of attributes, fitted by one full table of so many cells (after the local tables).
 `local`: all tables of at most two of 30 attributes, table by table; `face-valid`: the same in whole numbers, counted
 from synthetic people. Each case runs in a process of its own.
 The data are 100,000 made-up people of a few sparse types. `variance` is the predicted total squared error;

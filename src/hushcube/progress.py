@@ -28,6 +28,11 @@ class Clock:
         """The seconds that are left; infinite without a limit."""
         return float("inf") if self.seconds is None else self.started + self.seconds - time.monotonic()
 
+    @property
+    def over(self) -> bool:
+        """Whether the time is up."""
+        return self.left <= 0
+
     def check(self, stage: str, needed: float = 0.0) -> None:
         """Raise where the time is up, or where what comes next is known to need more seconds than are left."""
         if self.left <= needed:
@@ -36,9 +41,13 @@ class Clock:
     def tick(self, stage: str, share: float) -> None:
         """Say how far a stage is; raises where the time is up."""
         self.check(stage)
+        self.show(stage, share)
+
+    def show(self, stage: str, share: float) -> None:
+        """Say how far a stage is, for work that ends by itself where the time is up."""
         self.progress(stage, min(max(share, 0.0), 1.0))
 
     def approach(self, stage: str, gap: float, tolerance: float) -> None:
         """Say how near a gap is to its tolerance; on a logarithmic scale, since gaps fall by orders of magnitude."""
         known = math.isfinite(gap) and tolerance > 0
-        self.tick(stage, 1 - math.log10(max(2 * gap / tolerance, 1.0)) / 6 if known else 0.0)
+        self.show(stage, 1 - math.log10(max(2 * gap / tolerance, 1.0)) / 6 if known else 0.0)

@@ -280,10 +280,26 @@ def test_a_tampered_bundle_is_refused_and_untouched(desk, refused):
     refused(["recover", "published"], "was changed after the release")
 
 
-def test_a_time_limit_leaves_everything_as_it_was(desk, refused):
-    for face in ("integral", "nonnegative", "integral:norm=l1", "integral:method=local"):
-        refused(["recover", "published", "--face", face, "--time-limit", "1e-9"], "--time-limit:", code=1)
-    refused(["synth", "published", "--out", "x.csv", "--time-limit", "1e-9"], "--time-limit:", code=1)
+@pytest.mark.parametrize("face", ["integral", "nonnegative", "integral:method=local", "nonnegative:method=local"])
+def test_a_time_limit_ends_with_the_best_face_so_far(desk, document, face):
+    made = document("recover", "published", "--face", face, "--time-limit", "1e-9")
+    assert made["report"]["stopped"] == "time"
+    assert made["report"]["certificate"]["share_of_noise"] > 0
+    assert run(["verify", "published"]) == 0
+
+
+def test_recover_says_that_the_time_limit_ended_it(desk, done):
+    assert "the best within the time limit" in done("recover", "published", "--time-limit", "1e-9")[0]
+    assert "the best within the time limit" not in done("recover", "published", "--time-limit", "600")[0]
+
+
+def test_people_are_made_in_no_time(desk, document):
+    people = document("synth", "published", "--out", "x.csv", "--time-limit", "1e-9")
+    assert people["report"]["stopped"] == "time" and people["rows"] > 0
+
+
+def test_a_time_limit_with_nothing_valid_leaves_everything_as_it_was(desk, refused):
+    refused(["recover", "published", "--face", "integral:norm=l1", "--time-limit", "1e-9"], "--time-limit:", code=1)
     many = ["--rows", "99999999", "--time-limit", "3"]  # refused at once: nobody makes so many in that time
     refused(["synth", "published", "--out", "x.csv", *many], "--time-limit: synthetic people", code=1)
 

@@ -99,7 +99,7 @@ READING = (
 )
 """How the rows of a source are read."""
 _FACE = "consistent, nonnegative or integral (whole numbers); see `--face help`."
-_LIMIT = "Give up on the face after that long."
+_LIMIT = "Make do with the best face found in that long."
 FACES = (
     option("--face", "KIND[:OPTION=...]", _FACE, **_EXPLAINED),
     option("--time-limit", "SECONDS", _LIMIT, group=HOW, type=float, callback=_check_limit),

@@ -16,11 +16,16 @@ from hushcube.model.arrays import Floats, Ints
 from hushcube.progress import Clock
 
 Codes = NDArray[np.unsignedinteger]
+Singles = NDArray[np.float32]
 Classes = Sequence[Ints] | None  # a class for each value of each attribute
 
 STAGE: Final = "moving synthetic people"
 _BLOCK: Final = 2**13  # people whose scores are gathered at a time: a block of scores stays in the cache
 _EVENTS: Final = 2**15  # about how many cells a chunk of moves may touch
+_JOINT: Final = 2**10  # the most rows of a look-up that several tables share
+_CROWDED: Final = 8  # the most chunks of people who would move at once
+_FEW: Final = 2**10  # moves of a chunk that are taken one by one
+_SPOILT: Final = 0.02  # the share of moves of a chunk that may turn out not to help
 _ROUNDS: Final = 6
 _KEPT_VIEWS: Final = 2**18
 
@@ -44,16 +49,16 @@ def cell_numbers(columns: NDArray[np.integer], sizes: Sequence[int], marginal: S
 class View:
     """The tables with attribute j: their places in the long vector of all cells, and where people fall in them.
 
-    A person with positions x is in cell offsets + across @ x + strides * x_j; in the table with j as its last axis, in
-    row `rows @ x`. Products of floats are exact here, and much faster than a loop over tables.
+    A person with positions x is in cell offsets + across @ x + strides * x_j. Products of floats are exact here, and
+    much faster than a loop over tables.
     """
 
-    offsets: Floats
-    across: Floats
+    offsets: NDArray[np.floating]
+    across: NDArray[np.floating]
     strides: Ints
-    rows: Floats
     weights: Floats
-    tables: list[int]  # the tables' numbers
+    together: list[tuple[tuple[int, ...], list[int]]]
+    """Tables that are looked up together: their other attributes, and their numbers."""
 
 
 class Crowd:
@@ -64,14 +69,14 @@ class Crowd:
     ) -> None:
         self.clock = clock
         self.sizes = tuple(int(size) for size in sizes)
-        self.columns = np.ascontiguousarray(codes.T.astype(np.int64))
+        self.columns = np.ascontiguousarray(codes.T)
         self.classes = [np.zeros(size, np.int64) for size in self.sizes] if classes is None else classes
         self._check(targets)
+        self.columns = np.ascontiguousarray(narrow(self.columns.T, self.sizes).T)
         self.marginals: list[tuple[int, ...]] = []
         residuals, weights, starts = [np.zeros(0)], [np.zeros(0)], [0]
         for batch, values in zip(targets.tables.batches, targets.values, strict=True):
             for row, number, value in zip(batch.rows.tolist(), batch.ids.tolist(), values, strict=True):
-                self.clock.check(STAGE)
                 counts = np.bincount(cell_numbers(self.columns, self.sizes, row), minlength=batch.cells)
                 residuals.append(counts - np.asarray(value, np.float64).reshape(-1))
                 weights.append(np.full(batch.cells, targets.weights[number], np.float64))
@@ -81,7 +86,6 @@ class Crowd:
         self.views: dict[int, View] = {}
         touched = {j for row, start in zip(self.marginals, starts, strict=False) for j in row if self.weight[start] > 0}
         self.movable = sorted(j for j in touched if self.sizes[j] > 1 and self.columns.size)
-        self.grouped = math.prod(self.sizes) < 2**62
 
     def _check(self, targets: Weighed) -> None:
         if len(self.columns) != len(self.sizes):
@@ -105,37 +109,65 @@ class Crowd:
         if j in self.views:
             return self.views[j]
         having = [k for k, row in enumerate(self.marginals) if j in row and self.weight[self.starts[k]] > 0]
-        across, rows = np.zeros((2, len(having), len(self.sizes)))
+        across = np.zeros((len(having), len(self.sizes)))
         for t, k in enumerate(having):
-            stride = outer = 1
+            stride = 1
             for attribute in reversed(self.marginals[k]):
-                across[t, attribute], rows[t, attribute] = stride, outer
+                across[t, attribute] = stride
                 stride *= self.sizes[attribute]
-                outer *= 1 if attribute == j else self.sizes[attribute]
         strides = across[:, j].astype(np.int64)
-        across[:, j] = rows[:, j] = 0
+        across[:, j] = 0
         starts = np.array(self.starts, np.int64)[having]
-        view = View(starts.astype(np.float64), across, strides, rows, self.weight[starts], having)
+        together = self._together(j, having)
+        kind = np.float32 if len(self.residual) < 2**24 else np.float64  # exact for the numbers of cells
+        view = View(starts.astype(kind), across.astype(kind), strides, self.weight[starts], together)
         if len(self.marginals) * len(self.sizes) <= _KEPT_VIEWS:
             self.views[j] = view
         return view
 
+    def _together(self, j: int, having: list[int]) -> list[tuple[tuple[int, ...], list[int]]]:
+        """Tables of one or two attributes join, as long as their look-up stays in the cache; others stand alone."""
+        joined: list[tuple[tuple[int, ...], list[int]]] = []
+        rows = _JOINT + 1
+        for k in having:
+            others = tuple(a for a in self.marginals[k] if a != j)
+            own = math.prod(self.sizes[a] for a in others)
+            if len(others) < 2 and rows * own <= _JOINT and joined:
+                joined[-1] = (joined[-1][0] + others, [*joined[-1][1], k])
+                rows *= own
+            else:
+                joined.append((others, [k]))
+                rows = own if len(others) < 2 else _JOINT + 1
+        return joined
+
     def _bases(self, people: Ints, view: View) -> Ints:
         """The people's cells with value 0 of j: (tables, people), in the long vector."""
-        return (view.across @ self.columns[:, people] + view.offsets[:, None]).astype(np.int64)
+        found = view.across @ self.columns[:, people].astype(view.across.dtype)
+        found += view.offsets[:, None]
+        return found.astype(np.int64)
 
-    def _scores(self, people: Ints, j: int, view: View) -> Floats:
-        """For each person and value b of j: sum_A 2 w_A r_A[with b]; infinite where the person may not go."""
-        scores = np.zeros((len(people), self.sizes[j]))
-        turned = [self._turned(k, j) for k in view.tables]
-        for start in range(0, len(people), _BLOCK):
-            part = people[start : start + _BLOCK]
-            rows = (view.rows @ self.columns[:, part]).astype(np.int64)
-            for row, values in zip(rows, turned, strict=True):
-                scores[start : start + _BLOCK] += values.take(row, axis=0)
+    def _scores(self, j: int, view: View) -> Singles:
+        """For each person and value b of j: sum_A 2 w_A r_A[with b], in single precision; infinite where none may go.
+
+        The tables of j and one other attribute are added up first, a few attributes at a time: one look-up for all.
+        """
+        joint = [(others, self._joint(j, tables)) for others, tables in view.together]
+        scores = np.zeros((self.columns.shape[1], self.sizes[j]), np.float32)
+        for start in range(0, len(scores), _BLOCK):
+            block = scores[start : start + _BLOCK]
+            columns = self.columns[:, start : start + _BLOCK]
+            for others, values in joint:
+                block += values.take(cell_numbers(columns, self.sizes, others), axis=0, mode="clip")
         if self.classes[j].any():
-            scores[self.classes[j][self.columns[j, people], None] != self.classes[j]] = np.inf
+            scores[self.classes[j][self.columns[j], None] != self.classes[j]] = np.inf
         return scores
+
+    def _joint(self, j: int, tables: Sequence[int]) -> Singles:
+        """2 w r of tables whose other attributes follow each other, added up over all of their cells."""
+        joint = np.zeros((1, self.sizes[j]), np.float32)
+        for k in tables:
+            joint = (joint[:, None] + self._turned(k, j).astype(np.float32)).reshape(-1, self.sizes[j])
+        return joint
 
     def _turned(self, k: int, j: int) -> Floats:
         """2 w r of table k as a matrix, the values of j across."""
@@ -146,56 +178,67 @@ class Crowd:
         return np.asarray(r.transpose(0, 2, 1).reshape(-1, self.sizes[j]) * (2 * self.weight[self.starts[k]]))
 
     def move(self, j: int, rng: np.random.Generator) -> None:
-        """Move people to their best value of j where that lowers f."""
+        """Move people to their best value of j where that lowers f; it ends early where the time is up."""
         view = self._view(j)
-        firsts, group, rank = self._groups(rng)
-        self.clock.check(STAGE)
-        scores = self._scores(firsts, j, view)
-        cost = 2 * float(view.weights.sum())
-        best = scores.argmin(axis=1)
-        lanes = np.arange(len(firsts))
-        gain = scores[lanes, self.columns[j, firsts]] - scores[lanes, best] - cost
-        gains = gain[group] - 2 * cost * rank  # each further person of a group finds the cells fuller
-        self.clock.check(STAGE)
-        to = best[group]
-        for part in _chunks(_best_first(gains), 2 * len(view.weights)):
-            self.clock.check(STAGE)
+        scores = self._scores(j, view)
+        to = scores.argmin(axis=1)
+        flat, starts = scores.reshape(-1), np.arange(len(scores)) * self.sizes[j]
+        gains = flat[starts + self.columns[j]] - flat[starts + to] - np.float32(2 * view.weights.sum())
+        order = rng.permutation(np.flatnonzero(gains > 0))  # people who are alike come in no order
+        order = order[np.argsort(~(gains[order].view(np.uint32) >> 16).astype(np.uint16), kind="stable")]
+        for part in _chunks(order, 2 * len(view.weights), _CROWDED):
+            if self.clock.over:
+                return
             base, stride = self._bases(part, view), view.strides[:, None]
-            cells = np.stack([base + stride * self.columns[j, part], base + stride * to[part]], axis=2)
-            signs = np.broadcast_to(np.array([-1.0, 1.0]), cells.shape)
-            done = part[self._take(cells, signs, view.weights)]
+            cells = np.stack([base + stride * self.columns[j, part], base + stride * to[part]])
+            done = part[self._take_together(cells, view.weights)]
             self.columns[j, done] = to[done]
 
-    def _groups(self, rng: np.random.Generator) -> tuple[Ints, Ints, Ints]:
-        """One of each set of identical people; everybody's set; and everybody's number in the set."""
-        n = self.columns.shape[1]
-        if not self.grouped:
-            return np.arange(n), np.arange(n), np.zeros(n, np.int64)
-        key = np.ravel_multi_index(tuple(self.columns), self.sizes)
-        shuffled = rng.permutation(n)
-        self.clock.check(STAGE)  # between steps over all people, each of which may take seconds
-        mixed = key[shuffled]
-        self.clock.check(STAGE)
-        order = shuffled[np.argsort(mixed, kind="stable")]
-        self.clock.check(STAGE)
-        starts = np.flatnonzero(np.diff(key[order], prepend=-1))
-        group, rank = np.empty(n, np.int64), np.empty(n, np.int64)
-        lengths = np.diff(np.append(starts, n))
-        group[order] = np.repeat(np.arange(len(starts)), lengths)
-        self.clock.check(STAGE)
-        rank[order] = np.arange(n) - np.repeat(starts, lengths)
-        return order[starts], group, rank
+    def _take_together(self, cells: Ints, weights: Floats) -> Ints:
+        """Do most of the moves that help, from cells[0] to cells[1], in about their order; returns which.
+
+        Where many move at once, what the earlier ones did to a cell is about their share of what all do to it. Those
+        that would not help then are dropped, a few times, and the exact change of f by all others decides.
+        """
+        if cells.shape[2] <= _FEW:
+            moves = cells.transpose(1, 2, 0)
+            return self._take(moves, np.broadcast_to(np.array([-1.0, 1.0]), moves.shape), weights)
+        r, own = self.residual, 2 * float(weights.sum())
+        alone = 2 * (weights @ (r[cells[1]] - r[cells[0]])) + own
+        kept = np.flatnonzero(alone < 0)
+        for rounds in range(_ROUNDS):
+            shift, others = self._together_with(cells[:, :, kept], weights)
+            earlier = (np.arange(len(kept)) + 0.5) / max(len(kept), 1)
+            good = alone[kept] + earlier * others < 0
+            if np.count_nonzero(~good) <= (_SPOILT * len(good) if rounds else 0):
+                break
+            kept = kept[good]
+        shift, others = self._together_with(cells[:, :, kept], weights)
+        while len(kept) and not float(alone[kept].sum() + others.sum() / 2) < 0:
+            kept = kept[::2]
+            shift, others = self._together_with(cells[:, :, kept], weights)
+        r += shift
+        return kept
+
+    def _together_with(self, cells: Ints, weights: Floats) -> tuple[Ints, Floats]:
+        """What moves do to each cell together, and by how much all others change what f falls by each of them."""
+        out, to = cells
+        length = len(self.residual)
+        shift = np.bincount(to.reshape(-1), minlength=length) - np.bincount(out.reshape(-1), minlength=length)
+        return shift, 2 * (weights @ (shift[to] - shift[out])) - 4 * float(weights.sum())
 
     def swap(self, j: int, rng: np.random.Generator) -> None:
-        """Let pairs of people exchange their values of j where that lowers f."""
+        """Let pairs of people exchange their values of j where that lowers f; it ends early where the time is up."""
         view = self._view(j)
         p, q = self._pairs(j, rng)
-        gains = np.empty(len(p))
+        gains = np.zeros(len(p))
         for block in _chunks(np.arange(len(p)), 4 * len(view.weights)):
-            self.clock.check(STAGE)
+            if self.clock.over:
+                return
             gains[block] = -self._changes(*self._exchange(p[block], q[block], j, view), view.weights)
         for part in _chunks(_best_first(gains), 4 * len(view.weights)):
-            self.clock.check(STAGE)
+            if self.clock.over:
+                return
             done = part[self._take(*self._exchange(p[part], q[part], j, view), view.weights)]
             self.columns[j, p[done]], self.columns[j, q[done]] = self.columns[j, q[done]], self.columns[j, p[done]]
 
@@ -267,6 +310,9 @@ def _best_first(gains: Floats) -> Ints:
     return np.asarray(wanted[np.argsort(-gains[wanted], kind="stable")])
 
 
-def _chunks(wanted: Ints, width: int) -> list[Ints]:
+def _chunks(wanted: Ints, width: int, most: int | None = None) -> list[Ints]:
+    """Parts of about as many events as the cache holds; larger ones where there would be more than so many parts."""
     step = max(64, _EVENTS // max(width, 1))
+    if most is not None:
+        step = max(step, -(-len(wanted) // most))
     return [wanted[start : start + step] for start in range(0, len(wanted), step)]

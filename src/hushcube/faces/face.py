@@ -46,6 +46,9 @@ LARGEST_FACE: Final = 50_000_000  # the most cells of tables that are made non-n
 _TABLES_LEFT: Final = 1e-4
 _FULL_TABLE_LEFT: Final = 1e-5
 """Of the predicted total variance: the squared distance from the exact projection at which the solvers are content."""
+_FULL_TABLE_FALL: Final = 1e-4
+"""Of the predicted total variance: how much f must fall in ten steps for the full table to go on."""
+_SMALL_TABLE: Final = 2**18  # cells below which steps cost so little that it goes on for longer
 _ENOUGH: Final = 1e-3
 """Of the predicted variance of the largest tables: how far whole numbers may be from the real ones they follow."""
 _LISTED: Final = 1_000  # the most tables whose measured errors a report lists
@@ -188,7 +191,7 @@ class FaceMaker:
         self.facts = value.public_facts or Facts.none(design.schema)
         if self._public_total is not None and value.rows is None:
             self.facts = Facts(design.schema, (*self.facts.facts, Fact((), (), self._public_total)))
-            public.check(self.facts, clock)
+            public.check(self.facts, self._closing)
 
     def face(self) -> Face:
         """The face of one of the kinds that are here, by the method that was asked for."""
@@ -205,6 +208,11 @@ class FaceMaker:
     def _has_opinion(self) -> bool:
         """Tables that a selective run hardly measured need one."""
         return self.value.method == "entropy" or (self.value.method == "auto" and self.deviations is not None)
+
+    @property
+    def _closing(self) -> Clock:
+        """For what makes a face valid in the end: a public total alone takes no time that a limit could save."""
+        return self.clock if self.value.public_facts else Clock(progress=self.clock.progress)
 
     @cached_property
     def _public_total(self) -> int | None:
@@ -239,16 +247,20 @@ class FaceMaker:
         fixed = fixed_cells(self.facts, target.largest).batches if self.facts else None
         variance = max(self.plan.errors.total_variance(exact=True), 1e-6)
         local = nonnegative_marginals(target, self.clock, fixed=fixed, tolerance=_TABLES_LEFT * variance)
-        if self.value.method == "local" or math.prod(self.plan.schema.sizes) > FULL_TABLE:
+        wide = self.value.method == "local" or math.prod(self.plan.schema.sizes) > FULL_TABLE
+        if wide or self.clock.over:  # out of time, they serve in place of the full table
             report = {"found_by": "local", "distance": math.sqrt(2 * local.objective), "steps": local.steps}
-            return local, report | _certificate(local.gap, variance), None
+            late = {} if wide and local.in_time else {"stopped": "time"}
+            return local, {**report, **late, **_certificate(local.gap, variance)}, None
         kinds = atoms(self.facts) if self.facts else None
         allowed = None if kinds is None else kinds.spread(kinds.allowed)
-        end, shape = _FULL_TABLE_LEFT * variance, self.plan.schema.sizes
-        fit = nonnegative_table(target, shape, self.clock, start=local, allowed=allowed, tolerance=end, least_fall=end)
+        shape = self.plan.schema.sizes
+        least_fall = _FULL_TABLE_FALL * min(math.prod(shape) / _SMALL_TABLE, 1.0) * variance
+        ends = {"tolerance": _FULL_TABLE_LEFT * variance, "least_fall": least_fall}
+        fit = nonnegative_table(target, shape, self.clock, start=local, allowed=allowed, **ends)
         table, gap = fit.table, fit.gap
         if self.facts:  # scaled to them at the end: what was proved does not bound the scaled table
-            table, gap = public.rake(fit.table, self.facts, self.clock), math.inf
+            table, gap = public.rake(fit.table, self.facts, self._closing), math.inf
         answers = SummedTable(table)
         report = {"found_by": "full-table", "distance": math.sqrt(target.distance(answers)), "steps": fit.steps}
         return answers, {**report, "stopped": fit.stopped, **_certificate(gap, variance)}, table
@@ -291,6 +303,8 @@ class FaceMaker:
         enough = _ENOUGH * scale**2 * variance if math.isfinite(variance) else 0.0  # carriers of queries may lack one
         targets = Weighed(family, wanted, np.ones(len(family)))
         codes = match(targets, total, schema.sizes, self.clock, start=start, classes=classes, enough=enough)
+        if self.clock.over:
+            report = {**report, "stopped": "time"}
         counted = PeopleTables(codes, schema.sizes)
         apart = [counted.tables(b.rows, b.shape) - y for b, y in zip(family.batches, wanted, strict=True)]
         rms = math.sqrt(sum(float((a**2).sum()) for a in apart) / sum(a.size for a in apart))

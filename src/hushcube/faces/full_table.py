@@ -6,11 +6,12 @@ Its marginals agree, none is negative, and one data set has them all.
 
 1. Begin with attributes that are independent; fit the locally non-negative tables [local.py] by a few rounds of
    iterative proportional fitting. Cells that are small by then are so in the solution too.
-2. Write x = w² and minimise over w by quasi-Newton steps: no constraint is left, and small cells move in
-   proportion to their size. A stationary point with w != 0 everywhere and a non-negative gradient is the minimum.
-   Along w + t d the residuals C_A x - z_A are quadratic in t, so that f is a polynomial of degree four: the best step
-   is known exactly, from two more sums over the table.
-3. Stop when the gap is proved to be small, or when f no longer falls.
+2. Multiply cells: x exp(Cᵀ theta), with one number theta_c for each cell of the tables A. No constraint is left, small
+   cells move in proportion to their size, and x stays the nearest to the start, in relative entropy, among the tables
+   with its marginals. With r = C x - z and g = Cᵀ a r, the gradient in theta is C (x g) = K a r, K = C diag(x) Cᵀ. So
+   a r = K⁻¹ (gradient) is the gradient in the metric of relative entropy, and free. Quasi-Newton steps begin with this
+   metric [`Memory`]: all they remember has the size of the tables, not that of the domain.
+3. Stop when the gap is proved to be small, or when f no longer falls, or when the time is up.
 
 The certificate. For any numbers s_A (tables) let g = sum_A C_Aᵀ a_A s_A, and for any one table A let h_c = max(0, -min
 of g over the cells that c sums up). Then
@@ -40,25 +41,28 @@ from hushcube.designs.answers import Answers
 from hushcube.faces.local import FLOOR, LocalTables, one_way_shares
 from hushcube.faces.target import Target
 from hushcube.lattice.family import Family
-from hushcube.lattice.summing import FullTable
+from hushcube.lattice.summing import Cells, FullTable
 from hushcube.model.arrays import Bools, Floats, Marginal
 from hushcube.progress import Clock
 
-Stop = Literal["gap", "stalled", "steps"]
+Stop = Literal["gap", "stalled", "steps", "time"]
 
 _SWEEPS: Final = 5
-_MEMORY: Final = 20
-_MEMORY_CELLS: Final = 100_000_000
-"""The most pairs of steps to remember, and the most numbers of each kind they may have together (0.4 GB)."""
-_MOST_STEPS: Final = 600
+_MEMORY: Final = 40  # the most pairs of steps to remember
+_MOST_STEPS: Final = 2_000
 _CHECK: Final = 10
 _AVERAGED: Final = 20
-_STALLED: Final = 0.01
+_STALLED: Final = 1e-6
 """Of the tolerance, where nothing else is said: f has stopped falling when it falls by less between two checks."""
-
-_NOTHING: Final = 1e-30  # terms of a step's polynomial below this are rounding
-_CURVED: Final = 1e-5
-"""The least cosine of the angle between a step and its difference of gradients; single precision knows no smaller."""
+_SINGLE: Final = 2**18  # cells from which single precision is used, where the tolerance allows it
+_ROUNDING: Final = 2.0**-21  # the error of a sum in single precision, as a share of it
+_UNSEEN: Final = 0.01  # of the tolerance: what rounding may add to f
+_FIRST: Final = 0.5  # the logarithm by which the first step changes a cell at most
+_FARTHEST: Final = 40.0  # the same for any step, upwards
+_FALLS: Final = 1e-4  # the least share of what its slope promises by which a step lowers f
+_TRIES: Final = 20  # lengths of a step
+_CURVED: Final = 1e-10  # the least cosine of the angle between a step and its difference of gradients
+_STAGE: Final = "fitting the full table"
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +89,7 @@ def nonnegative_table(
     """The nearest full table without negative cells; stops when the squared distance left is below the tolerance.
 
     `start` holds non-negative tables to begin near to; `allowed` (of the full shape) is False where nobody can be.
-    It also stops where f falls by less than `least_fall` in ten steps.
+    It also stops where f falls by less than `least_fall` in ten steps, or where the time of the clock is up.
     """
     fit = _Fit(target, shape, allowed)
     x = fit.start(start, clock)
@@ -130,145 +134,142 @@ class _Fit:
             aims.append((row, alone, np.maximum(given, FLOOR * total / given.size).reshape(-1)))
         for sweep in range(_SWEEPS):
             for row, alone, aim in aims:
-                clock.tick("fitting the full table", 0.1 * sweep / _SWEEPS)
+                if clock.over:
+                    return x
+                clock.show(_STAGE, 0.1 * sweep / _SWEEPS)
                 now = alone.sums(x)
                 x *= full.along(row, np.divide(aim, now, out=np.zeros_like(now), where=now > 0))
         return x
 
     def minimise(self, x: Floats, lower: float, clock: Clock, tolerance: float, least_fall: float) -> FullTableFit:
-        """Quasi-Newton steps on w, x = w²."""
+        """Quasi-Newton steps on theta, x exp(Cᵀ theta)."""
         full, a = self.full, self.a
-        w = np.sqrt(x, out=x).reshape(-1)
-        memory = Memory(full.cells, max(1, min(_MEMORY, _MEMORY_CELLS // full.cells)))
-        r = full.sums(w * w) - self.z
-        slopes = full.adjoint(a * r).reshape(-1)
-        gap, last, mean = np.inf, np.inf, r.copy()
+        r = full.sums(x) - self.z
+        f = float(a @ r**2) / 2
+        sums = self.z + r
+        if full.cells >= _SINGLE and float(a @ (_ROUNDING * sums) ** 2) <= _UNSEEN * min(tolerance, least_fall):
+            x = x.astype(np.float32)
+        trial, memory = np.empty_like(x), Memory(_MEMORY)
+        slopes = full.adjoint(a * r, np.empty_like(x))
+        gradient = full.sums(np.multiply(x, slopes, out=trial))
+        gap, last, mean, begun = np.inf, np.inf, r.copy(), f
         stopped: Stop = "steps"
         for step in range(_MOST_STEPS + 1):
-            if step % _CHECK == 0 or step == _MOST_STEPS:
-                r = full.sums(w * w) - self.z  # without the rounding errors of many updates
-                f = float(a @ r**2) / 2
-                lower = max(lower, self.lower(r, slopes), self.lower(mean, full.adjoint(a * mean).reshape(-1)))
+            if step % _CHECK == 0 or step == _MOST_STEPS or clock.over:
+                lower = max(lower, self.lower(r, slopes))
+                if full.cells < _SINGLE:  # else the mean is left to the end: its slopes are another full table
+                    lower = max(lower, self.lower(mean, full.adjoint(a * mean)))
                 gap = max(f - lower, 0.0)
-                clock.approach("fitting the full table", gap, tolerance)
-                if 2 * gap <= tolerance or last - f <= least_fall:
-                    stopped = "gap" if 2 * gap <= tolerance else "stalled"
+                if 2 * gap <= tolerance or last - f <= least_fall or clock.over:
+                    stopped = "gap" if 2 * gap <= tolerance else "time" if clock.over else "stalled"
                     break
+                clock.show(_STAGE, _progress(begun - f, last - f, least_fall))
                 last = f
-            slopes *= w
-            slopes *= 2
-            d = memory.direction(slopes)
-            if not float(d @ slopes) < 0:
-                memory.forget()
-                d = -slopes
-            first, second = 2 * full.sums(w * d), full.sums(d * d)
-            t = _best_step(a, r, first, second)
-            d *= t
-            w += d
-            r += t * first + t**2 * second
+            taken = self._step(x, trial, slopes, f, gradient, a * r, memory)
+            if taken is None:
+                stopped = "stalled"
+                break
+            theta, r, f = taken
+            x, trial = trial, x
+            full.adjoint(a * r, slopes)
+            before, gradient = gradient, full.sums(np.multiply(x, slopes, out=trial))
+            memory.add(theta, gradient - before, a * r)
             mean += (r - mean) / _AVERAGED
-            fresh = full.adjoint(a * r).reshape(-1)
-            change = 2 * w * fresh
-            change -= slopes
-            memory.add(d, change)
-            slopes = fresh
-        np.multiply(w, w, out=w)
-        return FullTableFit(w.reshape(full.shape), f + self.base, gap, step, stopped)
+        table = x.astype(np.float64)
+        r = full.sums(table) - self.z
+        f = float(a @ r**2) / 2
+        for s in (r, mean):
+            lower = max(lower, self.lower(s, full.adjoint(a * s)))
+        return FullTableFit(table, f + self.base, max(f - lower, 0.0), step, stopped)
 
-    def lower(self, s: Floats, slopes: Floats) -> float:
+    def _step(
+        self, x: Cells, trial: Cells, room: Cells, f: float, gradient: Floats, natural: Floats, memory: Memory
+    ) -> tuple[Floats, Floats, float] | None:
+        """A step that lowers f: theta, the new residuals and the new f; the cells are in `trial`. None: there is none.
+
+        It is halved or so until f falls by some of what its slope promises. `room` is written over.
+        """
+        while True:
+            theta = memory.direction(gradient, natural)
+            slope = float(gradient @ theta)
+            if slope < 0:
+                change = self.full.adjoint(theta, room)
+                largest = max(float(change.max()), -float(change.min())) if not memory.pairs else float(change.max())
+                t = min(1.0, _FARTHEST / largest) if memory.pairs and largest > 0 else _FIRST / max(largest, 1e-300)
+                for _ in range(_TRIES):
+                    np.multiply(change, change.dtype.type(t), out=trial)
+                    np.exp(trial, out=trial)
+                    trial *= x
+                    r = self.full.sums(trial) - self.z
+                    reached = float(self.a @ r**2) / 2
+                    if reached <= f + _FALLS * t * slope:
+                        return t * theta, r, reached
+                    fitted = -slope * t / (2 * max(reached - f - slope * t, 1e-300))
+                    t *= min(max(fitted, 0.1), 0.5)
+            if not memory.pairs:
+                return None
+            memory.forget()
+
+    def lower(self, s: Floats, slopes: Cells) -> float:
         """The certificate: the best lower bound of f* from residuals s, of slopes g = sum_A C_Aᵀ a_A s_A."""
         if self.allowed is not None:
-            slopes = np.where(self.allowed.reshape(-1), slopes, np.inf)
+            slopes = np.where(self.allowed, slopes.reshape(self.full.shape), np.inf)
         h = np.maximum(-self.full.minima(slopes), 0.0)
         lifted = np.add.reduceat(h * (self.z + s) + h**2 / (2 * self.a), self.starts)
         return -float((self.a * s) @ (self.z + s / 2) + lifted.min())
 
 
 class Memory:
-    """The last pairs (step, difference of gradients) of a minimisation: limited-memory quasi-Newton directions.
+    """The last steps of a minimisation and their differences of gradients: limited-memory quasi-Newton directions.
 
-    With the last m steps S and differences of gradients Y (rows), R the upper triangle of S Yᵀ, D its diagonal and
-    gamma = s·y / y·y of the newest pair,
-
-        H g = gamma g + [Sᵀ, gamma Yᵀ] M [S g; gamma Y g],      M = [[R⁻ᵀ (D + gamma Y Yᵀ) R⁻¹, -R⁻ᵀ], [-R⁻¹, 0]]
-
-    (Byrd, Nocedal and Schnabel 1994, theorem 2.2): products of small matrices and a few passes over S and Y. They are
-    kept in single precision: they only suggest a direction, and the line search judges it. Steps may be so short that
-    nothing of them is left in single precision. So all vectors are kept at unit length, and of the lengths only the
-    ratios ||s|| / ||y|| =: tau matter: with unit rows, and tau beside D,
-
-        H g = gamma (g + Sᵀ p - Yᵀ q),    q = R⁻¹ S g,    p = R⁻ᵀ ((tau / gamma) D q + Y Yᵀ q - Y g),    gamma = tau D
+    The two-loop recursion (Nocedal 1980) needs one matrix H, a first guess of the inverse of the second derivatives,
+    and multiplies only sums of gradients by it. Here H = gamma K⁻¹, K at the x where each gradient was taken: H times a
+    gradient is gamma times the weighted residuals a r, which are at hand. So a step s is kept with its difference of
+    gradients y and that of residuals n, and gamma = s·y / y·n of the newest.
     """
 
-    def __init__(self, length: int, most: int) -> None:
-        self._steps = np.zeros((most, length), np.float32)
-        self._changes = np.zeros((most, length), np.float32)
-        self._ratios = np.ones(most)  # ||s_i|| / ||y_i||
-        self._products = np.zeros((most, most))  # s_i · y_j
-        self._squares = np.zeros((most, most))  # y_i · y_j
-        self._order: list[int] = []
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self.pairs: list[tuple[Floats, Floats, Floats, float]] = []
+        self._natural: Floats | None = None
 
     def forget(self) -> None:
         """Start anew: the next direction is the steepest."""
-        self._order = []
+        self.pairs = []
 
-    def add(self, step: Floats, change: Floats) -> None:
-        """Keep a pair, in place of the oldest where there is no room; left out where it has no curvature."""
-        lengths = np.sqrt(float(step @ step)), np.sqrt(float(change @ change))
-        if not float(step @ change) > _CURVED * lengths[0] * lengths[1]:
+    def add(self, step: Floats, change: Floats, natural: Floats) -> None:
+        """Keep a step to where the residuals are `natural`, in place of the oldest; left out without curvature."""
+        if self._natural is None:
             return
-        most = len(self._steps)
-        at = len(self._order) if len(self._order) < most else self._order.pop(0)
-        np.divide(step, lengths[0], out=self._steps[at], casting="same_kind")
-        np.divide(change, lengths[1], out=self._changes[at], casting="same_kind")
-        self._ratios[at] = lengths[0] / lengths[1]
-        self._order.append(at)
-        self._products[:, at] = self._steps @ self._changes[at]
-        self._products[at, :] = self._changes @ self._steps[at]
-        self._squares[:, at] = self._squares[at, :] = self._changes @ self._changes[at]
+        moved, along = natural - self._natural, float(step @ change)
+        bent = along > _CURVED * np.sqrt(float(step @ step) * float(change @ change))
+        if bent and float(change @ moved) > 0:
+            self.pairs = [*self.pairs[1 - self._most :], (step, change, moved, along)]
 
-    def direction(self, gradient: Floats) -> Floats:
+    def direction(self, gradient: Floats, natural: Floats) -> Floats:
         """-H times the gradient."""
-        length = np.sqrt(float(gradient @ gradient))
-        if not self._order or not length > 0:
-            return -gradient
-        order = np.array(self._order)
-        short = np.divide(gradient, length, out=np.empty(len(gradient), np.float32), casting="same_kind")
-        a, b = (self._steps @ short).astype(np.float64)[order], (self._changes @ short).astype(np.float64)[order]
-        R = np.triu(self._products[np.ix_(order, order)])
-        YY = self._squares[np.ix_(order, order)]
-        curved = np.diag(R) * self._ratios[order]
-        gamma = curved[-1]
-        q = np.linalg.solve(R, a)
-        p = np.linalg.solve(R.T, curved / gamma * q + YY @ q - b)
-        weights = np.zeros((2, len(self._steps)), np.float32)
-        weights[:, order] = p, -q
-        short += weights[0] @ self._steps
-        short += weights[1] @ self._changes
-        result: Floats = short.astype(np.float64)
-        result *= -gamma * length
-        return result
+        self._natural = natural
+        if not self.pairs:
+            return -natural
+        rest, result, shares = gradient.copy(), natural.copy(), []
+        for step, change, moved, along in reversed(self.pairs):
+            share = float(step @ rest) / along
+            shares.append(share)
+            rest -= share * change
+            result -= share * moved
+        _, change, moved, along = self.pairs[-1]
+        result *= along / float(change @ moved)
+        for (step, change, _, along), share in zip(self.pairs, reversed(shares), strict=True):
+            result += (share - float(change @ result) / along) * step
+        return -result
 
 
-def _best_step(a: Floats, r: Floats, first: Floats, second: Floats) -> float:
-    """The t > 0 where 1/2 sum a (r + t first + t² second)² is least; 0 where none is below.
-
-    The polynomial is taken relative to its slope at 0, in units of the t where its first term as large appears: tables
-    of next to nobody have coefficients near the smallest numbers.
-    """
-    slope = -float((a * r) @ first)
-    if not slope > 0:
-        return 0.0
-    bends = (a * second) @ second / 2, (a * first) @ second, (a * first) @ first / 2 + (a * r) @ second
-    terms = {power: float(bend) / slope for power, bend in zip((3, 2, 1), bends, strict=True)}
-    unit = min(((1 / abs(term)) ** (1 / power) for power, term in terms.items() if term), default=0.0)
-    if not 0 < unit < math.inf:
-        return 0.0
-    scaled = [term * unit**power for power, term in terms.items()]
-    c = np.array([*(term if abs(term) > _NOTHING else 0.0 for term in scaled), -1.0, 0.0])
-    roots = np.roots(np.polyder(c))
-    real = roots.real[(np.abs(roots.imag) <= 1e-9 * np.abs(roots)) & (roots.real > 0)]
-    return unit * float(min(real, key=lambda t: np.polyval(c, t), default=0.0))
+def _progress(fallen: float, lately: float, least_fall: float) -> float:
+    """How far it is: f falls by less and less, and ends where it falls by the least."""
+    if not (math.isfinite(lately) and lately > 0 and fallen > 0 and least_fall > 0):
+        return 0.1
+    begun = max(fallen, 10 * least_fall)
+    return 0.1 + 0.9 * min(max(math.log(begun / lately) / math.log(begun / least_fall), 0.0), 0.99)
 
 
 def _each(tables: Answers, family: Family) -> Iterator[tuple[Marginal, Floats]]:

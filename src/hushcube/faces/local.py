@@ -47,6 +47,7 @@ FLOOR: Final = 1e-3
 _ROUNDS: Final = 8
 _ROUGH: Final = 0.1
 _INNER: Final = 1_000
+_STAGE: Final = "tables without negative cells"
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +68,7 @@ class LocalTables(NonNegative):
     objective: float
     gap: float
     steps: int
+    in_time: bool  # whether it ended by itself
     with_facts: bool  # whether cells were known; the optimum is then not that of the unbiased tables alone
 
 
@@ -76,6 +78,7 @@ def nonnegative_marginals(
     """The nearest consistent non-negative tables; stops when the squared distance left is proved below the tolerance.
 
     `fixed` holds an array (tables, *shape) for each batch of the target's largest tables: NaN, or the value a cell has.
+    Where the time of the clock is up it ends with the best tables so far: without facts there always are some.
     """
     solver = _Solver(target, fixed)
     z = solver.cut(solver.unbiased)
@@ -87,29 +90,32 @@ def nonnegative_marginals(
         u += _RELAXATION * y + (1 - _RELAXATION) * z
         before, z = z, solver.cut(u)
         u -= z
-        if step % _CHECK and step < _MOST_STEPS:
+        late = clock.over
+        if step % _CHECK and step < _MOST_STEPS and not late:
             continue
         moved, apart = float(np.linalg.norm(z - before)), float(np.linalg.norm(y - z))
         settled = moved + apart <= _SETTLED * (1 + target.total) or step == _MOST_STEPS
         bound = solver.bound(-rho * u, best[0])
         near = 2 * abs(solver.objective(found) - bound) <= tolerance
         candidates = [] if solver.has_facts else [solver.inside(found, y)]
-        if settled or (near and step >= repair):
+        if settled or (late and solver.has_facts) or (near and step >= repair and not late):
             candidates += solver.repaired(y, z)
             repair = step + step // 3  # it takes as long as dozens of steps
         for candidate in candidates:
             best = min(best, (solver.objective(candidate), candidate), key=lambda pair: pair[0])
         lower = max(lower, bound if np.isfinite(bound) else solver.bound(-rho * u, best[0]))
         gap = max(best[0] - lower, 0.0)
-        clock.approach("tables without negative cells", gap, tolerance)
-        if 2 * gap <= tolerance or settled:
+        clock.approach(_STAGE, gap, tolerance)
+        if 2 * gap <= tolerance or settled or late:
             break
         if (ratio := apart / max(rho * moved, 1e-300)) > 5 or ratio < 0.2:  # the usual balance of the residuals
             factor = 2.0 if ratio > 5 else 0.5
             rho, u = rho * factor, u / factor
     if not np.isfinite(best[0]):
+        clock.check(_STAGE)
         raise FactsError("facts", "no consistent tables without negative cells were found for them", "check the counts")
-    return LocalTables(solver.to.unpack(best[1]), best[0], gap, step, solver.has_facts)
+    in_time = 2 * gap <= tolerance or not late
+    return LocalTables(solver.to.unpack(best[1]), best[0], gap, step, in_time, solver.has_facts)
 
 
 class _Solver:

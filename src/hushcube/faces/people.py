@@ -25,7 +25,12 @@ a chunk the change of each is computed as if all before it were done:
 
     change_i = first_i + sum_A w_A sum_{cells c of i} 2 sign_ic sum_{k < i} sign_kc
 
-Those that no longer help are dropped until all that are left do: f falls by the sum of what was computed, exactly.
+Those that no longer help are dropped until all that are left do: f falls by the sum of what was computed, exactly. In
+large chunks the sum over those before i is taken as i / m of that over all m: what each move gains is not exact then,
+but what all of them do together is, and fewer are done where that is no gain.
+
+Many people begin as few: a quarter of them (a quarter of those, ...) come near to a quarter of the targets, and four
+copies of each go on from there. Most of the way is thus gone by few people, at a fraction of the cost.
 """
 
 from __future__ import annotations
@@ -34,7 +39,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,8 +59,17 @@ Rows = NDArray[np.int32]
 _STAGE: Final = "synthetic people"
 _BYTES: Final = (64, 16)  # that a person takes at least, and for each attribute
 _SECONDS: Final = 5e-8  # that a person takes at least, for each attribute
+_GRACE: Final = 2.0  # seconds that people may take also where the time is up: tables in whole numbers need them
 _MOST_SWEEPS: Final = 500
 _LITTLE: Final = 5e-3  # people stay where a sweep lowers f by less than this share
+_LITTLE_OF_FEW: Final = 0.05  # the same for few people who stand for many
+_SLOW: Final = 5.0  # or by less than so many times what is enough
+_SLOW_IF_NEAR: Final = 1.0  # the same for people who start from a fitted table
+_COPIES: Final = 4  # of each of few people
+_FEWEST: Final = 20_000  # people who stand for others
+_SHARE_OF_FEW: Final = 0.5  # of the work, for showing how far it is
+_NEXT: Final = 0.1  # of what is left: the least that a sweep is shown to do
+_NEARLY: Final = 0.95
 
 
 def require_room(people: int, attributes: int, clock: Clock | None = None) -> None:
@@ -64,8 +78,9 @@ def require_room(people: int, attributes: int, clock: Clock | None = None) -> No
     if people > most:
         fix = "ask for nonnegative, which needs no people, or spend a larger budget"
         raise TooLarge("face", people, most, fix, unit=_STAGE)
-    if clock is not None:
-        clock.check(_STAGE, people * attributes * _SECONDS)
+    needed = people * attributes * _SECONDS
+    if clock is not None and needed > max(clock.left, _GRACE):
+        clock.check(_STAGE, needed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,32 +110,80 @@ def match(
 
     `start` are people to begin with; else they are grown from the two-way targets. With `classes` people stay in those
     in which they start, so that the totals of classes are those of the start. It stops when a sweep over all attributes
-    lowers f by a small share of it, or of what f is where every cell is wrong by one person; or when f is `enough`.
+    lowers f by a small share of it, or of what f is where every cell is wrong by one person, or by a few times what is
+    `enough`; when f is enough; and where the time of the clock is up.
     """
+    rng, begun, slow = np.random.default_rng(seed), 0.0, _SLOW_IF_NEAR * enough
     if start is None:
-        start = chained(targets, sizes, total, clock, np.random.default_rng(seed))
+        slow = _SLOW * enough
+        begun = _SHARE_OF_FEW if total >= _FEWEST * _COPIES else 0.0
+        start = _grown(targets, total, sizes, clock, rng, enough)
     if len(start) != total:
         raise BadInput("start", f"it has {len(start)} people, not {total}", "give as many people as the total says")
     people = Crowd(start, sizes, targets, classes, clock)
-    rng = np.random.default_rng(seed)
+    _settle(people, rng, Ends(enough, slow, _LITTLE), (begun, 1.0), swaps=True)
+    return people.codes()
+
+
+def _grown(
+    targets: Weighed, total: int, sizes: Sequence[int], clock: Clock, rng: np.random.Generator, enough: float
+) -> Codes:
+    """People near the targets: a few grown from the two-way targets and moved, then as many copies of each as it takes.
+
+    One of few stands for many, so that its moves cost little and do much. What copies cannot do is left to `match`.
+    """
+    numbers = [total]
+    while numbers[-1] >= _FEWEST * _COPIES:
+        numbers.append(-(-numbers[-1] // _COPIES))
+    codes = chained(targets, sizes, numbers[-1], clock, rng)
+    begun, part = 0.0, _SHARE_OF_FEW / max(len(numbers) - 1, 1)
+    for number, more in zip(numbers[:0:-1], numbers[-2::-1], strict=True):
+        share = number / total
+        fewer = Weighed(targets.tables, [values * share for values in targets.values], targets.weights)
+        people = Crowd(codes, sizes, fewer, None, clock)
+        ends = Ends(enough * share**2, _SLOW * enough * share**2, _LITTLE_OF_FEW)
+        _settle(people, rng, ends, (begun, begun + part), swaps=False)
+        begun += part
+        codes = np.repeat(people.codes(), _COPIES, axis=0)[:more]
+    return codes
+
+
+class Ends(NamedTuple):
+    """Where sweeps end: f is enough, or falls by less than `slow`, or by less than a little share of it."""
+
+    enough: float
+    slow: float
+    little: float
+
+
+def _settle(people: Crowd, rng: np.random.Generator, ends: Ends, shares: tuple[float, float], *, swaps: bool) -> None:
+    """Sweeps over all attributes until f is enough or hardly falls, or the time is up.
+
+    `shares` says which part of the whole work this is. How far it is: falls of f get smaller until they are too small,
+    and each tenfold one counts alike.
+    """
     first = before = people.distance()
     person = float(people.weight.sum())  # f where every cell is wrong by one person
-    floor = max(1e-12 * (first + person), enough)  # below the first, f is the error of the arithmetic
-    swapping = False
+    floor = max(1e-12 * (first + person), ends.enough)  # below the first, f is the error of the arithmetic
+    swapping, greatest, done = False, 0.0, 0.0
     for _ in range(_MOST_SWEEPS):
-        for j in people.movable:  # how far the work is: each tenfold fall of f counts alike
-            fall = math.log(first / max(before, 1e-300)) if first > before else 0.0
-            clock.tick(STAGE, min(0.99, fall / -math.log(_LITTLE) / 2))
+        for number, j in enumerate(people.movable):
+            if people.clock.over:
+                return
+            now = done + _NEXT * (1 - done) * number / len(people.movable)
+            people.clock.show(STAGE, shares[0] + (shares[1] - shares[0]) * now)
             people.move(j, rng)
             if swapping:
                 people.swap(j, rng)
         after = people.distance()
-        if after <= floor or before - after <= _LITTLE * (before + person):
-            if swapping or after <= floor:
-                break
+        fall, least = before - after, max(ends.little * (before + person), ends.slow)
+        if after <= floor or fall <= least:
+            if after <= floor or swapping or not swaps or fall <= ends.slow:
+                return
             swapping = True
-        before = after
-    return people.codes()
+        greatest, before = max(greatest, fall), after
+        near = math.log(greatest / max(fall, least)) / math.log(greatest / least) if greatest > least else 1.0
+        done = max(done + _NEXT * (1 - done), min(near, _NEARLY))
 
 
 def from_table(table: NDArray[np.integer]) -> Codes:
@@ -137,7 +200,7 @@ def chained(targets: Weighed, sizes: Sequence[int], total: int, clock: Clock, rn
     ones, pairs = _margins(targets, sizes)
     codes = np.zeros((total, len(sizes)), np.int64)
     for child, parent in _tree(len(sizes), pairs):
-        clock.check(_STAGE)
+        clock.show(_STAGE, 0.0)
         if parent < 0:
             codes[:, child] = rng.permutation(_shared_out(ones[child], total))
             continue

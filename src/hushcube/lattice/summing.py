@@ -14,12 +14,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hushcube.lattice.family import Family
 from hushcube.model.arrays import Floats, Marginal
+
+Cells = NDArray[np.floating[Any]]  # in double or in single precision
 
 _LEAF: Final = 64
 
@@ -88,16 +91,16 @@ class FullTable:
         summed = self._grow(axis + 1, kept, without) if without else None
         return _Branch(kept, n, math.prod(rest) // n, inner, summed)
 
-    def sums(self, table: Floats) -> Floats:
+    def sums(self, table: Cells) -> Floats:
         """The cells of all marginals."""
         result = np.empty(self.length)
         for leaf, cells in _leaves(self._root, table, np.add):
-            found = cells.reshape(leaf.kept, -1) @ leaf.matrix
+            found = cells.reshape(leaf.kept, -1) @ leaf.matrix.astype(cells.dtype, copy=False)
             for columns, place, _ in leaf.parts:
                 result[place] = found[:, columns].ravel()
         return result
 
-    def minima(self, table: Floats) -> Floats:
+    def minima(self, table: Cells) -> Floats:
         """For each cell of the marginals, the least of the table's cells that it sums up."""
         result = np.empty(self.length)
         for leaf, cells in _leaves(self._root, table, np.minimum):
@@ -105,21 +108,27 @@ class FullTable:
                 result[place] = cells.reshape(leaf.kept, *leaf.shape).min(axis=out).ravel()
         return result
 
-    def adjoint(self, values: Floats) -> Floats:
-        """The transpose of `sums`: each cell of the table gets the sum of the values of the cells it belongs to."""
+    def adjoint(self, values: Floats, out: Cells | None = None) -> Cells:
+        """The transpose of `sums`: each cell of the table gets the sum of the values of the cells it belongs to.
+
+        The table is written to `out`, where that is given, and in its precision.
+        """
+        result = np.empty(self.shape) if out is None else out
         if not self.marginals:
-            return np.zeros(self.shape)
-        found = _add(self._root, values)
-        if found.shape[1] < self.cells:  # nothing but the total
-            found = np.repeat(found, self.cells, axis=1)
-        return found.reshape(self.shape)
+            result[...] = 0.0
+            return result
+        flat = result.reshape(1, -1)
+        found = _add(self._root, np.asarray(values, result.dtype), flat)
+        if not np.shares_memory(found, flat):
+            flat[...] = found  # also where it is nothing but the total
+        return result
 
     def along(self, marginal: Marginal, values: Floats) -> Floats:
         """A marginal's cells, shaped so that they spread over the full table."""
         return values.reshape([n if i in marginal else 1 for i, n in enumerate(self.shape)])
 
 
-def _leaves(node: _Branch | _Leaf | None, cells: Floats, reduced: np.ufunc) -> Iterator[tuple[_Leaf, Floats]]:
+def _leaves(node: _Branch | _Leaf | None, cells: Cells, reduced: np.ufunc) -> Iterator[tuple[_Leaf, Cells]]:
     """The leaves below a node, each with the table whose axes are kept or reduced on the way there."""
     if isinstance(node, _Leaf):
         yield node, cells
@@ -130,17 +139,26 @@ def _leaves(node: _Branch | _Leaf | None, cells: Floats, reduced: np.ufunc) -> I
             yield from _leaves(node.summed, fewer, reduced)
 
 
-def _add(node: _Branch | _Leaf, values: Floats) -> Floats:
-    """An array (kept, n * rest), or (kept, 1) where all columns are equal; what may be written to is nobody else's."""
+def _add(node: _Branch | _Leaf, values: Cells, room: Cells | None = None) -> Cells:
+    """An array (kept, n * rest), or (kept, 1) where all columns are equal; what may be written to is nobody else's.
+
+    It is written to `room`, of the full size, where that is given and more than one number is left of a row.
+    """
+    kind = values.dtype
     if isinstance(node, _Leaf):
-        columns = np.hstack([values[place].reshape(node.kept, -1) for _, place, _ in node.parts])
-        return columns if node.matrix.shape[1] == 1 else columns @ node.matrix.T
+        columns = np.asarray(np.hstack([values[place].reshape(node.kept, -1) for _, place, _ in node.parts]), kind)
+        if node.matrix.shape[1] == 1:
+            return columns
+        room = None if room is None else room.reshape(node.kept, -1)
+        return np.asarray(np.matmul(columns, node.matrix.T.astype(kind, copy=False), out=room), kind)
     shape = (node.kept, node.n, node.rest)
-    outer = np.zeros((node.kept, 1, 1)) if node.summed is None else _add(node.summed, values)[:, None, :]
-    inner = np.zeros((node.kept, node.n, 1)) if node.inner is None else _add(node.inner, values)
+    outer = np.zeros((node.kept, 1, 1), kind) if node.summed is None else _add(node.summed, values)[:, None, :]
+    inner = np.zeros((node.kept, node.n, 1), kind) if node.inner is None else _add(node.inner, values, room)
     inner = inner.reshape(node.kept, node.n, -1)
     if node.summed is None and inner.shape == shape:
         found = inner
+    elif inner.shape == shape and inner.flags.writeable:
+        found = np.add(inner, outer, out=inner)
     else:
-        found = np.add(inner, outer, out=inner if inner.shape == shape and inner.flags.writeable else np.empty(shape))
+        found = np.add(inner, outer, out=np.empty(shape, kind) if room is None else room.reshape(shape))
     return found.reshape(node.kept, node.n * node.rest)

@@ -180,7 +180,6 @@ def synthesize(
         codes, report = made.people, made.report
     people = SyntheticPeople(codes, report, opened.private)
     if out is not None:
-        clock.check("writing synthetic people")
         with new_file(Path(out)) as file:
             write_people(people.codes, opened.schema, file, private=opened.private)
     return people

@@ -198,10 +198,27 @@ def test_facts_that_contradict_each_other_are_refused():
         nonnegative_marginals(target, Clock(), fixed=fixed, tolerance=1e-3)
 
 
-def test_the_clock_ends_it():
-    _, target = noisy_target(FAMILIES[0], 0)
+@pytest.mark.parametrize("listed", FAMILIES)
+def test_where_the_time_is_up_the_tables_are_valid_and_their_bound_is_true(listed):
+    _, target = noisy_target(listed, 0)
+    best = nonnegative_marginals(target, Clock(), tolerance=1e-8)
+    late = nonnegative_marginals(target, Clock(seconds=-1), tolerance=1e-9)
+    assert late.steps == 1 and best.in_time and not late.in_time
+    assert late.objective - late.gap <= best.objective + 1e-8
+    assert late.objective == pytest.approx(target.distance(late.coefficients) / 2, rel=1e-6, abs=1e-6)
+    for batch in target.largest.batches:
+        assert late.coefficients.tables(batch.rows, batch.shape).min() >= -1e-9
+
+
+def test_facts_may_need_more_time_than_there_is():
+    """One step does not find consistent tables with these cells: then there is nothing to return."""
+    family = Family.of([(0, 1), (1, 2), (0, 2)], (2, 2, 2))
+    values = tuple(np.full((len(b.ids), *b.shape), 10.0) for b in family.batches)
+    target = Target(family, values, np.ones(3))
+    fixed = [np.full((len(b.ids), *b.shape), np.nan) for b in target.largest.batches]
+    fixed[0][0], fixed[0][1] = 10.0, 30.0  # their totals differ: no tables have both
     with pytest.raises(TimeLimitReached):
-        nonnegative_marginals(target, Clock(seconds=-1), tolerance=1e-3)
+        nonnegative_marginals(target, Clock(seconds=-1), fixed=fixed, tolerance=1e-3)
 
 
 # ------------------------------------------------------------------------------------------------------ projection

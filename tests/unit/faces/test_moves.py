@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from hushcube.errors import BadInput, TimeLimitReached
+from hushcube.errors import BadInput
 from hushcube.faces import crowd
 from hushcube.faces.people import match
 from hushcube.lattice.coefficients import Weighed
@@ -173,14 +173,82 @@ def test_earlier_moves_are_counted_as_a_loop_counts_them():
     assert crowd._earlier(cells, signs) == pytest.approx(expected)
 
 
-def test_the_time_limit_holds_and_progress_is_told():
+def test_where_the_time_is_up_people_stay():
     codes, targets = make(np.random.default_rng(3), (3, 4), 50)
-    with pytest.raises(TimeLimitReached):
-        improve(codes, (3, 4), targets, Clock(1.0, started=time.monotonic() - 2))
+    over = Clock(1.0, started=time.monotonic() - 2)
+    assert (improve(codes, (3, 4), targets, over) == codes).all()
+    grown = match(targets, 300, (3, 4), over)
+    assert grown.shape == (300, 2)
+    people = crowd.Crowd(codes, (3, 4), targets, None, over)
+    for kind in (people.move, people.swap):
+        kind(0, np.random.default_rng(0))
+        assert people.distance() == pytest.approx(judge(people.codes(), (3, 4), targets))
+
+
+def test_progress_moves_and_never_goes_back():
+    sizes = (3, 4, 5, 4)
+    codes, targets = make(np.random.default_rng(3), sizes, 3000, noise=5.0)
     shares = []
-    improve(codes, (3, 4), targets, Clock(progress=lambda _, share: shares.append(share)))
-    assert shares
-    assert all(0 <= share <= 1 for share in shares)
+    improve(codes, sizes, targets, Clock(progress=lambda _, share: shares.append(share)))
+    assert shares == sorted(shares) and shares[0] >= 0 and shares[-1] < 1
+    assert len(set(shares)) > len(shares) / 2
+
+
+@pytest.mark.parametrize("orders", [(1, 2), (2, 3), (1,)])
+def test_scores_are_sums_over_the_tables(orders, monkeypatch):
+    """However many tables are looked up together."""
+    sizes = (3, 2, 4, 5)
+    codes, targets = make(np.random.default_rng(1), sizes, 40, orders)
+    for rows in (1, 8, 2**10):
+        monkeypatch.setattr(crowd, "_JOINT", rows)
+        people = crowd.Crowd(codes, sizes, targets, None, Clock())
+        for j in people.movable:
+            scores = people._scores(j, people._view(j))
+            for b in range(sizes[j]):
+                moved = codes.copy()
+                moved[:, j] = b
+                expected = np.zeros(len(codes))
+                for row, start in zip(people.marginals, people.starts, strict=False):
+                    if j in row:
+                        cells = start + crowd.cell_numbers(moved.T, sizes, row)
+                        expected += 2 * people.weight[cells] * people.residual[cells]
+                assert scores[:, b] == pytest.approx(expected, abs=1e-3)
+
+
+@given(st.integers(0, 10**6))
+def test_moves_that_are_taken_together_lower_f(seed):
+    """Most of a large crowd wants the same few cells; f falls by what it says, and no move is lost."""
+    rng = np.random.default_rng(seed)
+    sizes = (2, 3, 4)
+    codes = np.zeros((400, 3), int)
+    targets = make(rng, sizes, 400, (1, 2), noise=3.0)[1]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(crowd, "_FEW", 0)
+        people = crowd.Crowd(codes, sizes, targets, None, Clock())
+        for _ in range(3):
+            for j in people.movable:
+                before = people.columns.copy(), people.distance()
+                people.move(j, rng)
+                assert people.distance() == pytest.approx(judge(people.codes(), sizes, targets))
+                changed = (people.columns != before[0]).any()
+                assert people.distance() < before[1] if changed else people.distance() == before[1]
+
+
+def test_few_people_stand_for_many(monkeypatch):
+    """Copies of few that have moved already are as near as people who all move by themselves."""
+    rng = np.random.default_rng(0)
+    sizes = (3, 4, 5, 2)
+    truth = np.stack([rng.choice(size, 20_001, p=rng.dirichlet(np.ones(size))) for size in sizes], axis=1)
+    truth[:, 2] = (truth[:, 0] + truth[:, 1]) % 5
+    tables = family(sizes, (2,))
+    targets = Weighed(tables, dense(truth, tables, sizes), np.ones(len(tables)))
+    alone = match(targets, 20_001, sizes, Clock())
+    monkeypatch.setattr("hushcube.faces.people._FEWEST", 1000)
+    shares = []
+    found = match(targets, 20_001, sizes, Clock(progress=lambda _, share: shares.append(share)))
+    assert found.shape == (20_001, 4)
+    assert judge(found, sizes, targets) <= 2 * judge(alone, sizes, targets)
+    assert shares == sorted(shares) and shares[-1] < 1
 
 
 def test_bad_input_is_refused():
