@@ -20,16 +20,17 @@ from hushcube.lattice.family import Family
 
 NON_NEGATIVE = FaceValue("nonnegative", method="local")
 FACE_VALID = FaceValue("integral")
+ENTROPY = FaceValue("integral", method="entropy")
 
 
-def residual(face: FaceValue) -> Method:
-    """All tables asked for are measured by the strategy `residual`, and one face is made of them."""
+def measured_by(strategy: str, face: FaceValue) -> Method:
+    """The tables asked for are measured by a strategy, and one face is made of what it measured."""
 
     def run(job: Job, seed: int) -> tuple[Tables, About]:
         names = [f"a{i}" for i in range(len(job.sizes))]
         schema = hc.Schema(tuple(hc.Attribute(name=name, codes=n) for name, n in zip(names, job.sizes, strict=True)))
         words = ["*".join(names[i] for i in table) for table in job.tables]
-        plan = hc.plan(schema, words, rho=str(job.rho), neighbours="add-remove", strategy="residual")
+        plan = hc.plan(schema, words, rho=str(job.rho), neighbours="add-remove", strategy=strategy)
         people = pa.table({name: job.codes[:, i] for i, name in enumerate(names)})
         released = hc.recover(hc.release(plan, people, seed=seed), face)
         source = released.face(face.name).source
@@ -44,8 +45,10 @@ def residual(face: FaceValue) -> Method:
 
 
 METHODS: dict[str, Method] = {
-    "residual, non-negative": residual(NON_NEGATIVE),
-    "residual, face-valid": residual(FACE_VALID),
+    "residual, non-negative": measured_by("residual", NON_NEGATIVE),
+    "residual, face-valid": measured_by("residual", FACE_VALID),
+    "residual, entropy": measured_by("residual", ENTROPY),
+    "selective": measured_by("selective", ENTROPY),
 }
 
 

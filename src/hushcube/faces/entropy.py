@@ -16,7 +16,6 @@ from typing import Any, Final
 
 from hushcube.designs.answers import Answers
 from hushcube.designs.lattice.design import LatticeDesign
-from hushcube.errors import TimeLimitReached
 from hushcube.faces.local import LocalTables, nonnegative_marginals
 from hushcube.faces.target import Target
 from hushcube.lattice.entropy import Noisy
@@ -45,11 +44,8 @@ def entropy_tables(
     noisy = Noisy(unbiased.coefficients, design.errors.space_variances(exact=True))
 
     def goes_on(share: float) -> bool:
-        try:
-            clock.tick(STAGE, 0.9 * share)
-        except TimeLimitReached:
-            return False  # the tables so far are valid
-        return True
+        clock.show(STAGE, share)
+        return not clock.over  # the tables so far will do
 
     found = fit_by_orders(unbiased.tables, noisy, goes_on, known)
     near = Target.of(design, found.tables, facts_about)
@@ -57,5 +53,6 @@ def entropy_tables(
     local = nonnegative_marginals(near, clock, fixed=fixed, tolerance=_SHARE * variance)
     problem = found.fit.problem
     made = [local.tables(batch.rows, batch.shape) for batch in problem.to.family.batches]
-    report = {"found_by": "entropy", "steps": found.fit.steps}
+    late = {"stopped": "time"} if clock.over else {}
+    report = {"found_by": "entropy", "steps": found.fit.steps, **late}
     return local, {**report, "certificate": {"share_of_noise": found.fit.share_of_noise(made)}}

@@ -51,6 +51,7 @@ _FULL_TABLE_FALL: Final = 1e-4
 _SMALL_TABLE: Final = 2**18  # cells below which steps cost so little that it goes on for longer
 _ENOUGH: Final = 1e-3
 """Of the predicted variance of the largest tables: how far whole numbers may be from the real ones they follow."""
+_CLOSE: Final = 0.5  # the mean square of whole numbers' distances, in people, that tables with an opinion allow
 _LISTED: Final = 1_000  # the most tables whose measured errors a report lists
 _NOBODY: Final = 1e-6  # tables of fewer people hold rounding errors and nothing else
 
@@ -301,6 +302,8 @@ class FaceMaker:
             start = from_table(round_table(full * scale, total))
         variance = float(self.plan.errors.exact_cell_variances[self.plan.request.marginals.ids(family)] @ family.cells)
         enough = _ENOUGH * scale**2 * variance if math.isfinite(variance) else 0.0  # carriers of queries may lack one
+        if self.fitted is not None:  # that has errors far below those of the unbiased tables
+            enough = min(enough, _CLOSE * float(family.cells.sum()))
         targets = Weighed(family, wanted, np.ones(len(family)))
         codes = match(targets, total, schema.sizes, self.clock, start=start, classes=classes, enough=enough)
         if self.clock.over:

@@ -47,7 +47,7 @@ _CHECK: Final = 10
 _NEWTON: Final = 4  # steps of Newton's method for a cell, from where it was: the next round goes on from there
 _FARTHEST: Final = 3.0  # one of them changes the logarithm of a cell by this much at most
 _SETTLED: Final = 1e-6  # of the tables' size, and
-_UNSEEN: Final = 3e-4  # of the noise: what steps move them by when the method is content
+_UNSEEN: Final = 3e-5  # of the noise: what steps move them by when the method is content
 
 
 @dataclass(frozen=True, eq=False)

@@ -111,7 +111,8 @@ class _Run:
         sets = self._ids(k)
         self.report("choosing what to measure", k / (self.top + 1))
         extra, paid = np.zeros(len(sets)), Fraction(0)
-        known, guess = None, ()
+        known: Floats | None = None
+        guess: Sequence[Floats] = ()
         if self.fit is None:
             extra[:] = float(_TOTAL * self.allowed) / self.costs[sets] * BELOW
         else:
@@ -280,8 +281,8 @@ def with_noise(exact: Ints, budget: float, law: Law, entropy: Entropy) -> Ints:
     """Misfits, each with the noise that a change by 1 costs the budget under."""
     parameter = law.parameter(Fraction(budget))
     if law is LAPLACE:
-        return exact + discrete_laplace([parameter], len(exact), entropy)[0]
-    return exact + discrete_gaussian([parameter], np.ones(len(exact), np.int64), entropy)[0]
+        return np.asarray(exact + discrete_laplace([parameter], len(exact), entropy)[0])
+    return np.asarray(exact + discrete_gaussian([parameter], np.ones(len(exact), np.int64), entropy)[0])
 
 
 def misfits_of(exact: Ints, guess: Floats) -> Ints:
