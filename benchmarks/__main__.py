@@ -12,6 +12,7 @@ from benchmarks import (
     counting,
     cube10,
     cuboids,
+    fits,
     ireduct,
     noise,
     nonnegative,
@@ -56,6 +57,7 @@ def main():
         ("Ranges", ranges.main),
         ("Linear programs", programs.main),
         ("Non-negative tables", nonnegative.main),
+        ("Faster fits", fits.main),
         ("Small relative errors", ireduct.main),
         ("The server", server.main),
     ):
