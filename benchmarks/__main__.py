@@ -19,6 +19,7 @@ from benchmarks import (
     counting,
     cube10,
     cuboids,
+    fits,
     ireduct,
     noise,
     nonnegative,
@@ -43,6 +44,7 @@ SECTIONS = {
     "Ranges": ranges.main,
     "Linear programs": programs.main,
     "Non-negative tables": nonnegative.main,
+    "Faster fits": fits.main,
     "Small relative errors": ireduct.main,
     "The server": server.main,
 }
