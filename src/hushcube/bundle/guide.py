@@ -1,7 +1,8 @@
 """A release that explains itself: README.md, index.csv and index.html, for people who do not have hushcube.
 
 Each face has its own in its folder, the unbiased tables those at the top, so that nothing that is there changes when a
-face is added. All of it is computed from the plan and the manifest: `verify` computes it again.
+face is added. All of it is computed from the plan and the manifest. `verify` checks what it says, not in which words,
+so that the guides of other versions hold [checks/guides.py].
 
     README.md     what this is, its tables, how to read a number and its interval, how to cite it
     index.csv     a line for each table or pack: its word, title, attributes, cells, file and errors
