@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeGuard, TypeVar
 
 from hushcube.bundle.reading import check_file, checksum, damaged, read_text
@@ -40,12 +41,25 @@ MANIFEST: Final = "manifest.json"
 _FACE_FOLDER: Final = re.compile(r"faces/[a-z-]+(-[0-9]+)?")
 PLAN: Final = "plan.json"
 SCHEMA: Final = "schema.yaml"
+README: Final = "README.md"
+INDEX: Final = "index.csv"
+PAGE: Final = "index.html"
+GUIDE: Final = (README, INDEX, PAGE)  # what explains the tables, at the top and in the folder of each face
 PEOPLE: Final = "people.parquet"  # the synthetic people of a face, in its folder
 NEEDED: Final = (PLAN, SCHEMA, STATEMENT)  # what a release cannot be read without, beside the measurements
 
 
-def make_manifest(release: Release, tables: list[Entry], places: dict[str, str], sums: dict[str, str]) -> Entry:
-    """The manifest of a release, of whose faces `places` gives the folders, and `sums` the checksums of all files."""
+def make_manifest(
+    release: Release,
+    tables: list[Entry],
+    places: dict[str, str],
+    sums: dict[str, str],
+    earlier: Entry | None = None,
+) -> Entry:
+    """The manifest of a release, of whose faces `places` gives the folders, and `sums` the checksums of all files.
+
+    `earlier` has the guide at the top as it was before a face was added: the checksum and the size of each file.
+    """
     from hushcube import __version__
 
     return {
@@ -55,6 +69,7 @@ def make_manifest(release: Release, tables: list[Entry], places: dict[str, str],
         **plan_fields(release.plan),
         **({} if release.receipt is None else {"receipt": release.receipt.to_dict()}),
         "faces": {name: {**face.description, "folder": places[name]} for name, face in release.faces.items()},
+        **({"earlier_guide": earlier} if earlier else {}),
         "checksums": sums,
         "tables": tables,
     }
@@ -133,9 +148,13 @@ def read_plan(folder: Path, manifest: Entry) -> Plan:
     return Plan.from_json(text) if manifest["format"] >= PLANNED else Plan.of_counts(read_design(text))
 
 
-def seal(manifest: Entry, folder: Path) -> bytes:
-    """The manifest of a folder that is otherwise complete, as it is written: with the size of every file."""
-    sizes = {name: (folder / name).stat().st_size for name in manifest["checksums"]}
+def seal(manifest: Entry, folder: Path, coming: Mapping[str, bytes] = MappingProxyType({})) -> bytes:
+    """The manifest of a folder that is otherwise complete, as it is written: with the size of every file.
+
+    Files that are `coming` take their places after the manifest.
+    """
+    own = (name for name in manifest["checksums"] if name not in coming)
+    sizes = {name: (folder / name).stat().st_size for name in own} | {n: len(text) for n, text in coming.items()}
     return manifest_text({**manifest, "sizes": sizes}).encode()
 
 
@@ -191,7 +210,32 @@ def check_files(folder: Path, manifest: Entry, needed: Sequence[str] = NEEDED, *
         raise damaged("manifest.json", "lists no checksums")
     sizes = file_sizes(manifest)
     for name in checksums if others else needed:
-        check_file(folder, name, checksums[name], sizes.get(name))
+        check_listed(folder, name, checksums[name], sizes.get(name), earlier_guide(manifest))
+
+
+def check_listed(folder: Path, name: str, expected: object, size: object, earlier: Entry) -> None:
+    """A file is as the manifest says, or a guide as it was before the last face was added.
+
+    The guide is replaced after the manifest: a process that was stopped in between leaves the earlier one.
+    """
+    try:
+        check_file(folder, name, expected, size)
+    except BundleError:
+        if name not in earlier:
+            raise
+        check_file(folder, name, *earlier[name])
+
+
+def earlier_guide(manifest: Entry) -> Entry:
+    """The checksum and size that each file of the guide at the top had before the last face was added."""
+    told = manifest.get("earlier_guide", {})
+    if not isinstance(told, dict) or not all(_is_earlier(*each) for each in told.items()):
+        raise damaged(MANIFEST, "does not have the checksum and the size of the earlier guide")
+    return told
+
+
+def _is_earlier(name: str, told: object) -> bool:
+    return name in GUIDE and isinstance(told, list) and [type(each) for each in told] == [str, int]
 
 
 def file_sizes(manifest: Entry) -> Entry:

@@ -10,7 +10,7 @@
     plan.json, schema.yaml, PRIVACY.md
     README.md, index.csv, index.html       what explains the tables to people, and lists them   [bundle/guide.py]
     faces/NAME/            the same counts under another promise, the synthetic people behind whole numbers, and a
-                           PRIVACY.md and a guide of its own, so that nothing changes when a face is added
+                           PRIVACY.md and a guide of its own
 
 Beyond 1,000 tables they are packed by order into files with columns attribute_1, label_1, ..., value, std_error, with
 an index beside each:
@@ -95,7 +95,7 @@ def write(release: Release, folder: Path, *, progress: Progress | None = None) -
         for face in release.faces.values():
             entries += write_face(release, face, work, places[face.name], tell)
         write_statements(release, places, work)
-        write_guide(release, UNBIASED, entries, work, "")
+        write_guide(release, UNBIASED, entries, work, places)
         (work / MANIFEST).write_bytes(seal(make_manifest(release, entries, places, checksums(work)), work))
 
 
@@ -113,15 +113,14 @@ def write_face(release: Release, face: PublishedFace, folder: Path, place: str, 
     if face.read_people is not None:
         write_people(face.read_people(), plan.schema, folder / place / PEOPLE, private=private)
     (folder / place / STATEMENT).write_text(face_statement(plan, face, private=private), encoding="utf-8")
-    write_guide(release, face.name, entries, folder, place)
+    write_guide(release, face.name, entries, folder, {face.name: place})
     return entries
 
 
-def write_guide(release: Release, face: str, entries: Sequence[Entry], folder: Path, place: str) -> None:
-    """What explains the tables of a face, in its place."""
-    own = [entry for entry in entries if entry["face"] == face]
-    for name, text in guide(release.plan, face, own, place, private=release.private).items():
-        (folder / place / name).write_text(text, encoding="utf-8", newline="")
+def write_guide(release: Release, face: str, entries: Sequence[Entry], folder: Path, places: Mapping[str, str]) -> None:
+    """What explains the tables of a face, in its place, or at the top."""
+    for name, text in guide(release.plan, face, entries, places, private=release.private).items():
+        (folder / places.get(face, "") / name).write_bytes(text.encode())
 
 
 def write_statements(release: Release, places: dict[str, str], folder: Path) -> None:

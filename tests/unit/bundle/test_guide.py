@@ -15,8 +15,7 @@ import pytest
 
 import hushcube as hc
 from hushcube.bundle import writing
-from hushcube.bundle.guide import GUIDE
-from hushcube.bundle.manifest import manifest_text
+from hushcube.bundle.manifest import GUIDE, manifest_text
 from hushcube.bundle.reading import checksum
 
 NASTY = "<b>\u202e=x|`*_#[a](javascript:1)&'\""
@@ -65,9 +64,11 @@ def copied(published, tmp_path) -> Path:
     return Path(shutil.copytree(published, tmp_path / "copy"))
 
 
-def index(folder: Path) -> dict[str, dict[str, str]]:
+def index(folder: Path, face: str | None = None) -> dict[str, dict[str, str]]:
+    """The lines of an index: of its first face, or of another one."""
     with (folder / "index.csv").open(encoding="utf-8", newline="") as file:
-        return {line["table"]: line for line in csv.DictReader(file)}
+        lines = list(csv.DictReader(file))
+    return {line["table"]: line for line in lines if line["face"] == (face or lines[0]["face"])}
 
 
 def problems(folder: Path) -> list[str]:
@@ -106,10 +107,13 @@ def test_every_table_is_listed_and_every_link_leads_somewhere(published, place):
     folder = published / place
     listed = index(folder)
     assert set(listed) == {"total", "age", "day", "type*sex", "prefix(age)"}
-    for line in listed.values():
+    others = {} if place else index(folder, "face-valid")
+    assert all(line["file"].startswith("faces/face-valid/") for line in others.values())
+    assert place or (others.keys() == listed.keys() and others["age"]["sum_cost_std_error"] == "")
+    for line in (*listed.values(), *others.values()):
         assert pq.read_metadata(folder / line["file"]).num_rows == int(line["cells"])
-        assert line["face"] == (Path(place).name or "unbiased")
     page, readme = _Page((folder / "index.html").read_text()), (folder / "README.md").read_text()
+    assert {line["face"] for line in listed.values()} == {Path(place).name or "unbiased"}
     files = {line["file"] for line in listed.values()}
     linked = set(re.findall(r"(?<!\\)\]\(([^)]*)\)", readme))
     assert files <= set(page.links) and files <= linked
@@ -122,6 +126,8 @@ def test_what_it_says(published):
     told = ("count calls", "- Source: records", "value - margin  to  value + margin", "can be negative", "face-valid")
     assert all(each in readme for each in told)
     assert "> Calls, " in readme and hc.open(published).plan.digest[:16] in readme
+    assert "- [`face-valid`](faces/face-valid/README.md) holds" in readme
+    assert "faces/face-valid/index.html" in _Page((published / "index.html").read_text()).links
     face = (published / "faces/face-valid/README.md").read_text()
     assert "the counts of synthetic calls" in face and "](../../README.md)" in face
     assert index(published)["type*sex"]["title"] == "Type of call by " + NASTY.replace("\u202e", "\\u202e")
@@ -259,14 +265,13 @@ def test_what_an_owner_adds_is_kept_and_no_part_of_the_release(copied):
     for name in own:
         (copied / name).parent.mkdir(exist_ok=True)
         (copied / name).write_text("mine")
-    before = {name: (copied / name).read_bytes() for name in GUIDE}
     hc.recover(copied, "nonnegative")
     hc.recover(copied, "integral:method=local")
     assert all((copied / name).read_text() == "mine" for name in own)
-    assert {name: (copied / name).read_bytes() for name in GUIDE} == before, "faces have guides of their own"
     verdict = hc.verify(copied)
     assert verdict.holds and "LICENCE: is not part of the release" in str(verdict)
-    assert index(copied / "faces/nonnegative").keys() == index(copied).keys()
+    assert index(copied / "faces/nonnegative").keys() == index(copied).keys() == index(copied, "face-valid").keys()
+    assert "(faces/face-valid-2/README.md)" in (copied / "README.md").read_text(), "where the new one is"
     assert not (copied / "faces/face-valid/README.md").exists(), "the face that was replaced is gone, the notes are not"
 
 

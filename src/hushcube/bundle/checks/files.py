@@ -18,7 +18,9 @@ from hushcube.bundle.manifest import (
     PLAN,
     SCHEMA,
     SEALED,
+    check_listed,
     contradicted,
+    earlier_guide,
     entry_key,
     face_folders,
     file_sizes,
@@ -27,7 +29,7 @@ from hushcube.bundle.manifest import (
     read_plan,
 )
 from hushcube.bundle.part import PublishedFace
-from hushcube.bundle.reading import check_file, read_text
+from hushcube.bundle.reading import read_text
 from hushcube.bundle.receipt import Receipt
 from hushcube.bundle.statement import STATEMENT, privacy_statement, statements
 from hushcube.bundle.tables import Entries, Entry
@@ -72,13 +74,14 @@ def check_checksums(
         if name in broken and checksums:
             files.add(f"manifest.json: has no checksum of {name}")
     sizes: Entry = {}
+    earlier: Entry = {}
     try:
-        sizes = file_sizes(manifest)
+        sizes, earlier = file_sizes(manifest), earlier_guide(manifest)
     except BundleError as problem:
         files.add(f"{problem.field}: {problem.problem}")
     for number, (name, expected) in enumerate(checksums.items()):
         try:
-            check_file(folder, name, expected, sizes.get(name))
+            check_listed(folder, name, expected, sizes.get(name), earlier)
         except BundleError as problem:
             files.add(f"{problem.field}: {problem.problem}")
             broken.add(name)
@@ -138,7 +141,7 @@ def open_release(folder: Path, manifest: Entry, broken: frozenset[str], files: C
         for name, text in texts.items():
             _check_text(folder, name, text, broken, privacy)
     if version >= EXPLAINED and files.holds:
-        check_guides(folder, manifest, plan, {UNBIASED: "", **places}, broken, files)
+        check_guides(folder, manifest, plan, places, broken, files)
     for name in measurement_files(plan, version).values():
         if name not in manifest["checksums"]:
             files.add(f"manifest.json: has no checksum of {name}")

@@ -10,6 +10,9 @@ this version would write. What is checked is what a reader relies on:
                                errors become margins
     all                        NOT PRIVATE, if the noise came from a seed
 
+At the top, other faces are listed in index.csv and linked in the other files. A guide that does not name one is told
+about, and no problem: earlier versions did not, nor does a guide that was to be replaced when a process was stopped.
+
 Sentences around the facts are free, and so are titles. That nobody changed them after the release is what checksums are
 for.
 """
@@ -17,21 +20,24 @@ for.
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from html.parser import HTMLParser
 from pathlib import Path
 from posixpath import normpath
 from typing import Final
 
 from hushcube.bundle.checks.verdict import Check
-from hushcube.bundle.guide import INDEX, README, guide
+from hushcube.bundle.guide import guide
 from hushcube.bundle.listing import Line, Listing
+from hushcube.bundle.manifest import INDEX, README, earlier_guide
 from hushcube.bundle.reading import read_text
 from hushcube.bundle.tables import Entry
 from hushcube.errors import BundleError
+from hushcube.faces.value import UNBIASED
 from hushcube.planning.plan import Plan
 
 _STAMP: Final = "NOT PRIVATE"
@@ -51,10 +57,10 @@ def check_guides(
     folder: Path, manifest: Entry, plan: Plan, places: Mapping[str, str], broken: frozenset[str], files: Check
 ) -> None:
     """What explains the tables of each face, in its place, says what the plan and the manifest say."""
-    for face, place in places.items():
-        own = [entry for entry in manifest["tables"] if entry["face"] == face]
-        listing = Listing(plan, face, own, place, manifest["private"])
-        for name, expected in guide(plan, face, own, place, private=manifest["private"]).items():
+    entries, private = manifest["tables"], manifest["private"]
+    for face, place in {UNBIASED: "", **places}.items():
+        listing = Listing.of(plan, face, entries, places, private=private)
+        for name, expected in guide(plan, face, entries, places, private=private).items():
             listed = f"{place}/{name}" if place else name
             if listed not in manifest["checksums"]:
                 files.add(f"manifest.json: has no checksum of {listed}")
@@ -65,16 +71,23 @@ def check_guides(
                 if listed not in broken:
                     files.add(f"{problem.field}: {problem.problem}")
                 continue
+            if hashlib.sha256(text.encode()).hexdigest() == earlier_guide(manifest).get(listed, [None])[0]:
+                files.remark(f"{listed}: is the one of before the last face was added")
+                continue
             known = {*manifest["checksums"], "manifest.json"}
             for problem_found in _problems(name, text, expected, listing, known):
                 files.add(f"{listed}: {problem_found}")
+            for other in listing.others:
+                if f"{other.folder}/" not in text:
+                    files.remark(f"{listed}: does not name the face {other.face}")
 
 
 def _problems(name: str, text: str, expected: str, listing: Listing, known: set[str]) -> Iterator[str]:
     if (_STAMP in expected) and _STAMP not in text:
         yield f"does not say {_STAMP}"
     if name == INDEX:
-        yield from _index_problems(text, expected)
+        unnamed = {other.face for other in listing.others if f"{other.folder}/" not in text}
+        yield from _index_problems(text, expected, unnamed)
         return
     rows = _markdown_rows(text) if name == README else _Page(text).rows
     links = _LINK.findall(text) if name == README else _Page(text).links
@@ -90,8 +103,10 @@ def _problems(name: str, text: str, expected: str, listing: Listing, known: set[
                 yield f"says of {what} what the plan does not say: {given[:80]}"
 
 
-def _index_problems(text: str, expected: str) -> Iterator[str]:
+def _index_problems(text: str, expected: str, unnamed: Collection[str] = ()) -> Iterator[str]:
     """Lines of the index that say something else than the plan; columns of words, and unknown ones, say what they like.
+
+    The tables of faces that are `unnamed` need not be listed.
 
     >>> good = "table,title,cells,std_error\\na,A,2,1.5\\n"
     >>> list(_index_problems("table,cells,note,std_error\\na,2,see below,1.5000001\\n", good))
@@ -103,6 +118,8 @@ def _index_problems(text: str, expected: str) -> Iterator[str]:
     if len(found) != sum(1 for _ in csv.DictReader(io.StringIO(text))):
         yield "lists a table twice"
     for key in wanted.keys() - found.keys():
+        if key[-1] in unnamed:
+            continue
         yield f"does not list the table {' of the face '.join(key)}"
     for key in found.keys() - wanted.keys():
         yield f"lists {' of the face '.join(map(str, key))[:120]}, which is no table of the release"
