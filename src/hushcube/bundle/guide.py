@@ -22,8 +22,9 @@ from hushcube.bundle.front_page import front_page
 from hushcube.bundle.listing import Listing
 from hushcube.bundle.manifest import INDEX, PAGE, README
 from hushcube.bundle.statement import NOT_PRIVATE, STATEMENT
-from hushcube.bundle.tables import Entry, column_names, written
+from hushcube.bundle.tables import Entry, column_names, flag_names, written
 from hushcube.faces.value import published_promises
+from hushcube.model.quality import QUALITY_WORDS
 from hushcube.model.schema import COUNT, Schema
 from hushcube.planning.plan import Plan
 from hushcube.shown import number
@@ -115,6 +116,7 @@ def _reading(listing: Listing) -> list[str]:
         "The margin of the cells of a table is its `margin_95` in the index. Where that is empty, cells differ, and "
         f"{_safe_margin(plan, COUNT)} is a margin that is wide enough.",
         *_sums(plan),
+        _quality(plan),
         *([_PACKED] if listing.packs else []),
         _CODES,
         "## Why a number may surprise you",
@@ -169,6 +171,17 @@ def _sums(plan: Plan) -> list[str]:
         margin = f"its margin is `{columns[0]}_margin_95`, or else {_safe_margin(plan, quantity.part, step)}"
         told.append(f"{shown}: the sum of {title}, and its standard error; {margin}.")
     return ["Beside the counts there are sums and averages:", _points(told)] if told else []
+
+
+def _quality(plan: Plan) -> str:
+    """What the flags beside the numbers mean."""
+    flags = ", ".join(f"`{name}`" for name in flag_names(plan, written(plan)).values())
+    quality = plan.schema.quality
+    low, high = (f"{100 * threshold:.4g}%" for threshold in (quality.caution, quality.unreliable))
+    return (
+        f"How far a number can be relied on stands beside it ({flags}): `{QUALITY_WORDS[1]}` if its standard error is "
+        f"more than {low} of it, `{QUALITY_WORDS[2]}` if more than {high}, or if it is no more than noise."
+    )
 
 
 def _attributes(schema: Schema) -> str:

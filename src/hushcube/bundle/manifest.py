@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeGuard, TypeVar
 
 from hushcube.bundle.reading import check_file, checksum, damaged, read_text
 from hushcube.bundle.statement import STATEMENT, stamp
-from hushcube.bundle.tables import Entry, column_names, safe_names, written
+from hushcube.bundle.tables import Entry, column_names, flag_names, safe_names, written
 from hushcube.designs.design import Design, digest_of
 from hushcube.errors import BundleError
 from hushcube.model.arrays import Marginal
@@ -26,17 +26,18 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-FORMAT: Final = 5
-_READABLE: Final = (1, 2, 3, 4, 5)
+FORMAT: Final = 6
+_READABLE: Final = (1, 2, 3, 4, 5, 6)
 """Format 1 had no faces; format 2 had each in faces/NAME, and all of their statements in PRIVACY.md.
 
 Both had neither sizes nor a digest of the manifest itself. Format 3 had its measurements in measurements/values.parquet
 and one design as plan.json; a cube of format 3 was a folder of releases, one for each part.   [bundle/earlier_cubes.py]
-Format 4 had no guide, and no codes beside labels.
+Format 4 had no guide, and no codes beside labels; format 5 no flags beside numbers.
 """
 SEALED: Final = 3  # from this format on manifests have sizes and a digest, and every face has a statement of its own
 PLANNED: Final = 4  # from this one on plan.json is a whole plan, and each of its parts has a file of measurements
 EXPLAINED: Final = 5  # from this one on there are guides, and codes beside labels   [bundle/guide.py, bundle/axes.py]
+FLAGGED: Final = 6  # from this one on unbiased numbers have their flags beside them   [bundle/tables.py]
 MANIFEST: Final = "manifest.json"
 _FACE_FOLDER: Final = re.compile(r"faces/[a-z-]+(-[0-9]+)?")
 PLAN: Final = "plan.json"
@@ -99,7 +100,7 @@ def plan_fields(plan: Plan, version: int = FORMAT) -> Entry:
     else:
         files = measurement_files(plan)
         told |= {
-            "columns": {str(quantity): names for quantity, names in column_names(plan, written(plan)).items()},
+            "columns": _columns(plan, version),
             "parts": {
                 name: {"privacy": design.privacy.to_dict(), **_design_fields(design), "measurements": files[name]}
                 for name, design in plan.designs.items()
@@ -110,6 +111,15 @@ def plan_fields(plan: Plan, version: int = FORMAT) -> Entry:
         }
     left = {"left_out": list(plan.count.left_out)} if plan.count.left_out else {}
     return {**told, "workload": list(plan.workload.words), **left, "schema": plan.schema.to_dict()}
+
+
+def _columns(plan: Plan, version: int) -> Entry:
+    """The columns of each quantity: numbers, and since format 6 their flags."""
+    flags = flag_names(plan, written(plan)) if version >= FLAGGED else {}
+    return {
+        str(quantity): [*names, *([flags[quantity]] if quantity in flags else [])]
+        for quantity, names in column_names(plan, written(plan)).items()
+    }
 
 
 def contradicted(manifest: Entry, plan: Plan) -> list[str]:

@@ -4,7 +4,8 @@
     tables/*.parquet       one row per cell: the attributes as labelled columns, beside them their codes where these
                            are numbers or labels are declared [bundle/axes.py], then `value` and `std_error` of the
                            count; of measures `sum_x` and `sum_x_std_error`, and, where they are asked for, `avg_x` with
-                           `avg_x_low` and `avg_x_high`, the ends of its 95% interval (null where nobody knows)
+                           `avg_x_low` and `avg_x_high`, the ends of its 95% interval (null where nobody knows);
+                           last, how far each number can be relied on: `quality`, `sum_x_quality`, `avg_x_quality`
     measurements/          the noisy integers of each part, in the order of its design: all that other post-processing
                            needs
     plan.json, schema.yaml, PRIVACY.md
@@ -12,8 +13,8 @@
     faces/NAME/            the same counts under another promise, the synthetic people behind whole numbers, and a
                            PRIVACY.md and a guide of its own
 
-Beyond 1,000 tables they are packed by order into files with columns attribute_1, label_1, ..., value, std_error, with
-an index beside each:
+Beyond 1,000 tables they are packed by order into files with columns attribute_1, label_1, ..., value, std_error, ...,
+quality, with an index beside each:
 
     tables/3-way-index.parquet     one row for each table of tables/3-way.parquet, in the order of the pack:
         attribute_1, ...           the names of its attributes
@@ -45,13 +46,15 @@ from hushcube.bundle.axes import Axis, axis_columns, cell_axes, form_axes
 from hushcube.bundle.guide import guide
 from hushcube.bundle.manifest import MANIFEST, PEOPLE, PLAN, SCHEMA, checksums, make_manifest, measurement_files, seal
 from hushcube.bundle.part import PublishedFace
-from hushcube.bundle.statement import STATEMENT, face_statement, file_stamp, statements
+from hushcube.bundle.statement import STATEMENT, face_statement, file_stamp, statements, table_metadata
 from hushcube.bundle.tables import (
     Columns,
     Entry,
     Numbers,
+    Piece,
     Rows,
     Values,
+    flag_columns,
     number_columns,
     piece_positions,
     pieces,
@@ -161,11 +164,12 @@ def write_tables(
 ) -> list[Entry]:
     """Write all tables of a face to a `place` in `folder`; returns their entries for the manifest.
 
-    The unbiased tables hold all quantities, those of other faces the counts.
+    The unbiased tables hold all quantities with their flags, those of other faces the counts.
     """
     plan, schema, family = release.plan, release.plan.schema, published_family(release.plan)
     quantities = tables.written(plan) if face == UNBIASED else (COUNTED,)
-    files = _Files(plan, quantities, folder, place, file_stamp(private=release.private))
+    flagged = quantities if face == UNBIASED else ()
+    files = _Files(plan, quantities, flagged, folder, place, table_metadata(schema, private=release.private))
     (folder / place).mkdir(parents=True)
     numbers = Numbers(plan, sources, quantities)
     whole = face != UNBIASED and published_promises()[face].whole
@@ -219,6 +223,8 @@ class _Files:
 
     plan: Plan
     quantities: Sequence[Quantity]
+    flagged: Sequence[Quantity]
+    """Those whose flags stand beside them."""
     folder: Path
     place: str
     metadata: dict[str, str]
@@ -228,6 +234,7 @@ class _Files:
         file = f"{self.place}/{tables.file_stem(number, word)}.parquet"
         texts = [pa.array(list(axis.labels), pa.string()) for axis in axes]
         names = tables.column_names(self.plan, self.quantities, axis_columns(axes))
+        flags = tables.flag_names(self.plan, self.flagged, axis_columns(axes))
 
         def runs() -> Iterator[dict[str, Any]]:
             for piece in pieces(tuple(len(axis.labels) for axis in axes), _CHUNK):
@@ -237,7 +244,7 @@ class _Files:
                     columns[axis.name] = _coded(at, texts[k])
                     if axis.code_name:
                         columns[axis.code_name] = axis.codes.take(pa.array(at))
-                yield columns | number_columns(names, numbers, piece)
+                yield columns | number_columns(names, numbers, piece) | self._flags(flags, numbers, piece)
 
         absent = {axis.code_name for axis in axes if axis.code_name and axis.codes.null_count}
         self._stream(file, runs(), names, absent, compression="zstd")
@@ -251,6 +258,7 @@ class _Files:
         file = f"{self.place}/{order}-way.parquet"
         attributes, labels, starts = tables.pack_texts(self.plan.schema)
         names = tables.column_names(self.plan, self.quantities)
+        flags = tables.flag_names(self.plan, self.flagged)
         packed: list[Rows] = []
 
         def runs() -> Iterator[dict[str, Any]]:
@@ -263,14 +271,19 @@ class _Files:
                         own = np.repeat(rows[:, axis].astype(np.int16), at.shape[1])
                         columns[f"attribute_{axis + 1}"] = _coded(own, attributes)
                         columns[f"label_{axis + 1}"] = _coded(at.reshape(-1), labels)
-                    yield columns | number_columns(names, numbers, (slice(None), *piece))
+                    every = (slice(None), *piece)
+                    yield columns | number_columns(names, numbers, every) | self._flags(flags, numbers, every)
 
         texts = [f"{kind}_{axis + 1}" for axis in range(order) for kind in ("attribute", "label")]
+        texts += flags.values()
         compression = dict.fromkeys(texts, "zstd")
         for estimate, *others in names.values():  # estimates are noise to every digit, the others repeat themselves
             compression |= {estimate: "none", **dict.fromkeys(others, "zstd")}
         self._stream(file, runs(), names, set(), compression=compression, use_dictionary=texts)
         return {"pack": order, "file": file, **self._index(order, np.concatenate(packed), attributes)}
+
+    def _flags(self, names: Mapping[Quantity, str], numbers: Columns, piece: Piece) -> dict[str, Any]:
+        return flag_columns(names, self.plan.schema, numbers, piece)
 
     def _index(self, order: int, rows: Rows, names: pa.Array) -> Entry:
         file = f"{self.place}/{order}-way-index.parquet"

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import hushcube as hc
@@ -450,7 +451,10 @@ def earlier(folder):
     told |= {"format": 2, **plan_fields(opened.plan, 2)}
     del told["faces"]["consistent"]["folder"], told["checksums"]["faces/consistent/PRIVACY.md"]
     told["checksums"]["measurements/values.parquet"] = told["checksums"].pop("measurements/count.parquet")
-    for name in ("PRIVACY.md", "plan.json"):
+    tables = [entry["file"] for entry in told["tables"] if entry["face"] == "unbiased"]
+    for name in tables:
+        pq.write_table(pq.read_table(folder / name).drop_columns(["quality"]), folder / name)
+    for name in ("PRIVACY.md", "plan.json", *tables):
         told["checksums"][name] = checksum(folder, name)
     (folder / "manifest.json").write_text(json.dumps(told))
     return folder
@@ -463,7 +467,7 @@ def test_earlier_formats_are_read_and_get_faces_in_a_new_folder(earlier, tmp_pat
         add_face(earlier, face("nonnegative", 1))
     assert names(earlier) == before
     add_face(earlier, face("nonnegative", 1), out=tmp_path / "new")
-    assert holds(tmp_path / "new") and manifest(tmp_path / "new")["format"] == 5
+    assert holds(tmp_path / "new") and manifest(tmp_path / "new")["format"] == 6
     assert set(places(tmp_path / "new")) == {"consistent", "nonnegative"}
     again = json.loads((earlier / "manifest.json").read_text())
     again["format"], again["faces"]["consistent"]["facts"] = 2, {"totals": [{"count": 3}]}

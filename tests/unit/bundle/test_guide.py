@@ -308,23 +308,25 @@ def test_names_step_aside_for_codes(tmp_path):
     hc.release(asked, data, out=tmp_path / "out")
     columns = pq.read_schema(tmp_path / "out" / index(tmp_path / "out")["a*a_code*sum_x"]["file"]).names
     assert columns[:6] == ["a", "a_code_", "a_code", "a_code_code", "sum_x", "sum_x_code"]
-    assert columns[6:] == ["value", "std_error", "sum_x_code_", "sum_x_code_std_error"]
+    assert columns[6:10] == ["value", "std_error", "sum_x_code_", "sum_x_code_std_error"]
+    assert columns[10:] == ["quality", "sum_x_code_quality"]
     assert hc.verify(tmp_path / "out").holds
     assert hc.open(tmp_path / "out").table("a", "sum(x_code)").values.shape == (2,)
 
 
 def test_releases_of_format_4_are_read_and_verified(copied):
-    """They had neither guides nor codes."""
+    """They had neither guides nor codes nor flags."""
     manifest = manifest_of(copied)
     manifest["format"] = 4
+    manifest["columns"] = {quantity: names[:-1] for quantity, names in manifest["columns"].items()}
     for name in [name for name in manifest["checksums"] if Path(name).name in GUIDE]:
         (copied / name).unlink()
         del manifest["checksums"][name], manifest["sizes"][name]
     files = [name for name in manifest["checksums"] if "tables/" in name]
     for file in files:
         table = pq.read_table(copied / file)
-        codes = [name for name in table.column_names if name.endswith("_code")]
-        pq.write_table(table.drop_columns(codes), copied / file)
+        later = [name for name in table.column_names if name.endswith(("_code", "quality"))]
+        pq.write_table(table.drop_columns(later), copied / file)
     resealed(copied, manifest, *files)
     assert hc.verify(copied).holds and hc.open(copied).table("type*sex").labels[0][0] == "medical"
     manifest["format"] = 5
