@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import hushcube as hc
-from browser.watching import explored
+from browser.watching import explored, serious
 from hushcube.explorer.documents import Documents
 
 pytestmark = pytest.mark.service
@@ -202,6 +202,55 @@ def test_charts_draw_every_cell(reader, kind):
     if kind == "multiples":
         assert {"north", "east", "south", "west"} <= set(page.locator("#figure svg text").all_text_contents())
     assert "NOT PRIVATE" in page.inner_text("#figure")
+
+
+@pytest.fixture(scope="module")
+def shapes(tmp_path_factory):
+    """Four made-up regions around a point."""
+    corners = {"north": (0, 50), "east": (2, 49), "south": (0, 48), "west": (-2, 49)}
+    ring = [(-1, -1), (1, -1), (1, 1), (-1, 1), (-1, -1)]
+    path = tmp_path_factory.mktemp("shapes") / "regions.geojson"
+    features = [
+        {
+            "type": "Feature",
+            "properties": {"place": name, "secret": "</script><b>x"},
+            "geometry": {"type": "Polygon", "coordinates": [[(x + a, y + b / 2) for a, b in ring]]},
+        }
+        for name, (x, y) in corners.items()
+    ]
+    path.write_text(json.dumps({"type": "FeatureCollection", "features": features}))
+    return path
+
+
+def test_maps_are_drawn_where_there_are_shapes(look, people, shapes, reader, tmp_path):
+    """A shape for each region, pale and lettered where the number is not reliable; small maps for other attributes."""
+    assert reader("table=region").locator("[data-key=as-map]").count() == 0
+    plan = hc.plan(hc.Schema(CLINIC.attributes, "clinic"), "region*ward,age", rho="0.0002", neighbours="add-remove")
+    release = hc.release(plan, people, seed=4)
+    page = look(f"{hc.report(release, tmp_path / 'map.html', shapes={'region': shapes}).as_uri()}#table=region*ward")
+    assert "secret" not in page.content()
+    page.click("label:has(> [data-key=as-map])")
+    settled(page)
+    drawn = page.locator("#figure .mark-shape path")
+    assert drawn.count() == 12 and "as=map" in page.url
+    flags = release.table("region*ward").quality.ravel()
+    letters = "".join(page.locator("#figure .mark-text.role-mark text").all_text_contents())
+    assert sorted(letters) == sorted("EF"[each - 1] for each in flags if each) and {*flags} == {0, 1, 2}
+    wide, room = (page.locator(name).bounding_box()["width"] for name in ("#figure svg", "#figure"))
+    assert 0.6 * room < wide <= room
+    faded = [float(each.get_attribute("fill-opacity") or 1) for each in drawn.all()]
+    assert sorted(faded) == sorted((1.0, 0.55, 0.12)[each] for each in flags)
+    assert serious(page) == []
+    for away in (15, 0):  # also where a letter stands
+        box = drawn.first.bounding_box()
+        page.mouse.move(box["x"] + box["width"] / 2 + away, box["y"] + box["height"] / 2)
+        assert re.search(r"medicine · north · [\d,.]+ \(.* to .*\)", page.inner_text("#tip"))
+    page.evaluate(GO, "table=region&as=map")
+    settled(page)
+    assert page.locator("#figure .mark-shape path").count() == 4
+    page.evaluate(GO, "table=age&as=map")
+    settled(page)
+    assert page.locator("#figure table").count() == 1 and page.locator("[data-key=as-map]").count() == 0
 
 
 def test_flags_are_letters_with_a_legend(reader, clinic):

@@ -39,6 +39,7 @@ from hushcube.explorer.comparing import compared
 from hushcube.explorer.covariances import Joint, most_paired
 from hushcube.explorer.guarantee import for_you
 from hushcube.explorer.index import Index
+from hushcube.explorer.shapes import Shapes, read_shapes
 from hushcube.faces.value import UNBIASED, published_promises
 from hushcube.model.arrays import Floats
 from hushcube.model.attribute import Attribute
@@ -63,9 +64,13 @@ MOST_LABELS: Final = 20_000
 class Documents:
     """The documents of one release."""
 
-    def __init__(self, release: Release, targets: Sequence[str] = ()) -> None:
-        """`targets` are what the publisher required of errors, such as `age*sex: stderr<=20`."""
+    def __init__(self, release: Release, targets: Sequence[str] = (), shapes: Shapes = ()) -> None:
+        """`targets` are what the publisher required of errors, such as `age*sex: stderr<=20`.
+
+        `shapes` are files of shapes of attributes, to draw maps with.
+        """
         self.release = release
+        self._shapes = read_shapes(shapes, release.schema)
         self._goals = resolve(targets, release.plan) if targets else []
 
     # ------------------------------------------------------------------------------------------------------ catalogue
@@ -93,6 +98,7 @@ class Documents:
             "quality": {**asdict(schema.quality), "words": QUALITY_WORDS},
             "notes": self._notes(),
             "errors": self._errors(),
+            "shapes": self._shapes,
         }
 
     def _quantity(self, quantity: Quantity) -> Document:
