@@ -109,8 +109,8 @@ def _reading(listing: Listing) -> list[str]:
     surprises += [] if caveat is None else [f"{prose(caveat[:1].upper() + caveat[1:])}."]
     return [
         "## How to read a number",
-        f"A table has one row for each combination of values. `value` is the number of {noun} with it, as well as that "
-        "can be told from noisy numbers. `std_error` is its standard error: how far noise moves it typically. In 95 of "
+        f"A table has one row for each combination of values. `value` is an estimate of the number of {noun} "
+        "with it. `std_error` is its standard error: how far noise moves it typically. In 95 of "
         "100 cases the true number lies in the interval",
         "    value - margin  to  value + margin",
         "The margin of the cells of a table is its `margin_95` in the index. Where that is empty, cells differ, and "
