@@ -133,15 +133,12 @@ class Part:
         published = self._published(own)
         if not self.design.is_consistent or published is None or not (own == published or errors.slabs_are_alike):
             return None
-        if own not in self._total_margins:
+        key = ("total_margins", own)
+        if key not in errors.results:  # which releases of one plan share
             is_own = own == published
             found = errors.cell_margin(own, np.sqrt(errors.cell_variance_table(own))) if is_own else None
-            self._total_margins[own] = np.asarray(errors.roll_up(own, published)[1] if found is None else found)
-        return self._total_margins[own]
-
-    @cached_property
-    def _total_margins(self) -> dict[Marginal, Floats]:
-        return {}
+            errors.results[key] = np.asarray(errors.roll_up(own, published)[1] if found is None else found)
+        return np.asarray(errors.results[key])
 
     def with_totals(self, marginal: str | Sequence[str], where: Where, summed: Collection[str]) -> WithTotals:
         """The cells that `where` keeps, beside their totals over some of the attributes."""
