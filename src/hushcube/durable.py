@@ -19,7 +19,7 @@ import secrets
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Final
 
@@ -110,20 +110,29 @@ def _new(target: Path, field: str, suffix: str, make: Callable[[Path], None]) ->
         raise explained(field, target, problem, "nothing was published") from None
 
 
-def replace_file(target: Path, content: bytes, field: str, *, mode: int = 0o666) -> None:
-    """Give a file new content in one step: a reader, and a power cut, find the old or the new."""
+def replace_file(target: Path, content: bytes, field: str, *, mode: int = 0o666, follows: bool = False) -> None:
+    """Give a file new content in one step: a reader, and a power cut, find the old or the new.
+
+    What `follows` another such step belongs to it: a request to stop that came meanwhile waits for both.
+    """
     try:
         with aside(target.absolute().parent, lambda path: path.touch(mode, False), suffix=target.suffix) as work:
             work.write_bytes(content)
-            _put(work, target, field, os.replace)
+            _put(work, target, field, os.replace, nullcontext if follows else interrupts.irreversible)
     except OSError as problem:
         raise explained(field, target, problem, "it is unchanged") from None
 
 
-def _put(work: Path, target: Path, field: str, move: Callable[[Path, Path], None]) -> None:
+def _put(
+    work: Path,
+    target: Path,
+    field: str,
+    move: Callable[[Path, Path], None],
+    step: Callable[[], AbstractContextManager[None]] = interrupts.irreversible,
+) -> None:
     """Force what was written aside to the disk, and move it to its place: the step that cannot be taken back."""
     sync(work)
-    with interrupts.irreversible():
+    with step():
         move(work, target)
         try:
             sync_folder(target.absolute().parent)

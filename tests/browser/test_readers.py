@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import hushcube as hc
-from browser.watching import explored
+from browser.watching import explored, serious
 from hushcube.explorer.documents import Documents
 
 pytestmark = pytest.mark.service
@@ -168,6 +168,7 @@ def test_a_cross_table_has_the_published_numbers_and_their_totals(reader, clinic
     assert shown[4, 5] == pytest.approx(table.values.sum(), abs=0.6)
     total = page.locator("#figure tbody tr").first.locator("td").last
     margin = clinic.estimate("region*age", where={"region": "north"}).margin
+    assert margin == pytest.approx(float(clinic.table("region").margins[0])), "a total is a cell of its own table"
     assert _number(re.search(r"± ([\d.,]+)", total.inner_text())[1]) == pytest.approx(margin, abs=0.6)
     assert page.locator("#figure caption").count() == 1
     assert page.locator("#figure th[scope=row]").count() == 5
@@ -176,7 +177,7 @@ def test_a_cross_table_has_the_published_numbers_and_their_totals(reader, clinic
 
 def test_margins_are_shown_as_text_or_as_shading(reader):
     page = reader("table=region*ward")
-    assert "±" in page.locator("#figure td").first.inner_text()
+    assert re.fullmatch(r"[\d,.]+( [EF])? ± [\d,.]+", page.locator("#figure td").first.inner_text()), "it can be copied"
     page.select_option("[data-key=margins]", "interval")
     settled(page)
     assert " to " in page.locator("#figure td").first.inner_text()
@@ -201,6 +202,55 @@ def test_charts_draw_every_cell(reader, kind):
     if kind == "multiples":
         assert {"north", "east", "south", "west"} <= set(page.locator("#figure svg text").all_text_contents())
     assert "NOT PRIVATE" in page.inner_text("#figure")
+
+
+@pytest.fixture(scope="module")
+def shapes(tmp_path_factory):
+    """Four made-up regions around a point."""
+    corners = {"north": (0, 50), "east": (2, 49), "south": (0, 48), "west": (-2, 49)}
+    ring = [(-1, -1), (1, -1), (1, 1), (-1, 1), (-1, -1)]
+    path = tmp_path_factory.mktemp("shapes") / "regions.geojson"
+    features = [
+        {
+            "type": "Feature",
+            "properties": {"place": name, "secret": "</script><b>x"},
+            "geometry": {"type": "Polygon", "coordinates": [[(x + a, y + b / 2) for a, b in ring]]},
+        }
+        for name, (x, y) in corners.items()
+    ]
+    path.write_text(json.dumps({"type": "FeatureCollection", "features": features}))
+    return path
+
+
+def test_maps_are_drawn_where_there_are_shapes(look, people, shapes, reader, tmp_path):
+    """A shape for each region, pale and lettered where the number is not reliable; small maps for other attributes."""
+    assert reader("table=region").locator("[data-key=as-map]").count() == 0
+    plan = hc.plan(hc.Schema(CLINIC.attributes, "clinic"), "region*ward,age", rho="0.0002", neighbours="add-remove")
+    release = hc.release(plan, people, seed=4)
+    page = look(f"{hc.report(release, tmp_path / 'map.html', shapes={'region': shapes}).as_uri()}#table=region*ward")
+    assert "secret" not in page.content()
+    page.click("label:has(> [data-key=as-map])")
+    settled(page)
+    drawn = page.locator("#figure .mark-shape path")
+    assert drawn.count() == 12 and "as=map" in page.url
+    flags = release.table("region*ward").quality.ravel()
+    letters = "".join(page.locator("#figure .mark-text.role-mark text").all_text_contents())
+    assert sorted(letters) == sorted("EF"[each - 1] for each in flags if each) and {*flags} == {0, 1, 2}
+    wide, room = (page.locator(name).bounding_box()["width"] for name in ("#figure svg", "#figure"))
+    assert 0.6 * room < wide <= room
+    faded = [float(each.get_attribute("fill-opacity") or 1) for each in drawn.all()]
+    assert sorted(faded) == sorted((1.0, 0.55, 0.12)[each] for each in flags)
+    assert serious(page) == []
+    for away in (15, 0):  # also where a letter stands
+        box = drawn.first.bounding_box()
+        page.mouse.move(box["x"] + box["width"] / 2 + away, box["y"] + box["height"] / 2)
+        assert re.search(r"medicine · north · [\d,.]+ \(.* to .*\)", page.inner_text("#tip"))
+    page.evaluate(GO, "table=region&as=map")
+    settled(page)
+    assert page.locator("#figure .mark-shape path").count() == 4
+    page.evaluate(GO, "table=age&as=map")
+    settled(page)
+    assert page.locator("#figure table").count() == 1 and page.locator("[data-key=as-map]").count() == 0
 
 
 def test_flags_are_letters_with_a_legend(reader, clinic):
@@ -363,6 +413,13 @@ def test_sums_are_exact_under_laplace_noise_and_with_nested_levels(look, people,
             for end in ("value", "low", "high"):
                 assert found[end] == pytest.approx(exact[name][end], abs=error, rel=2e-3), (name, end)
     assert "±?" not in page.inner_text("#figure")
+    if kind == "laplace":  # a total has the margin of the same total as a table of its own
+        page.evaluate(GO, "table=region*age")
+        settled(page)
+        shown = page.locator("#figure tr.total td").last.inner_text()
+        margin, release = float(re.search(r"± ([\d.,]+)", shown)[1]), documents.release
+        assert margin == pytest.approx(float(release.table("total").margins), abs=0.06)
+        assert margin < 0.97 * float(release.plan.count.errors.any_margin(release.table("total").std_errors))
     if kind == "levels":  # with the errors of its totals alone, a table shows the same
         page.evaluate(GO, "table=region*age*sex")
         settled(page)
@@ -375,18 +432,36 @@ def test_sums_are_exact_under_laplace_noise_and_with_nested_levels(look, people,
         assert "±?" not in other.inner_text("#figure") and "hushcube explore" in other.inner_text("#result")
 
 
-def test_a_server_answers_what_a_page_cannot_compute(look, clinic_report, clinic_explorer, clinic):
-    view = "#table=region*age&quantity=avg(nights)&first=0-4"
-    page = look(clinic_report + view)
-    settled(page)
-    assert "hushcube explore" in page.inner_text("#result")
-    page = look(clinic_explorer + view)
-    own = clinic.estimate("region*age", {"region": "north"}, "avg(nights)")
-    found = numbers(page, "sum")
-    assert [found["value"], found["low"], found["high"]] == pytest.approx([own.value, own.low, own.high])
-    page.click("[data-key=coarser-region]")
-    settled(page)
-    assert page.inner_text("#view-title") == "Average nights by region (half) and age"
+@pytest.mark.parametrize("word", ["region*age", "region*age*sex", "region@half*sex"])
+def test_averages_of_several_cells_are_those_of_python(reader, documents, word):
+    random = np.random.default_rng(5)
+    size = int(np.prod(documents.table(word)["shape"]))
+    picks = [(range(size // 2), range(size // 2, size)), (range(1), range(1, 2))]
+    picks += [np.split(random.permutation(size)[: size - 1], [size // 3 + 1]) for _ in range(CASES)]
+    for first, second in picks:
+        first, second = (sorted(map(int, own)) for own in (first, second))
+        lists = (",".join(map(str, own)) for own in (first, second))
+        page = reader("table={}&quantity=avg(nights)&first={}&second={}".format(word, *lists))
+        exact = documents.estimate(word, "avg(nights)", first, second)
+        for name in ("sum", "versus", "difference", "ratio"):
+            found = numbers(page, name)
+            for end in ("value", "low", "high"):
+                assert (found[end] is None) == (exact[name][end] is None), (name, end)
+                assert found[end] is None or found[end] == pytest.approx(exact[name][end], abs=0.02), (name, end)
+
+
+def test_averages_are_rolled_up(reader, clinic_explorer, clinic, look):
+    """By the page and by the server alike."""
+    view = "table=region@half*age&quantity=avg(nights)&margins=interval"
+    pages = [reader(view), look(f"{clinic_explorer}#{view}")]
+    table = clinic.table("region@half*age", "avg(nights)")
+    for page in pages:
+        settled(page)
+        assert page.inner_text("#view-title") == "Average nights by region (half) and age"
+        assert np.array(cells(page))[:2, :5] == pytest.approx(table.values, abs=0.06)
+        assert "±?" not in page.inner_text("#figure") and page.is_hidden("#problem")
+    ends = [np.array(re.findall(r"([\d.]+) to ([\d.]+)", page.inner_text("#figure")), float) for page in pages]
+    assert ends[0].shape == (18, 2) and ends[0] == pytest.approx(ends[1], abs=0.02), "a page has fewer digits"
 
 
 # ------------------------------------------------------------------------------------- faces, quantities, views, files

@@ -59,6 +59,7 @@ def test_a_cube_is_planned_released_shown_and_verified(stays):
     assert pq.read_table(file).column_names == [
         *("ward", "sex", "value", "std_error", "sum_days", "sum_days_std_error"),
         *("avg_days", "avg_days_low", "avg_days_high", "sum_cost", "sum_cost_std_error"),
+        *("quality", "sum_days_quality", "avg_days_quality", "sum_cost_quality"),
     ]
     assert "Privacy of the release" in (stays.folder / "cube" / "PRIVACY.md").read_text()
 

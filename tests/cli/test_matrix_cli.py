@@ -113,7 +113,7 @@ def test_a_release_of_queries(desk, done, strategy):
     manifest = json.loads((desk / "queried" / "manifest.json").read_text())
     entry = next(e for e in manifest["tables"] if e.get("form") == "queries")
     table = pq.read_table(desk / "queried" / entry["file"])
-    assert table.column_names == ["query", "value", "std_error"] and table.num_rows == 3
+    assert table.column_names == ["query", "value", "std_error", "quality"] and table.num_rows == 3
     assert len(manifest["tables"]) == 2  # the carrier sex*age is not published
     out, _ = done("show", "queried", "queries", "--json")
     cells = json.loads(out)["cells"]

@@ -1,8 +1,10 @@
 """Adding a face to a release that is published: in its place, or in a new folder.
 
 In its place, a face is a new folder of files under a name of its own, forced to the disk, and then one replacement of
-the manifest. Until that the release is the old one, whole; from then on it is the new one, whole. Files that nobody
-listed are nobody's here: they stay as they are, and links stay links.
+the manifest. Until that the release is the old one, whole; from then on it is the new one, whole. Then README.md,
+index.csv and index.html are replaced, which name the face; the new manifest knows them as they were and as they will
+be, so that the release is whole at every moment. Files that nobody listed are nobody's here: they stay as they are, and
+links stay links.
 
 One change of a published release at a time, and none that a dead process left half done.
 
@@ -14,6 +16,7 @@ file that exists but is not locked shows the next one what to put in order.
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import os
 import shutil
@@ -29,12 +32,14 @@ from typing import Any, Final
 from hushcube import interrupts
 from hushcube.bundle.earlier_cubes import is_earlier_cube
 from hushcube.bundle.folder import open_bundle
-from hushcube.bundle.guide import GUIDE
+from hushcube.bundle.guide import guide
 from hushcube.bundle.manifest import (
     FORMAT,
+    GUIDE,
     MANIFEST,
     PEOPLE,
     checksums,
+    earlier_guide,
     face_folders,
     is_face_folder,
     make_manifest,
@@ -43,11 +48,12 @@ from hushcube.bundle.manifest import (
     steadily,
 )
 from hushcube.bundle.part import PublishedFace
-from hushcube.bundle.reading import damaged, inside
+from hushcube.bundle.reading import checksum, damaged, inside
 from hushcube.bundle.statement import STATEMENT
-from hushcube.bundle.writing import write, write_face, write_statements
+from hushcube.bundle.writing import write, write_face, write_guide, write_statements
 from hushcube.durable import check_output, check_writable, explained, new_folder, replace_file, sync, sync_folder
-from hushcube.errors import BundleError
+from hushcube.errors import BundleError, HushcubeError
+from hushcube.faces.value import UNBIASED
 from hushcube.progress import Progress, silent
 
 LOCK: Final = ".hushcube-lock"
@@ -211,11 +217,28 @@ def add_face(folder: Path, face: PublishedFace, *, out: Path | None = None, prog
             sync_folder(folder / "faces")
             sync_folder(folder)
             kept = {n: c for n, c in manifest["checksums"].items() if old is None or not n.startswith(f"{old}/")}
-            sums = dict(sorted({**kept, **checksums(folder, place, known)}.items()))
-            new = make_manifest(release.with_face(face), entries, {**places, face.name: place}, sums)
-            replace_file(folder / MANIFEST, seal(new, folder), "release")
+            places |= {face.name: place}
+            texts = guide(release.plan, UNBIASED, entries, places, private=release.private)
+            coming = {name: text.encode() for name, text in texts.items()}
+            hashes = {name: hashlib.sha256(text).hexdigest() for name, text in coming.items()}
+            sums = dict(sorted({**kept, **checksums(folder, place, known), **hashes}.items()))
+            new = make_manifest(release.with_face(face), entries, places, sums, _guide_now(folder, manifest))
+            replace_file(folder / MANIFEST, seal(new, folder, coming), "release")
+            with suppress(HushcubeError):  # the face is there; the next change tries again
+                for name, text in coming.items():
+                    replace_file(folder / name, text, "release", follows=True)
     except OSError as problem:
         raise explained("release", folder, problem, "the release is unchanged") from None
+
+
+def _guide_now(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
+    """The checksum and size of each file of the guide, as it is: the one that is listed, or the one of before."""
+    found, earlier = {}, earlier_guide(manifest)
+    for name in GUIDE:
+        listed = [manifest["checksums"].get(name), manifest["sizes"].get(name)]
+        with suppress(BundleError):  # a file that was damaged or removed is replaced
+            found[name] = earlier[name] if checksum(folder, name) == earlier.get(name, [None])[0] else listed
+    return found
 
 
 def _copy(folder: Path, face: PublishedFace, out: Path, tell: Progress) -> None:
@@ -226,16 +249,17 @@ def _copy(folder: Path, face: PublishedFace, out: Path, tell: Progress) -> None:
         return
     places = face_folders(manifest)
     old = places.pop(face.name, None)
-    statements = {STATEMENT, *(f"{place}/{STATEMENT}" for place in places.values())}
+    written = {STATEMENT, *(f"{place}/{STATEMENT}" for place in places.values()), *GUIDE}
     with new_folder(out) as work:
         for name in manifest["checksums"]:
-            if name not in statements and (old is None or not name.startswith(f"{old}/")):
+            if name not in written and (old is None or not name.startswith(f"{old}/")):
                 _link(folder, name, work)
         places[face.name] = f"faces/{face.name}"
         entries: list[dict[str, Any]] = [entry for entry in manifest["tables"] if entry["face"] != face.name]
         known: dict[str, str] = {}
         entries += write_face(release, face, work, places[face.name], tell, known)
         write_statements(release, places, work)
+        write_guide(release, UNBIASED, entries, work, places)
         new = make_manifest(release, entries, places, checksums(work, "", known))
         (work / MANIFEST).write_bytes(seal(new, work))
 

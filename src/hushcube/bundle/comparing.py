@@ -28,7 +28,7 @@ from hushcube.model.schema import COUNT, Schema
 from hushcube.model.workload import Quantity
 from hushcube.shown import Column, Grid, Page, number
 
-_BOTH: Final = 0.975  # of each of two intervals: 95% of both at once
+BOTH: Final = 0.975  # of each of two intervals: 95% of both at once
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -190,7 +190,7 @@ def _averages_between(
         for part in counts_and_sums:
             value, error, _ = part.sum_of(table, weights)
             errors = part.design.errors
-            wider = error * (errors.any_quantile(_BOTH) - errors.any_quantile())
+            wider = error * (errors.any_quantile(BOTH) - errors.any_quantile())
             values.append(value)
             margins.append(float(errors.any_margin(np.asarray(error))) + wider)
         value, low, high = map(float, averages(measure, *values, *margins))

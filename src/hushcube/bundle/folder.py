@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from hushcube.bundle.axes import axis_columns, cell_axes
 from hushcube.bundle.earlier_cubes import is_earlier_cube, open_earlier_cube
 from hushcube.bundle.manifest import (
+    FLAGGED,
     MANIFEST,
     PEOPLE,
     PLAN,
@@ -91,7 +92,7 @@ def _open(folder: Path, verify: bool) -> Release:
             told = {key: value for key, value in description.items() if key != "folder"}
             published[name] = PublishedFace(name, told, BundleTables(folder, plan, faces[name]), codes)
             published[name].facts(plan.schema)  # which can be read
-        tables = partial(MeasuredTables, folder, plan, faces[UNBIASED], private=private)
+        tables = partial(MeasuredTables, folder, plan, faces[UNBIASED], private=private, version=manifest["format"])
         parts = {name: Part(design, tables(name, file=files[name]), private) for name, design in plan.designs.items()}
         receipt = Receipt.from_dict(manifest.get("receipt"))
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
@@ -107,12 +108,19 @@ class BundleTables:
     """The values of a face, read from a folder when asked for: the counts, or what a measure's values are summed as."""
 
     def __init__(
-        self, folder: Path, plan: Plan, entries: Entries, part: str = COUNT, held: Sequence[Quantity] = (COUNTED,)
+        self,
+        folder: Path,
+        plan: Plan,
+        entries: Entries,
+        part: str = COUNT,
+        held: Sequence[Quantity] = (COUNTED,),
+        flags: int = 0,
     ) -> None:
         self._folder, self._plan, self._entries = folder, plan, entries
         self._measure = None if part == COUNT else plan.schema.measure(part)
         columns = [(quantity, at) for quantity in held for at in range(quantity.width)]
         self._width, self._at = len(columns), columns.index((plan.measured[part], 0))
+        self._flags = flags
 
     def tables(self, rows: Rows, shape: tuple[int, ...]) -> Floats:
         """The values of published marginals of one shape; what follows each other in a pack is read at once."""
@@ -123,17 +131,22 @@ class BundleTables:
             tables = [[schema.names[i] for i in marginal] for marginal in marginals[run]]
             if offset is None:
                 coded = axis_columns(cell_axes([schema.attributes[i] for i in marginals[run][0]]))
-                columns = read_numbers(self._folder, file, tables[0], cells, width=self._width, beside_codes=coded)
+                columns = self._read_numbers(file, tables[0], cells, beside_codes=coded)
             else:
-                columns = read_packed(self._folder, file, tables, offset, cells, width=self._width)
+                columns = read_packed(self._folder, file, tables, offset, cells, width=self._width, flags=self._flags)
             found.append(self._values(file, columns, (len(tables), *shape)))
         return np.concatenate(found)
 
     def form(self, form: Form) -> Floats:
         """The values of a published form."""
         file = self._entries[form.word]["file"]
-        columns = read_numbers(self._folder, file, list(form.axes), form.cells, width=self._width)
-        return self._values(file, columns, form.shape)
+        return self._values(file, self._read_numbers(file, list(form.axes), form.cells), form.shape)
+
+    def _read_numbers(
+        self, file: str, attributes: list[str], cells: int, *, beside_codes: list[str] | None = None
+    ) -> list[Floats]:
+        sizes = {"width": self._width, "flags": self._flags}
+        return read_numbers(self._folder, file, attributes, cells, **sizes, beside_codes=beside_codes)
 
     def _values(self, file: str, columns: list[Floats], shape: tuple[int, ...]) -> Floats:
         if len(columns[0]) != math.prod(shape):
@@ -159,8 +172,11 @@ def _runs(entries: Sequence[Entry], cells: int) -> Iterator[tuple[str, int | Non
 class MeasuredTables(BundleTables):
     """The unbiased values of one part, and the noisy measurements behind them."""
 
-    def __init__(self, folder: Path, plan: Plan, entries: Entries, part: str, *, file: str, private: bool) -> None:
-        super().__init__(folder, plan, entries, part, written(plan))
+    def __init__(
+        self, folder: Path, plan: Plan, entries: Entries, part: str, *, file: str, private: bool, version: int
+    ) -> None:
+        held = written(plan)
+        super().__init__(folder, plan, entries, part, held, flags=len(held) if version >= FLAGGED else 0)
         self._design, self._file, self._private = plan.designs[part], file, private
 
     def measurement(self) -> Measurement:
@@ -267,7 +283,8 @@ def _find(folder: Path, manifest: Entry, words: str, face: str, verify: bool) ->
     if place is None:
         return None
     (offset, margin), marginal, private = place, schema.marginal(names), manifest["private"]
-    found = read_packed(folder, pack["file"], [names], offset, schema.cells(marginal))
+    flags = int(face == UNBIASED and manifest["format"] >= FLAGGED)
+    found = read_packed(folder, pack["file"], [names], offset, schema.cells(marginal), flags=flags)
     if is_stamped(read_text(folder, STATEMENT)) is not (private is False):
         raise damaged(STATEMENT, "does not say of the noise what the manifest says")
     values, errors = (np.asarray(column, np.float64).reshape(schema.shape(marginal)) for column in found)

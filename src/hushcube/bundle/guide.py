@@ -1,10 +1,11 @@
 """A release that explains itself: README.md, index.csv and index.html, for people who do not have hushcube.
 
-Each face has its own in its folder, the unbiased tables those at the top, so that nothing that is there changes when a
-face is added. All of it is computed from the plan and the manifest: `verify` computes it again.
+Each face has its own in its folder; the one at the top is that of the unbiased tables, and names all other faces. All
+of it is computed from the plan and the manifest. `verify` checks what it says, not in which words, so that the guides
+of other versions hold [checks/guides.py].
 
     README.md     what this is, its tables, how to read a number and its interval, how to cite it
-    index.csv     a line for each table or pack: its word, title, attributes, cells, file and errors
+    index.csv     a line for each table or pack: its word, title, attributes, cells, file, face and errors
     index.html    the same list as a page
 """
 
@@ -12,26 +13,23 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
 
 from hushcube.bundle.front_page import front_page
 from hushcube.bundle.listing import Listing
+from hushcube.bundle.manifest import INDEX, PAGE, README
 from hushcube.bundle.statement import NOT_PRIVATE, STATEMENT
-from hushcube.bundle.tables import Entry, column_names, written
+from hushcube.bundle.tables import Entry, column_names, flag_names, written
 from hushcube.faces.value import published_promises
+from hushcube.model.quality import QUALITY_WORDS
 from hushcube.model.schema import COUNT, Schema
 from hushcube.planning.plan import Plan
 from hushcube.shown import number
 from hushcube.text import prose
 
-README: Final = "README.md"
-INDEX: Final = "index.csv"
-PAGE: Final = "index.html"
-GUIDE: Final = (README, INDEX, PAGE)
-_FACES: Final = ("consistent", "nonnegative", "face-valid")  # those that are explained, whatever others there are
 _TABLES: Final = (
     "The files are Parquet, which pandas, DuckDB, R, Spark and others read. They are also listed in "
     "[index.csv](index.csv), for programs, and in [index.html](index.html)."
@@ -59,13 +57,16 @@ _CHECKED: Final = (
 )
 
 
-def guide(plan: Plan, face: str, entries: Sequence[Entry], place: str, *, private: bool) -> dict[str, str]:
-    """The texts of a face by the names of their files; `entries` are those of the manifest, `place` is its folder."""
-    listing = Listing(plan, face, entries, place, private)
+def guide(
+    plan: Plan, face: str, entries: Sequence[Entry], places: Mapping[str, str], *, private: bool
+) -> dict[str, str]:
+    """The texts of a face by the names of their files; `entries` are those of the manifest, `places` the folders."""
+    listing = Listing.of(plan, face, entries, places, private=private)
     heading = plan.schema.shown_name if listing.is_whole else f"{plan.schema.shown_name}: the face {face}"
     links = {README: "how to read the numbers", INDEX: "this list for programs"}
     if listing.is_whole:
         links |= {STATEMENT: "the guarantee in plain words"}
+        links |= {f"{other.folder}/{PAGE}": f"the face {other.face}" for other in listing.others}
     else:
         links |= {STATEMENT: "what this face promises", f"../../{PAGE}": "the whole release"}
     parts = [f"# {prose(heading)}", *([] if private else [f"**{NOT_PRIVATE}**"])]
@@ -108,21 +109,20 @@ def _reading(listing: Listing) -> list[str]:
     surprises += [] if caveat is None else [f"{prose(caveat[:1].upper() + caveat[1:])}."]
     return [
         "## How to read a number",
-        f"A table has one row for each combination of values. `value` is the number of {noun} with it, as well as that "
-        "can be told from noisy numbers. `std_error` is its standard error: how far noise moves it typically. In 95 of "
+        f"A table has one row for each combination of values. `value` is an estimate of the number of {noun} "
+        "with it. `std_error` is its standard error: how far noise moves it typically. In 95 of "
         "100 cases the true number lies in the interval",
         "    value - margin  to  value + margin",
         "The margin of the cells of a table is its `margin_95` in the index. Where that is empty, cells differ, and "
         f"{_safe_margin(plan, COUNT)} is a margin that is wide enough.",
         *_sums(plan),
+        _quality(plan),
         *([_PACKED] if listing.packs else []),
         _CODES,
         "## Why a number may surprise you",
         _points(surprises),
         "## Faces",
-        "Folders below `faces`, if there are any, hold the same tables under other promises, each with a README of its "
-        "own:",
-        _points(f"`{name}` {published_promises()[name].of(noun)}" for name in _FACES),
+        *_faces(listing),
         "## What the columns mean",
         _attributes(schema),
         "All values, and their labels, are in `schema.yaml`.",
@@ -130,6 +130,19 @@ def _reading(listing: Listing) -> list[str]:
         _citation(plan),
         "## Is this what was published?",
         _CHECKED,
+    ]
+
+
+def _faces(listing: Listing) -> list[str]:
+    """The same tables under other promises, as many as there are."""
+    noun, promises = prose(listing.plan.schema.unit_noun), published_promises()
+    if not listing.others:
+        return ["All tables here are unbiased: right on average. There are none under other promises."]
+    told = (f"[`{other.face}`]({other.folder}/{README}) {promises[other.face].of(noun)}" for other in listing.others)
+    return [
+        "The tables above are unbiased: right on average. These folders hold the same tables under other promises, "
+        "computed from the same noisy numbers; their files are in [index.csv](index.csv), too:",
+        _points(told),
     ]
 
 
@@ -158,6 +171,17 @@ def _sums(plan: Plan) -> list[str]:
         margin = f"its margin is `{columns[0]}_margin_95`, or else {_safe_margin(plan, quantity.part, step)}"
         told.append(f"{shown}: the sum of {title}, and its standard error; {margin}.")
     return ["Beside the counts there are sums and averages:", _points(told)] if told else []
+
+
+def _quality(plan: Plan) -> str:
+    """What the flags beside the numbers mean."""
+    flags = ", ".join(f"`{name}`" for name in flag_names(plan, written(plan)).values())
+    quality = plan.schema.quality
+    low, high = (f"{100 * threshold:.4g}%" for threshold in (quality.caution, quality.unreliable))
+    return (
+        f"How far a number can be relied on stands beside it ({flags}): `{QUALITY_WORDS[1]}` if its standard error is "
+        f"more than {low} of it, `{QUALITY_WORDS[2]}` if more than {high}, or if it is no more than noise."
+    )
 
 
 def _attributes(schema: Schema) -> str:

@@ -1,5 +1,7 @@
 """The list of the tables of a face, with their files and errors: index.csv, and what other lists are made of.
 
+At the top, index.csv lists the tables of all other faces after the unbiased ones.
+
 Of a pack there is one line: what is said of each of its tables, of which there may be a million, is in its own index.
 """
 
@@ -8,7 +10,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, NamedTuple
@@ -48,13 +50,31 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True)
 class Listing:
-    """The tables of a face in its `place`, the empty one at the top; `entries` are those of the manifest."""
+    """The tables of a face, which have `entries` in the manifest, as seen from a `place`: the empty one at the top."""
 
     plan: Plan
     face: str
     entries: Sequence[Entry]
     place: str
     private: bool
+    folder: str = ""
+    """Where the files of the face are."""
+    others: Sequence[Listing] = ()
+    """At the top, the other faces of the release."""
+
+    @classmethod
+    def of(
+        cls, plan: Plan, face: str, entries: Sequence[Entry], places: Mapping[str, str], *, private: bool
+    ) -> Listing:
+        """That of a face of a release with such entries in its manifest, and such folders of faces."""
+
+        def one(name: str, seen_from: str, others: Sequence[Listing] = ()) -> Listing:
+            own = [entry for entry in entries if entry["face"] == name]
+            return cls(plan, name, own, seen_from, private, places.get(name, ""), others)
+
+        if face != UNBIASED:
+            return one(face, places[face])
+        return one(face, "", [one(other, "") for other in places])
 
     @property
     def is_whole(self) -> bool:
@@ -112,8 +132,10 @@ class Listing:
         errors = [f"{start}{name}" for start in starts for name in ("std_error", "margin_95")]
         mark = [] if self.private else ["NOT PRIVATE"]
         told.writerow([*_COLUMNS, *errors, *["warning"] * len(mark)])
-        for word, title, attributes, *place, own in self.lines:
-            told.writerow([word, guarded(title), attributes, *place, self.face, *map(_digits, own), *mark])
+        for listing in (self, *self.others):
+            for word, title, attributes, *place, own in listing.lines:
+                known = [*map(_digits, own), *[""] * (len(errors) - len(own))]  # other faces have no sums
+                told.writerow([word, guarded(title), attributes, *place, listing.face, *known, *mark])
         return text.getvalue()
 
     @cached_property

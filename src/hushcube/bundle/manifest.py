@@ -8,11 +8,12 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeGuard, TypeVar
 
 from hushcube.bundle.reading import check_file, checksum, damaged, read_text
 from hushcube.bundle.statement import STATEMENT, stamp
-from hushcube.bundle.tables import Entry, column_names, safe_names, written
+from hushcube.bundle.tables import Entry, column_names, flag_names, safe_names, written
 from hushcube.designs.design import Design, digest_of
 from hushcube.errors import BundleError
 from hushcube.model.arrays import Marginal
@@ -25,27 +26,41 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-FORMAT: Final = 5
-_READABLE: Final = (1, 2, 3, 4, 5)
+FORMAT: Final = 6
+_READABLE: Final = (1, 2, 3, 4, 5, 6)
 """Format 1 had no faces; format 2 had each in faces/NAME, and all of their statements in PRIVACY.md.
 
 Both had neither sizes nor a digest of the manifest itself. Format 3 had its measurements in measurements/values.parquet
 and one design as plan.json; a cube of format 3 was a folder of releases, one for each part.   [bundle/earlier_cubes.py]
-Format 4 had no guide, and no codes beside labels.
+Format 4 had no guide, and no codes beside labels; format 5 no flags beside numbers.
 """
 SEALED: Final = 3  # from this format on manifests have sizes and a digest, and every face has a statement of its own
 PLANNED: Final = 4  # from this one on plan.json is a whole plan, and each of its parts has a file of measurements
 EXPLAINED: Final = 5  # from this one on there are guides, and codes beside labels   [bundle/guide.py, bundle/axes.py]
+FLAGGED: Final = 6  # from this one on unbiased numbers have their flags beside them   [bundle/tables.py]
 MANIFEST: Final = "manifest.json"
 _FACE_FOLDER: Final = re.compile(r"faces/[a-z-]+(-[0-9]+)?")
 PLAN: Final = "plan.json"
 SCHEMA: Final = "schema.yaml"
+README: Final = "README.md"
+INDEX: Final = "index.csv"
+PAGE: Final = "index.html"
+GUIDE: Final = (README, INDEX, PAGE)  # what explains the tables, at the top and in the folder of each face
 PEOPLE: Final = "people.parquet"  # the synthetic people of a face, in its folder
 NEEDED: Final = (PLAN, SCHEMA, STATEMENT)  # what a release cannot be read without, beside the measurements
 
 
-def make_manifest(release: Release, tables: list[Entry], places: dict[str, str], sums: dict[str, str]) -> Entry:
-    """The manifest of a release, of whose faces `places` gives the folders, and `sums` the checksums of all files."""
+def make_manifest(
+    release: Release,
+    tables: list[Entry],
+    places: dict[str, str],
+    sums: dict[str, str],
+    earlier: Entry | None = None,
+) -> Entry:
+    """The manifest of a release, of whose faces `places` gives the folders, and `sums` the checksums of all files.
+
+    `earlier` has the guide at the top as it was before a face was added: the checksum and the size of each file.
+    """
     from hushcube import __version__
 
     return {
@@ -55,6 +70,7 @@ def make_manifest(release: Release, tables: list[Entry], places: dict[str, str],
         **plan_fields(release.plan),
         **({} if release.receipt is None else {"receipt": release.receipt.to_dict()}),
         "faces": {name: {**face.description, "folder": places[name]} for name, face in release.faces.items()},
+        **({"earlier_guide": earlier} if earlier else {}),
         "checksums": sums,
         "tables": tables,
     }
@@ -84,7 +100,7 @@ def plan_fields(plan: Plan, version: int = FORMAT) -> Entry:
     else:
         files = measurement_files(plan)
         told |= {
-            "columns": {str(quantity): names for quantity, names in column_names(plan, written(plan)).items()},
+            "columns": _columns(plan, version),
             "parts": {
                 name: {"privacy": design.privacy.to_dict(), **_design_fields(design), "measurements": files[name]}
                 for name, design in plan.designs.items()
@@ -95,6 +111,15 @@ def plan_fields(plan: Plan, version: int = FORMAT) -> Entry:
         }
     left = {"left_out": list(plan.count.left_out)} if plan.count.left_out else {}
     return {**told, "workload": list(plan.workload.words), **left, "schema": plan.schema.to_dict()}
+
+
+def _columns(plan: Plan, version: int) -> Entry:
+    """The columns of each quantity: numbers, and since format 6 their flags."""
+    flags = flag_names(plan, written(plan)) if version >= FLAGGED else {}
+    return {
+        str(quantity): [*names, *([flags[quantity]] if quantity in flags else [])]
+        for quantity, names in column_names(plan, written(plan)).items()
+    }
 
 
 def contradicted(manifest: Entry, plan: Plan) -> list[str]:
@@ -133,9 +158,13 @@ def read_plan(folder: Path, manifest: Entry) -> Plan:
     return Plan.from_json(text) if manifest["format"] >= PLANNED else Plan.of_counts(read_design(text))
 
 
-def seal(manifest: Entry, folder: Path) -> bytes:
-    """The manifest of a folder that is otherwise complete, as it is written: with the size of every file."""
-    sizes = {name: (folder / name).stat().st_size for name in manifest["checksums"]}
+def seal(manifest: Entry, folder: Path, coming: Mapping[str, bytes] = MappingProxyType({})) -> bytes:
+    """The manifest of a folder that is otherwise complete, as it is written: with the size of every file.
+
+    Files that are `coming` take their places after the manifest.
+    """
+    own = (name for name in manifest["checksums"] if name not in coming)
+    sizes = {name: (folder / name).stat().st_size for name in own} | {n: len(text) for n, text in coming.items()}
     return manifest_text({**manifest, "sizes": sizes}).encode()
 
 
@@ -191,7 +220,32 @@ def check_files(folder: Path, manifest: Entry, needed: Sequence[str] = NEEDED, *
         raise damaged("manifest.json", "lists no checksums")
     sizes = file_sizes(manifest)
     for name in checksums if others else needed:
-        check_file(folder, name, checksums[name], sizes.get(name))
+        check_listed(folder, name, checksums[name], sizes.get(name), earlier_guide(manifest))
+
+
+def check_listed(folder: Path, name: str, expected: object, size: object, earlier: Entry) -> None:
+    """A file is as the manifest says, or a guide as it was before the last face was added.
+
+    The guide is replaced after the manifest: a process that was stopped in between leaves the earlier one.
+    """
+    try:
+        check_file(folder, name, expected, size)
+    except BundleError:
+        if name not in earlier:
+            raise
+        check_file(folder, name, *earlier[name])
+
+
+def earlier_guide(manifest: Entry) -> Entry:
+    """The checksum and size that each file of the guide at the top had before the last face was added."""
+    told = manifest.get("earlier_guide", {})
+    if not isinstance(told, dict) or not all(_is_earlier(*each) for each in told.items()):
+        raise damaged(MANIFEST, "does not have the checksum and the size of the earlier guide")
+    return told
+
+
+def _is_earlier(name: str, told: object) -> bool:
+    return name in GUIDE and isinstance(told, list) and [type(each) for each in told] == [str, int]
 
 
 def file_sizes(manifest: Entry) -> Entry:

@@ -111,12 +111,34 @@ class Part:
         return form.marginal, np.asarray(reduce(np.multiply.outer, kept, np.ones(())))
 
     def sum_of(self, marginal: Marginal, weights: Floats) -> tuple[float, float, float]:
-        """A weighted sum of the cells of a published table, its standard error and the half-width of its interval."""
-        return (
-            float((weights * self._values(marginal, self.source)).sum()),
-            math.sqrt(self.design.errors.sum_variance(marginal, weights)),
-            self.design.errors.sum_margin(marginal, weights),
-        )
+        """A weighted sum of the cells of a published table, its standard error and the half-width of its interval.
+
+        Where tables agree, a total over whole axes is a cell of a coarser table, and has the interval of that cell.
+        """
+        value, errors = float((weights * self._values(marginal, self.source)).sum()), self.design.errors
+        deviation = math.sqrt(errors.sum_variance(marginal, weights))
+        kept = kept_axes(weights)
+        margins = None if kept is None else self.total_margins([marginal[axis] for axis in kept])
+        if margins is None or kept is None:
+            return value, deviation, errors.sum_margin(marginal, weights)
+        return value, deviation, float(margins[tuple(kept.values())] if margins.ndim else margins)
+
+    def total_margins(self, wanted: Sequence[int]) -> Floats | None:
+        """Half-widths of the intervals of the totals of any published table over all attributes but the wanted ones.
+
+        Those of the table on these attributes, of shape () where all are the same; None where tables do not agree, so
+        that totals are no cells of it.
+        """
+        own, errors = tuple(wanted), self.design.errors
+        published = self._published(own)
+        if not self.design.is_consistent or published is None or not (own == published or errors.slabs_are_alike):
+            return None
+        key = ("total_margins", own)
+        if key not in errors.results:  # which releases of one plan share
+            is_own = own == published
+            found = errors.cell_margin(own, np.sqrt(errors.cell_variance_table(own))) if is_own else None
+            errors.results[key] = np.asarray(errors.roll_up(own, published)[1] if found is None else found)
+        return np.asarray(errors.results[key])
 
     def with_totals(self, marginal: str | Sequence[str], where: Where, summed: Collection[str]) -> WithTotals:
         """The cells that `where` keeps, beside their totals over some of the attributes."""
@@ -247,6 +269,18 @@ def attributes_of(schema: Schema, marginal: str | Sequence[str]) -> tuple[Attrib
     if len({base_of(attribute).name for attribute in found}) != len(found):
         raise QueryError("marginal", f"{'*'.join(names)} names an attribute twice", "name each attribute once")
     return tuple(found)
+
+
+def kept_axes(weights: Floats) -> dict[int, int] | None:
+    """Of a total over whole axes, at one place along the others, these axes and places; None for any other sum.
+
+    >>> kept_axes(np.array([[0, 0, 0], [1, 1, 1]])), kept_axes(np.ones((2, 3))), kept_axes(np.array([1, 1, 0]))
+    ({0: 1}, {}, None)
+    """
+    taken = [np.unique(at) for at in np.nonzero(weights)]
+    axes = {axis: int(at[0]) for axis, at in enumerate(taken) if len(at) and len(at) < weights.shape[axis]}
+    is_total = all(len(taken[axis]) == 1 for axis in axes) and (weights[np.ix_(*taken)] == 1).all()
+    return axes if is_total and np.count_nonzero(weights) == math.prod(map(len, taken)) > 0 else None
 
 
 def kept_along(form: GroupTable, where: Where) -> list[Floats]:

@@ -284,6 +284,12 @@ def file_stamp(*, private: bool) -> dict[str, str]:
     return {} if private else {"hushcube": NOT_PRIVATE}
 
 
+def table_metadata(schema: Schema, *, private: bool) -> dict[str, str]:
+    """The same of a table, with what its errors do not cover."""
+    bounded = {} if schema.caveat is None else {"hushcube_bounded": schema.caveat}
+    return {**file_stamp(private=private), **bounded}
+
+
 def mark(private: bool) -> str:
     """The stamp at the end of a line that introduces a release."""
     return "" if private else ", NOT PRIVATE"

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -21,10 +22,12 @@ from hushcube.lattice.family import Family
 from hushcube.model.arrays import Floats, Marginal
 from hushcube.model.form import Form
 from hushcube.model.measure import Measure
+from hushcube.model.quality import QUALITY_WORDS, Quality
 from hushcube.model.schema import COUNT, Schema
 from hushcube.model.workload import COUNTED, Quantity
 from hushcube.planning.plan import Plan
 
+FLAGS: Final = pa.array(QUALITY_WORDS, pa.string())
 Entry = dict[str, Any]
 Entries = dict[Marginal | str, Entry]
 """What the manifest says of tables, by their marginals, and of forms, by their words."""
@@ -98,13 +101,55 @@ def column_names(plan: Plan, quantities: Iterable[Quantity], taken: Iterable[str
     return {q: beside(attributes, *_columns(q.kind, words.get(q.measure, ""))) for q in quantities}
 
 
+def flag_names(plan: Plan, quantities: Sequence[Quantity], taken: Iterable[str] = ()) -> dict[Quantity, str]:
+    """The column of flags of each quantity, after all columns of numbers: `quality`, `sum_x_quality`, ..."""
+    used = [*taken, *(name for own in column_names(plan, quantities, taken).values() for name in own)]
+    words = safe_names(plan)
+    starts = {q: "" if q.kind == "count" else f"{q.kind}_{words[q.measure]}_" for q in quantities}
+    return {quantity: beside(used, f"{start}quality")[0] for quantity, start in starts.items()}
+
+
 def number_columns(names: Mapping[Quantity, list[str]], numbers: Columns, piece: Piece) -> dict[str, Any]:
-    """The columns of numbers of a piece, the last ones; averages that nobody knows are null."""
+    """The columns of numbers of a piece; averages that nobody knows are null."""
     return {
         name: pa.array(np.ascontiguousarray(column[piece]).reshape(-1), from_pandas=quantity.kind == "avg")
         for quantity, columns in numbers.items()
         for name, column in zip(names[quantity], columns, strict=True)
     }
+
+
+def flag_columns(names: Mapping[Quantity, str], schema: Schema, numbers: Columns, piece: Piece) -> dict[str, Any]:
+    """The columns of flags of a piece, the last ones: how far each number can be relied on, in words."""
+    return {
+        name: pa.DictionaryArray.from_arrays(
+            quality_classes(schema, quantity, [column[piece] for column in numbers[quantity]]).reshape(-1), FLAGS
+        )
+        for quantity, name in names.items()
+    }
+
+
+@dataclass(frozen=True)
+class _Graded:
+    """Numbers with their errors, as they are graded."""
+
+    values: Floats
+    std_errors: Floats
+    low: Floats
+    high: Floats
+    may_be_negative: bool
+
+
+def quality_classes(
+    schema: Schema, quantity: Quantity, columns: Sequence[Floats], quality: Quality | None = None
+) -> NDArray[np.int8]:
+    """How far numbers can be relied on, from the columns that are published of them: places in QUALITY_WORDS."""
+    signed = quantity.kind != "count" and schema.measure(quantity.measure).bounds[0] < 0
+    values, errors, *_ = columns
+    graded = _Graded(values, errors, values, values, signed)
+    if quantity.kind == "avg":
+        values, low, high = columns
+        graded = _Graded(values, np.full((), np.nan), low, high, signed)
+    return (quality or schema.quality).classes(graded)
 
 
 def positions(shape: tuple[int, ...], axis: int) -> Rows:
@@ -150,25 +195,41 @@ def pack_texts(schema: Schema) -> tuple[pa.Array, pa.Array, Rows, Rows]:
 
 
 def read_numbers(
-    folder: Path, name: str, attributes: list[str], cells: int, *, width: int = 2, beside_codes: list[str] | None = None
+    folder: Path,
+    name: str,
+    attributes: list[str],
+    cells: int,
+    *,
+    width: int = 2,
+    flags: int = 0,
+    beside_codes: list[str] | None = None,
 ) -> list[Floats]:
     """The columns of numbers, of which there are so many, of a file, which must hold the table asked for.
 
-    It has the columns of the attributes, since format 5 with those of their codes.
+    It has the columns of the attributes, since format 5 with those of their codes; those of flags come last.
     """
     with parquet(folder, name) as file:
         names = file.schema_arrow.names
+        names = names[: len(names) - flags]
         if names[:-width] not in (attributes, beside_codes) or file.metadata.num_rows != cells:
             raise KeyError
         return [column.to_numpy() for column in file.read(columns=names[-width:]).columns]
 
 
 def read_packed(
-    folder: Path, name: str, tables: Sequence[Sequence[str]], offset: int, cells: int, *, width: int = 2
+    folder: Path,
+    name: str,
+    tables: Sequence[Sequence[str]],
+    offset: int,
+    cells: int,
+    *,
+    width: int = 2,
+    flags: int = 0,
 ) -> list[Floats]:
     """The same of tables that follow each other in a pack, each of so many cells; only their part of it is read."""
     with parquet(folder, name) as file:
         names = file.schema_arrow.names
+        names = names[: len(names) - flags]
         found = Pack(file).rows(offset, len(tables) * cells, columns=[*names[:-width:2], *names[-width:]])
         starts = np.arange(len(tables)) * cells
         ends = pa.array(np.concatenate([starts, starts + cells - 1]))  # of each table

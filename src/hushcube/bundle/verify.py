@@ -5,6 +5,7 @@
     measurements   the unbiased tables are what the plan's recovery gives from the noisy numbers
     errors         standard errors are those that the plan predicts
     labels         every table has all its cells, in schema order
+    quality        flags are those of the numbers beside them, by the thresholds of the schema
     FACE: cells, sums, forms, people, facts      the promise of each face
     sum(MEASURE): cells, sums                    what is published of each measure
 
@@ -27,7 +28,7 @@ from hushcube.bundle.checks.tables import noise_scale
 from hushcube.bundle.checks.verdict import Check, Verdict
 from hushcube.bundle.earlier_cubes import is_earlier_cube
 from hushcube.bundle.folder import index_margins, open_bundle, packs_of, read_measurement
-from hushcube.bundle.manifest import MANIFEST, measurement_files, read_manifest, state_of
+from hushcube.bundle.manifest import FLAGGED, MANIFEST, measurement_files, read_manifest, state_of
 from hushcube.bundle.part import RecoveredTables
 from hushcube.bundle.reading import inside, parquet, read_text
 from hushcube.bundle.release import Release
@@ -76,12 +77,14 @@ def _verify(folder: Path, tell: Progress, *, allow_seeded: bool) -> Verdict:
     measurements = Check("measurements", "the unbiased tables are what the plan recovers from the measurements")
     errors = Check("errors", "standard errors are those that the plan predicts")
     labels = Check("labels", "every table has all its cells, in schema order")
+    flags = Check("quality", "flags are those of the numbers beside them, by the thresholds of the schema")
     recovered = _recovered(opened, measurement_files(opened.plan, manifest["format"]), measurements)
     _check_margins(opened, manifest, errors)
-    shared = Shared(opened, recovered, measurements, errors, labels, tell)
+    shared = Shared(opened, recovered, measurements, errors, labels, flags, tell)
     every = [*((face, COUNT) for face in opened.entries), *((UNBIASED, name) for name in opened.plan.sums)]
     cells = [check for face, part in every for check in CellChecks(shared, face, part).run()]
-    return Verdict((files, privacy, measurements, errors, labels, *cells), private)
+    flagged = [flags] if opened.version >= FLAGGED else []
+    return Verdict((files, privacy, measurements, errors, labels, *flagged, *cells), private)
 
 
 def _check_margins(opened: Opened, manifest: Entry, errors: Check) -> None:

@@ -4,16 +4,17 @@
     tables/*.parquet       one row per cell: the attributes as labelled columns, beside them their codes where these
                            are numbers or labels are declared [bundle/axes.py], then `value` and `std_error` of the
                            count; of measures `sum_x` and `sum_x_std_error`, and, where they are asked for, `avg_x` with
-                           `avg_x_low` and `avg_x_high`, the ends of its 95% interval (null where nobody knows)
+                           `avg_x_low` and `avg_x_high`, the ends of its 95% interval (null where nobody knows);
+                           last, how far each number can be relied on: `quality`, `sum_x_quality`, `avg_x_quality`
     measurements/          the noisy integers of each part, in the order of its design: all that other post-processing
                            needs
     plan.json, schema.yaml, PRIVACY.md
     README.md, index.csv, index.html       what explains the tables to people, and lists them   [bundle/guide.py]
     faces/NAME/            the same counts under another promise, the synthetic people behind whole numbers, and a
-                           PRIVACY.md and a guide of its own, so that nothing changes when a face is added
+                           PRIVACY.md and a guide of its own
 
-Beyond 1,000 tables they are packed by order into files with columns attribute_1, label_1, ..., value, std_error, with
-an index beside each:
+Beyond 1,000 tables they are packed by order into files with columns attribute_1, label_1, ..., value, std_error, ...,
+quality, with an index beside each:
 
     tables/3-way-index.parquet     one row for each table of tables/3-way.parquet, in the order of the pack:
         attribute_1, ...           the names of its attributes
@@ -49,13 +50,15 @@ from hushcube.bundle.hashed import hashed
 from hushcube.bundle.manifest import MANIFEST, PEOPLE, PLAN, SCHEMA, checksums, make_manifest, measurement_files, seal
 from hushcube.bundle.part import PublishedFace
 from hushcube.bundle.reading import LONGEST_RUN
-from hushcube.bundle.statement import STATEMENT, face_statement, file_stamp, statements
+from hushcube.bundle.statement import STATEMENT, face_statement, file_stamp, statements, table_metadata
 from hushcube.bundle.tables import (
     Columns,
     Entry,
     Numbers,
+    Piece,
     Rows,
     Values,
+    flag_columns,
     number_columns,
     piece_positions,
     pieces,
@@ -112,7 +115,7 @@ def write(release: Release, folder: Path, *, progress: Progress | None = None) -
         for face in release.faces.values():
             entries += write_face(release, face, work, places[face.name], tell, sums)
         write_statements(release, places, work)
-        write_guide(release, UNBIASED, entries, work, "")
+        write_guide(release, UNBIASED, entries, work, places)
         (work / MANIFEST).write_bytes(seal(make_manifest(release, entries, places, checksums(work, "", sums)), work))
 
 
@@ -135,15 +138,14 @@ def write_face(
     if face.read_people is not None:
         write_people(face.read_people(), plan.schema, folder / place / PEOPLE, private=private)
     (folder / place / STATEMENT).write_text(face_statement(plan, face, private=private), encoding="utf-8")
-    write_guide(release, face.name, entries, folder, place)
+    write_guide(release, face.name, entries, folder, {face.name: place})
     return entries
 
 
-def write_guide(release: Release, face: str, entries: Sequence[Entry], folder: Path, place: str) -> None:
-    """What explains the tables of a face, in its place."""
-    own = [entry for entry in entries if entry["face"] == face]
-    for name, text in guide(release.plan, face, own, place, private=release.private).items():
-        (folder / place / name).write_text(text, encoding="utf-8", newline="")
+def write_guide(release: Release, face: str, entries: Sequence[Entry], folder: Path, places: Mapping[str, str]) -> None:
+    """What explains the tables of a face, in its place, or at the top."""
+    for name, text in guide(release.plan, face, entries, places, private=release.private).items():
+        (folder / places.get(face, "") / name).write_bytes(text.encode())
 
 
 def write_statements(release: Release, places: dict[str, str], folder: Path) -> None:
@@ -200,12 +202,15 @@ def write_tables(
 ) -> list[Entry]:
     """Write all tables of a face to a `place` in `folder`; returns their entries for the manifest.
 
-    The unbiased tables hold all quantities, those of other faces the counts. Checksums of large files go to `sums`.
+    The unbiased tables hold all quantities with their flags, those of other faces the counts. Checksums of large files go
+    to `sums`.
     """
     plan, schema, family = release.plan, release.plan.schema, published_family(release.plan)
     quantities = tables.written(plan) if face == UNBIASED else (COUNTED,)
+    flagged = quantities if face == UNBIASED else ()
     told = _Told(float(family.cells.sum()) + sum(form.cells for form in plan.workload.forms), progress)
-    files = _Files(plan, quantities, folder, place, file_stamp(private=release.private), told, sums)
+    stamped = table_metadata(schema, private=release.private)
+    files = _Files(plan, quantities, flagged, folder, place, stamped, told, sums)
     (folder / place).mkdir(parents=True)
     numbers = Numbers(plan, sources, quantities)
     whole = face != UNBIASED and published_promises()[face].whole
@@ -265,6 +270,8 @@ class _Files:
 
     plan: Plan
     quantities: Sequence[Quantity]
+    flagged: Sequence[Quantity]
+    """Those whose flags stand beside them."""
     folder: Path
     place: str
     metadata: dict[str, str]
@@ -276,6 +283,7 @@ class _Files:
         file = f"{self.place}/{tables.file_stem(number, word)}.parquet"
         texts = [pa.array(list(axis.labels), pa.string()) for axis in axes]
         names = tables.column_names(self.plan, self.quantities, axis_columns(axes))
+        flags = tables.flag_names(self.plan, self.flagged, axis_columns(axes))
 
         def runs() -> Iterator[dict[str, Any]]:
             for piece in pieces(tuple(len(axis.labels) for axis in axes), _CHUNK):
@@ -285,7 +293,7 @@ class _Files:
                     columns[axis.name] = _coded(at, texts[k])
                     if axis.code_name:
                         columns[axis.code_name] = axis.codes.take(pa.array(at))
-                yield columns | number_columns(names, numbers, piece)
+                yield columns | number_columns(names, numbers, piece) | self._flags(flags, numbers, piece)
 
         absent = {axis.code_name for axis in axes if axis.code_name and axis.codes.null_count}
         large = math.prod(len(axis.labels) for axis in axes) > _CHUNK
@@ -300,6 +308,7 @@ class _Files:
         file = f"{self.place}/{order}-way.parquet"
         attributes, labels, texts, starts = tables.pack_texts(self.plan.schema)
         names = tables.column_names(self.plan, self.quantities)
+        flags = tables.flag_names(self.plan, self.flagged)
         packed: list[Rows] = []
 
         def runs() -> Iterator[dict[str, Any]]:
@@ -313,14 +322,19 @@ class _Files:
                         own = np.repeat(rows[:, axis].astype(np.int16), at.shape[1])
                         columns[f"attribute_{axis + 1}"] = _coded(own, attributes)
                         columns[f"label_{axis + 1}"] = _coded(at[which].reshape(-1), labels)
-                    yield columns | number_columns(names, numbers, (slice(None), *piece))
+                    every = (slice(None), *piece)
+                    yield columns | number_columns(names, numbers, every) | self._flags(flags, numbers, every)
 
         named = [f"{kind}_{axis + 1}" for axis in range(order) for kind in ("attribute", "label")]
+        named += flags.values()
         compression = dict.fromkeys(named, "zstd")
         for estimate, *others in names.values():  # estimates are noise to every digit, the others repeat themselves
             compression |= {estimate: "none", **dict.fromkeys(others, "zstd")}
         self._stream(file, runs(), names, set(), large=True, compression=compression, use_dictionary=named)
         return {"pack": order, "file": file, **self._index(order, np.concatenate(packed), attributes)}
+
+    def _flags(self, names: Mapping[Quantity, str], numbers: Columns, piece: Piece) -> dict[str, Any]:
+        return flag_columns(names, self.plan.schema, numbers, piece)
 
     def _index(self, order: int, rows: Rows, names: pa.Array) -> Entry:
         file = f"{self.place}/{order}-way-index.parquet"

@@ -3,7 +3,7 @@
 import click
 
 from hushcube.cli.command import option, verb
-from hushcube.cli.options import REQUIRED
+from hushcube.cli.options import REQUIRED, SHAPES
 from hushcube.cli.output import note
 
 
@@ -12,7 +12,8 @@ from hushcube.cli.output import note
 @option("--port", "NUMBER", "Where to listen, on this machine alone.  [default: any free one]", type=int, default=0)
 @option("--no-browser", None, "Only print the address.", is_flag=True)
 @option("--target", "TARGET", REQUIRED, "targets", multiple=True)
-def command(release: str, port: int, no_browser: bool, targets: tuple[str, ...]) -> None:
+@option("--shapes", "ATTRIBUTE=FILE", SHAPES, multiple=True)
+def command(release: str, port: int, no_browser: bool, targets: tuple[str, ...], shapes: tuple[str, ...]) -> None:
     """Look at a release in a browser, with any roll-up computed when it is asked for.
 
     \b
@@ -23,5 +24,5 @@ def command(release: str, port: int, no_browser: bool, targets: tuple[str, ...])
     """
     from hushcube.verbs.reporting import explore
 
-    explore(release, port=port, browser=not no_browser, targets=targets, ready=click.echo)
+    explore(release, port=port, browser=not no_browser, targets=targets, shapes=shapes, ready=click.echo)
     note("stopped")

@@ -26,6 +26,7 @@ BEFORE = "Before spending"
 DATA = "Data"
 ACCOUNT = "Account"
 OUTPUT = "Output"
+SHAPES = "A GeoJSON file with a shape for each value of an attribute, to draw maps; repeatable."
 REQUIRED = "An error that was required, shown beside the expected one; repeatable."
 
 

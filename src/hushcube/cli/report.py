@@ -3,7 +3,7 @@
 import click
 
 from hushcube.cli.command import option, verb
-from hushcube.cli.options import REQUIRED
+from hushcube.cli.options import REQUIRED, SHAPES
 from hushcube.cli.output import note, progress_bar
 
 
@@ -11,7 +11,8 @@ from hushcube.cli.output import note, progress_bar
 @click.argument("release", metavar="RELEASE")
 @option("--out", "PATH", "The new page: a file that ends in .html, or a folder.", required=True)
 @option("--target", "TARGET", REQUIRED, "targets", multiple=True)
-def command(release: str, out: str, targets: tuple[str, ...]) -> None:
+@option("--shapes", "ATTRIBUTE=FILE", SHAPES, multiple=True)
+def command(release: str, out: str, targets: tuple[str, ...], shapes: tuple[str, ...]) -> None:
     """Write a page about a release that works offline: tables, charts, sums of cells, comparisons.
 
     \b
@@ -23,5 +24,5 @@ def command(release: str, out: str, targets: tuple[str, ...]) -> None:
     from hushcube.verbs.reporting import report
 
     with progress_bar() as progress:
-        path = report(release, out, targets=targets, progress=progress)
+        path = report(release, out, targets=targets, shapes=shapes, progress=progress)
     note(f"wrote {path}: open {path if path.is_file() else path / 'index.html'} in a browser")

@@ -15,19 +15,17 @@ Sums over boxes follow from how many pairs of each relation a box has; other sum
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
 import numpy as np
 
-from hushcube.bundle.comparing import factors
 from hushcube.bundle.release import Release
 from hushcube.designs.errors import Errors
 from hushcube.errors import QueryError
 from hushcube.model.arrays import Floats, Ints, Marginal
-from hushcube.model.workload import Quantity
 
 MOST_CELLS: Final = 600
 """Cells of a table whose pairs are looked at."""
@@ -54,7 +52,8 @@ class Joint:
 
     release: Release
     marginal: Marginal
-    quantity: Quantity
+    factors: Mapping[str, float]
+    """What a quantity is made of: parts and the factors that they come with."""
 
     def axis(self, name: str) -> int:
         """The place of an attribute among the axes."""
@@ -97,9 +96,25 @@ class Joint:
             found.append(np.sqrt(np.maximum(sum(parts), 0.0)))
         return found
 
+    def total_margins(self, names: Sequence[str]) -> list[Floats] | None:
+        """The margins of the same sums, by the bits of these attributes; None where nothing better is known."""
+        schema, found = self.release.plan.count.schema, []
+        for kept in range(2 ** len(names) - 1):
+            own = [name for axis, name in enumerate(names) if kept >> axis & 1]
+            wanted = schema.marginal(own)
+            order = [wanted.index(schema.position(name)) for name in own]
+            squares: Floats = np.zeros(())
+            for part, factor in self.factors.items():
+                widths = self.release.parts[part].total_margins(wanted) if factor else np.zeros(())
+                if widths is None:
+                    return None
+                squares = squares + (factor * widths) ** 2
+            found.append(np.sqrt(squares.transpose(order) if squares.ndim else squares))
+        return found
+
     def _parts(self) -> Iterator[tuple[Errors, float]]:
-        """What the quantity is made of: counts and sums of integers, which are independent."""
-        for part, factor in factors(self.quantity, self.release.schema).items():
+        """The parts are counts and sums of integers, which are independent."""
+        for part, factor in self.factors.items():
             if factor:
                 yield self.release.parts[part].design.errors, factor**2
 

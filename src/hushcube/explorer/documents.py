@@ -14,29 +14,32 @@ has one number for each set of its attributes: number m is for cells that agree 
 [covariances.py], or else the errors of its totals. The variance of a sum of cells is the sum of covariances over all
 pairs, so that a page can compute it. The 95% interval is then value ± (spread * std_error + step): exactly as
 `Release.estimate` has it, except that sums of independent cells of one measured table are given the shorter interval of
-their own law there.
+their own law there. Totals over whole axes have margins of their own, `total_margins`: where tables agree, those of the
+table that they are cells of.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
 
-from hushcube.bundle.comparing import factors
+from hushcube.bundle.comparing import BOTH, factors
 from hushcube.bundle.export.choosing import Chosen
 from hushcube.bundle.part import attributes_of
 from hushcube.bundle.published_table import Table
 from hushcube.bundle.release import Release
 from hushcube.bundle.statement import NOT_PRIVATE
+from hushcube.bundle.tables import quantised_sums
 from hushcube.explorer.comparing import compared
 from hushcube.explorer.covariances import Joint, most_paired
 from hushcube.explorer.guarantee import for_you
 from hushcube.explorer.index import Index
+from hushcube.explorer.shapes import Shapes, read_shapes
 from hushcube.faces.value import UNBIASED, published_promises
 from hushcube.model.arrays import Floats
 from hushcube.model.attribute import Attribute
@@ -61,9 +64,13 @@ MOST_LABELS: Final = 20_000
 class Documents:
     """The documents of one release."""
 
-    def __init__(self, release: Release, targets: Sequence[str] = ()) -> None:
-        """`targets` are what the publisher required of errors, such as `age*sex: stderr<=20`."""
+    def __init__(self, release: Release, targets: Sequence[str] = (), shapes: Shapes = ()) -> None:
+        """`targets` are what the publisher required of errors, such as `age*sex: stderr<=20`.
+
+        `shapes` are files of shapes of attributes, to draw maps with.
+        """
         self.release = release
+        self._shapes = read_shapes(shapes, release.schema)
         self._goals = resolve(targets, release.plan) if targets else []
 
     # ------------------------------------------------------------------------------------------------------ catalogue
@@ -91,6 +98,7 @@ class Documents:
             "quality": {**asdict(schema.quality), "words": QUALITY_WORDS},
             "notes": self._notes(),
             "errors": self._errors(),
+            "shapes": self._shapes,
         }
 
     def _quantity(self, quantity: Quantity) -> Document:
@@ -149,13 +157,11 @@ class Documents:
         errors = _one_or_all(table.std_errors)
         digits = _digits(table.std_errors)
         joint = self._joint(table)
-        agreement = None if joint is None else joint.agreement()
-        axes = [] if joint is None else [joint.axis(name) for name in reversed(table.attributes)]
         ends: Document = {"margins": None, "low": _numbers(table.low, 6), "high": _numbers(table.high, 6)}
         if not table.is_average:
             margins = _one_or_all(table.margins)
             ends = {"margins": margins, "low": _numbers(table.low, digits), "high": _numbers(table.high, digits)}
-        spread, step = self._spread(table)
+        spread, both, step = (None, None, None) if table.is_average else self._spread(self._factors(table))
         return {
             "word": word,
             "attributes": list(table.attributes),
@@ -167,12 +173,12 @@ class Documents:
             "std_errors": None if table.is_average else errors,
             **ends,
             "quality": table.quality.ravel().tolist(),
-            "covariances": None if agreement is None else _covariances(agreement.numbers.transpose(axes)),
-            "relations": None,
-            "total_errors": None,
+            **_sums(joint, table.attributes),
             "spread": spread,
+            "spread_both": both,
             "step": step,
             "may_be_negative": table.may_be_negative,
+            "average": None,
         }
 
     def cells(self, word: str) -> int:
@@ -190,30 +196,69 @@ class Documents:
         for word, unbiased, *others in zip(faces[0].words, *faces, strict=True):
             known = {table.what: table for table in (unbiased, *unbiased.others)}
             own = (known[str(quantity)] for quantity in self.release.plan.quantities)
-            yield word, [self._alone(word, table) for table in (*own, *others)]
+            yield word, [self._alone(word, table, known) for table in (*own, *others)]
 
     @cached_property
     def _most_paired(self) -> int:
         return most_paired(self.index.cells)
 
-    def _alone(self, word: str, table: Table) -> Document:
-        """A published table, with relations of its values or errors of its totals where agreement is not enough."""
+    def _alone(self, word: str, table: Table, known: Mapping[str, Table]) -> Document:
+        """A published table, with relations of its values or errors of its totals where agreement is not enough.
+
+        An average has with it what is divided by the count; `known` are the quantities of the same cells.
+        """
         found, joint = self._document(word, table), self._joint(table)
-        if joint is None or found["covariances"] is not None:
-            return found
+        if table.is_average:
+            return found | {"average": self._average(table, known)}
+        return found if joint is None else found | self._related(found, joint)
+
+    def _related(self, found: Document, joint: Joint) -> Document:
+        if found["covariances"] is not None:
+            return {}
         pairs = joint.relations() if math.prod(found["shape"]) <= self._most_paired else None
         if pairs is not None:
-            return found | {"covariances": _covariances(pairs.numbers.T), "relations": pairs.relations}
+            return {"covariances": _covariances(pairs.numbers.T), "relations": pairs.relations}
         totals = joint.totals()
-        return found | {"total_errors": None if totals is None else [_one_or_all(errors) for errors in totals]}
+        return {"total_errors": None if totals is None else [_one_or_all(errors) for errors in totals]}
 
-    def _joint(self, table: Table) -> Joint | None:
+    def _average(self, table: Table, known: Mapping[str, Table]) -> Document | None:
+        """The whole numbers whose sum is divided by a count, center + step * sum / count, with all that sums need."""
+        quantity = Quantity.parse(table.what, self.release.schema)
+        measure, part = self.release.schema.measure(quantity.measure), self.release.parts[quantity.part]
+        joint = self._joint(table, {quantity.part: 1.0})
+        if joint is None:
+            return None
+        values = quantised_sums(measure, known[COUNT].values, known[f"sum({measure.name})"].values)
+        variances = part.design.errors.cell_variance_table(joint.marginal)
+        errors = np.broadcast_to(np.sqrt(variances), values.shape)
+        widths = np.broadcast_to(part.design.errors.cell_margin(joint.marginal, np.sqrt(variances)), values.shape)
+        spread, both, step = self._spread({quantity.part: 1.0})
+        own = {
+            "shape": list(values.shape),
+            "values": _numbers(values, _digits(errors)),
+            "std_errors": _one_or_all(errors),
+            "margins": _one_or_all(widths),
+            **_sums(joint, table.attributes),
+            "spread": spread,
+            "spread_both": both,
+            "step": step,
+        }
+        least, most = map(float, measure.bounds)
+        line = {"center": float(measure.center), "step": float(measure.resolution), "least": least, "most": most}
+        return {**line, "sums": own | self._related(own, joint)}
+
+    def _factors(self, table: Table) -> Mapping[str, float]:
+        return factors(Quantity.parse(table.what, self.release.schema), self.release.schema)
+
+    def _joint(self, table: Table, made_of: Mapping[str, float] | None = None) -> Joint | None:
         """What is known of the cells of a published table together; None for roll-ups, averages and sums of cells."""
-        quantity, schema = Quantity.parse(table.what, self.release.schema), self.release.plan.count.schema
-        if quantity.kind == "avg" or not set(table.attributes) <= set(schema.names):
+        schema = self.release.plan.count.schema
+        if (table.is_average and made_of is None) or not set(table.attributes) <= set(schema.names):
             return None
         marginal = schema.marginal(table.attributes)
-        return Joint(self.release, marginal, quantity) if marginal in self.index.published else None
+        if marginal not in self.index.published:
+            return None
+        return Joint(self.release, marginal, made_of or self._factors(table))
 
     # ------------------------------------------------------------------------------------------------------- estimate
 
@@ -223,18 +268,33 @@ class Documents:
         """The sum of some cells of a table (by their numbers, row by row), and others to compare it with."""
         return compared(self.release, word, Quantity.parse(quantity, self.release.schema), cells, versus)
 
-    def _spread(self, table: Table) -> tuple[float | None, float | None]:
-        """Half of a sum's interval over its standard error, and what is added to it: for any sum of the cells."""
-        quantity = Quantity.parse(table.what, self.release.schema)
-        if quantity.kind == "avg":
-            return None, None
-        spreads, steps = [], []
+    def _spread(self, made_of: Mapping[str, float]) -> tuple[float, float, float]:
+        """Half of a sum's interval over its standard error, and what is added to it: for any sum of the cells.
+
+        Between them, the same of intervals two of which hold at once.
+        """
+        spreads, both, steps = [], [], []
         # margins are a line in the deviation: those of deviations 1 and 2 say all of it
-        for part, factor in factors(quantity, self.release.schema).items():
-            one, two = self.release.parts[part].design.errors.any_margin(np.array([1.0, 2.0])).tolist()
+        for part, factor in made_of.items():
+            errors = self.release.parts[part].design.errors
+            one, two = errors.any_margin(np.array([1.0, 2.0])).tolist()
             spreads.append(two - one)
+            both.append(two - one + errors.any_quantile(BOTH) - errors.any_quantile())
             steps.append(factor * (2 * one - two))
-        return max(spreads), math.hypot(*steps)
+        return max(spreads), max(both), math.hypot(*steps)
+
+
+def _sums(joint: Joint | None, names: Sequence[str]) -> Document:
+    """What the errors of sums follow from, where it only matters in which attributes cells agree."""
+    agreement = None if joint is None else joint.agreement()
+    axes = [] if joint is None else [joint.axis(name) for name in reversed(names)]
+    widths = None if joint is None else joint.total_margins(names)
+    return {
+        "covariances": None if agreement is None else _covariances(agreement.numbers.transpose(axes)),
+        "relations": None,
+        "total_errors": None,
+        "total_margins": None if widths is None else [_one_or_all(each) for each in widths],
+    }
 
 
 def _attribute(attribute: Attribute) -> Document:

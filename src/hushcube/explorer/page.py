@@ -52,7 +52,7 @@ def write_report(documents: Documents, out: Path, *, progress: Progress | None =
     check_file(out, "out", *(("file", "files") if is_file else ("folder", "folders")))
     count = len(documents.index)
     if count > MOST_LISTED:
-        fix = "use `hushcube explore`, which looks tables up when they are asked for"
+        fix = "look at it with `hushcube explore`, which finds tables by search, or export some: `--tables`"
         raise TooLarge("release", count, MOST_LISTED, fix, "tables")
     vega()  # if it is missing, that is said before any work
     catalogue = documents.catalogue()

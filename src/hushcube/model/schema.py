@@ -75,6 +75,8 @@ class Schema:
         for key in OF_SCHEMA:
             object.__setattr__(self, key, checked_word("", key, getattr(self, key)))
         object.__setattr__(self, "unit_noun", self.unit_noun or UNIT_NOUN)
+        if not isinstance(self.quality, Quality):  # in Python too, it may be written as in YAML
+            object.__setattr__(self, "quality", Quality.from_dict(self.quality))
         if not self.attributes:
             raise SchemaError("attributes", "there are none", "declare at least one attribute")
         if len(self.attributes) > MAX_ATTRIBUTES:

@@ -96,23 +96,32 @@ class Advice(Shown):
         schema, workload = self.lines[0].plan.schema, self.lines[0].plan.workload
         near = [f"within {share:.0%}" for share in SHARES] if self.people is not None else []
         headings = [Column(amount(self.lines[0].plan.privacy), right=True)]
-        headings += columns(("way", "strategy"), ("total", "one-way", "typical cell", *near))
+        errors: dict[str, list[float | None]] = {
+            "total": [line.total for line in self.lines],
+            "one-way": [line.one_way for line in self.lines],
+            "typical cell": [line.typical for line in self.lines],
+        }
+        known = {name: told for name, told in errors.items() if any(error is not None for error in told)}
+        headings += columns(("way", "strategy"), (*(f"std error, {name}" for name in known), *near))
         rows = []
-        for line in self.lines:
-            errors = (
-                "" if error is None else f"± {number(error)}" for error in (line.total, line.one_way, line.typical)
-            )
-            rows.append([line.budget, line.way, line.plan.strategy, *errors, *(f"{s:.1%}" for s in line.within or ())])
-        title = f"{schema.name}: {len(workload):,} tables, {workload.cells:,} cells; standard errors"
+        for at, line in enumerate(self.lines):
+            told = (number(each[at] or 0.0) for each in known.values())
+            rows.append([line.budget, line.way, line.plan.strategy, *told, *(f"{s:.1%}" for s in line.within or ())])
+        title = f"{schema.name}: {len(workload):,} tables, {workload.cells:,} cells"
         chosen = frozenset(at for at, line in enumerate(self.lines) if line.way == _PLAIN)
-        parts: list[Part] = [Grid(title, headings, rows, chosen)]
+        parts: list[Part] = [Grid(title, headings, rows, chosen), *self._ways()]
         if self.people is None:
             parts.append(Remark("give the number of people to see how many cells would be near to their counts"))
         else:
-            parts.append(
-                f"within 5%: the 95% interval of a cell is at most 5% of its count wide on either side; {self.spread}"
-            )
+            parts.append(f"within 5%: the cells whose 95% margin is at most 5% of their count; {self.spread}")
         return Page((*parts, *((WARNING, bounds_grid(self.bounds)) if self.bounds else ())))
+
+    def _ways(self) -> list[str]:
+        """What the ways are, in the words of `plan`."""
+        told = {_PLAIN: "what `plan` does by itself", "balance": "with `--balance`", "max": "with `--objective max`"}
+        ways = dict.fromkeys(line.way for line in self.lines)
+        others = {way: f"epsilon with `--{way}`" for way in ways if way.startswith("delta ")}
+        return ["; ".join(f"{way}: {(told | others)[way]}" for way in ways)]
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form."""

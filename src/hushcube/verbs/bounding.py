@@ -113,7 +113,7 @@ def bounds_grid(lines: Sequence[Bounded]) -> Grid:
     rows = []
     for line in lines:
         own = line.bound
-        errors = (f"± {number(error)}" for error in line.errors.values())
+        errors = (number(error) for error in line.errors.values())
         rows.append([f"{own.max_rows:,}", f"{own.left_out:,}", own.share, f"{own.people:,}", *errors])
     title = (
         f"NOT PRIVATE: rows that bounds leave out of {plan.schema.name}, beside the standard error of a typical cell"

@@ -34,7 +34,7 @@ _MORE: Final = "`rows()` has all of them"
 _NUMBERS: Final = {
     "std_error": "standard error",
     "root_mean_square": "root mean square",
-    "mean_error": "mean error",
+    "mean_error": "mean absolute error",
     "worst_cell": "largest error",
 }
 _FEW: Final = 20  # intervals, of which a low share may be chance

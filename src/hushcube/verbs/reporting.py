@@ -10,6 +10,7 @@ from hushcube.bundle.folder import open_bundle
 from hushcube.bundle.release import Release
 from hushcube.explorer.documents import Documents
 from hushcube.explorer.page import write_report
+from hushcube.explorer.shapes import Shapes
 from hushcube.progress import Progress
 
 
@@ -18,16 +19,18 @@ def report(
     out: str | Path,
     *,
     targets: Sequence[str] = (),
+    shapes: Shapes = (),
     verify: bool = True,
     progress: Progress | None = None,
 ) -> Path:
     """Write a page about a release that works offline: one file if `out` ends in .html, otherwise a folder.
 
     `targets` are errors that were required, such as `age*sex: stderr<=20`: the page shows them beside the expected
-    ones. Of a folder, every checksum is verified unless told otherwise.
+    ones. `shapes` are GeoJSON files of attributes, such as `{"region": "regions.geojson"}`: the page draws maps with
+    them. Of a folder, every checksum is verified unless told otherwise.
     """
     path = Path(out)
-    write_report(Documents(_opened(release, verify), targets), path, progress=progress)
+    write_report(Documents(_opened(release, verify), targets, shapes), path, progress=progress)
     return path
 
 
@@ -37,6 +40,7 @@ def explore(
     port: int = 0,
     browser: bool = True,
     targets: Sequence[str] = (),
+    shapes: Shapes = (),
     verify: bool = True,
     ready: Callable[[str], None] | None = None,
 ) -> None:
@@ -53,7 +57,7 @@ def explore(
         if browser:
             webbrowser.open(address)
 
-    serve_page(lambda: Documents(_opened(release, verify), targets), port=port, ready=started)
+    serve_page(lambda: Documents(_opened(release, verify), targets, shapes), port=port, ready=started)
 
 
 def _opened(release: Release | str | Path, verify: bool) -> Release:

@@ -115,9 +115,9 @@ def test_every_file_is_listed_and_nothing_else_is_there(tmp_path, layout):
         "format", "hushcube", "name", "private", "warning", "privacy", "columns", "parts", "measures", "plan_digest",
         "bounds", "workload", "schema", "faces", "checksums", "sizes", "digest", "tables",
     }  # fmt: skip
-    assert manifest["columns"] == {"count": ["value", "std_error"]} and manifest["parts"]["count"].keys() == {
-        "privacy", "strategy", "noise", "plan_digest", "measurements",
-    }  # fmt: skip
+    assert manifest["columns"] == {"count": ["value", "std_error", "quality"]}
+    part = manifest["parts"]["count"]
+    assert part.keys() == {"privacy", "strategy", "noise", "plan_digest", "measurements"}
     packed = {"pack", "file", "index", "tables", "cells", "face"}
     for entry in manifest["tables"]:
         assert entry.keys() == (packed if layout == "packs" else {"attributes", "file", "face", "cells"})
@@ -140,7 +140,7 @@ def test_packs_are_one_file_for_each_order(tmp_path, monkeypatch):
     for name in published:
         assert np.array_equal(read.table(name).values, published.table(name).values)
     frame = pd.read_parquet(tmp_path / "out" / "tables" / "2-way.parquet")
-    assert list(frame.columns) == ["attribute_1", "label_1", "attribute_2", "label_2", "value", "std_error"]
+    assert list(frame.columns) == ["attribute_1", "label_1", "attribute_2", "label_2", "value", "std_error", "quality"]
     chosen = frame[(frame.attribute_1 == "a1") & (frame.attribute_2 == "a3")]
     assert chosen.label_1.astype(str).tolist() == [str(i) for i in range(3) for _ in range(3)]
     assert chosen.label_2.astype(str).tolist() == [str(i) for _ in range(3) for i in range(3)]
@@ -238,7 +238,7 @@ def test_duckdb_and_pandas_open_the_tables_and_they_add_up(tmp_path, law):
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
     files = {tuple(e["attributes"]): tmp_path / "out" / e["file"] for e in manifest["tables"]}
     frame = pd.read_parquet(files["class", "survived"])
-    assert list(frame.columns) == ["class", "survived", "value", "std_error"]
+    assert list(frame.columns) == ["class", "survived", "value", "std_error", "quality"]
     assert frame["class"].astype(str).tolist() == ["1st", "1st", "2nd", "2nd", "3rd", "3rd", "crew", "crew"]
     by_class = frame.groupby("class", observed=True)["value"].sum()
     for pair in ("sex", "age", "survived"):
@@ -255,7 +255,7 @@ def test_duckdb_and_pandas_open_the_tables_and_they_add_up(tmp_path, law):
 
 
 @pytest.mark.parametrize(
-    "names", [("value", "std_error"), ("value", "value_", "value__"), ("Value", "VALUE"), ("std_error",)]
+    "names", [("value", "std_error"), ("value", "value_", "value__"), ("Value", "VALUE"), ("std_error", "Quality")]
 )
 def test_attributes_may_be_named_like_the_number_columns(tmp_path, layout, names):
     schema = Schema(tuple(Attribute(name=name, values=("x", "y")) for name in (*names, "sex")))
@@ -269,11 +269,12 @@ def test_attributes_may_be_named_like_the_number_columns(tmp_path, layout, names
         manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
         (entry,) = (e for e in manifest["tables"] if e["attributes"] == list(schema.names))
         columns = pq.read_schema(tmp_path / "out" / entry["file"]).names
-        assert columns[:-2] == list(schema.names)
-        assert len({name.casefold() for name in columns[-2:]} | {n.casefold() for n in names}) == 2 + len(
+        assert columns[:-3] == list(schema.names)
+        assert len({name.casefold() for name in columns[-3:]} | {n.casefold() for n in names}) == 3 + len(
             {n.casefold() for n in names}
         )
-        assert re.fullmatch("value_*", columns[-2]) and re.fullmatch("std_error_*", columns[-1])
+        for column, word in zip(columns[-3:], ("value", "std_error", "quality"), strict=True):
+            assert re.fullmatch(f"{word}_*", column)
 
 
 HOSTILE = (

@@ -4,6 +4,7 @@ import errno
 import json
 import multiprocessing
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import hushcube as hc
@@ -20,7 +22,7 @@ from hushcube import durable, plan, release
 from hushcube.bundle import change, folder as bundle, writing
 from hushcube.bundle.change import LOCK, add_face, changing
 from hushcube.bundle.folder import open_bundle
-from hushcube.bundle.manifest import manifest_text, plan_fields
+from hushcube.bundle.manifest import GUIDE, manifest_text, plan_fields
 from hushcube.bundle.part import FormsFromCells, PublishedFace
 from hushcube.bundle.reading import checksum
 from hushcube.bundle.statement import privacy_statement
@@ -133,8 +135,8 @@ def test_a_face_is_replaced_by_other_files(folder):
     assert found == ["faces/face-valid", "faces/face-valid-2"] * 2
 
 
-def test_nothing_that_is_listed_ever_changes(folder, monkeypatch):
-    """Until the manifest is replaced, everything that it lists is as it was; so it is right after."""
+def test_the_release_is_whole_at_every_step(folder, monkeypatch):
+    """Until the manifest is replaced, everything that it lists is as it was; from then on the guide may be either."""
     add_face(folder, face())
     seen = []
     put = durable.os.replace
@@ -145,11 +147,72 @@ def test_nothing_that_is_listed_ever_changes(folder, monkeypatch):
         put(source, target)
         open_bundle(folder)
         assert set(manifest(folder)["checksums"]) <= set(old)
-        seen.append(target)
+        assert verify(folder, allow_seeded=True).checks[0].holds
+        seen.append(target.relative_to(folder).as_posix())
 
     monkeypatch.setattr(durable.os, "replace", replace)
     add_face(folder, face(shift=1))
-    assert seen == [folder / "manifest.json"]
+    assert seen == ["manifest.json", *GUIDE]
+
+
+def test_the_guide_at_the_top_names_every_face(folder, tmp_path):
+    add_face(folder, face())
+    add_face(folder, face("nonnegative", 1), out=tmp_path / "new")
+    add_face(folder, face(shift=1))
+    for place, named in ((folder, {"consistent-2"}), (tmp_path / "new", {"consistent", "nonnegative"})):
+        for name in GUIDE:
+            assert set(re.findall(r"faces/([a-z0-9-]+)/", (place / name).read_text())) == named, name
+        assert holds(place)
+
+
+@pytest.mark.parametrize("done", [1, 2, 3])
+def test_a_guide_that_was_not_replaced_yet_is_known(folder, monkeypatch, done):
+    """A disk that fails right after the manifest, or between two files of the guide, leaves what was known before."""
+    add_face(folder, face())
+    put, replaced = durable.os.replace, []
+
+    def replace(source, target):
+        if len(replaced) == done:
+            raise OSError(errno.EIO, "x")
+        replaced.append(put(source, target))
+
+    monkeypatch.setattr(durable.os, "replace", replace)
+    add_face(folder, face(shift=1))
+    assert open_bundle(folder).table("a0", face="consistent").values[0] == 1
+    left = [f"{name}: is the one of before the last face was added" for name in GUIDE]
+    told = verify(folder, allow_seeded=True).checks[0]
+    assert told.holds and told.remarks == tuple(left[done - 1 :])
+    replaced.clear()
+    add_face(folder, face(shift=2))  # once more: there may be files of three states now
+    assert verify(folder, allow_seeded=True).checks[0].holds
+    monkeypatch.undo()
+    add_face(folder, face("nonnegative", 1))
+    assert holds(folder)
+    (folder / "README.md").write_text("x")
+    assert not verify(folder, allow_seeded=True).checks[0].holds
+
+
+@pytest.mark.parametrize("wrong", [[], {"plan.json": ["0", 1]}, {"README.md": "0"}, {"README.md": ["0", "1"]}])
+def test_an_earlier_guide_is_a_guide(folder, wrong):
+    add_face(folder, face())
+    (folder / "manifest.json").write_text(manifest_text({**manifest(folder), "earlier_guide": wrong}))
+    assert any("earlier guide" in each for each in verify(folder, allow_seeded=True).checks[0].problems)
+    with pytest.raises(BundleError, match="earlier guide"):
+        open_bundle(folder)
+
+
+def test_guides_that_name_no_faces_are_remarked_on(folder):
+    """As earlier versions wrote them."""
+    texts = {name: (folder / name).read_bytes() for name in GUIDE}
+    add_face(folder, face())
+    told = manifest(folder)
+    del told["earlier_guide"]
+    for name, text in texts.items():
+        (folder / name).write_bytes(text)
+        told["checksums"][name], told["sizes"][name] = checksum(folder, name), len(text)
+    (folder / "manifest.json").write_text(manifest_text(told))
+    found = verify(folder, allow_seeded=True).checks[0]
+    assert found.holds and found.remarks == tuple(f"{name}: does not name the face consistent" for name in texts)
 
 
 @pytest.mark.parametrize(
@@ -388,7 +451,10 @@ def earlier(folder):
     told |= {"format": 2, **plan_fields(opened.plan, 2)}
     del told["faces"]["consistent"]["folder"], told["checksums"]["faces/consistent/PRIVACY.md"]
     told["checksums"]["measurements/values.parquet"] = told["checksums"].pop("measurements/count.parquet")
-    for name in ("PRIVACY.md", "plan.json"):
+    tables = [entry["file"] for entry in told["tables"] if entry["face"] == "unbiased"]
+    for name in tables:
+        pq.write_table(pq.read_table(folder / name).drop_columns(["quality"]), folder / name)
+    for name in ("PRIVACY.md", "plan.json", *tables):
         told["checksums"][name] = checksum(folder, name)
     (folder / "manifest.json").write_text(json.dumps(told))
     return folder
@@ -401,7 +467,7 @@ def test_earlier_formats_are_read_and_get_faces_in_a_new_folder(earlier, tmp_pat
         add_face(earlier, face("nonnegative", 1))
     assert names(earlier) == before
     add_face(earlier, face("nonnegative", 1), out=tmp_path / "new")
-    assert holds(tmp_path / "new") and manifest(tmp_path / "new")["format"] == 5
+    assert holds(tmp_path / "new") and manifest(tmp_path / "new")["format"] == 6
     assert set(places(tmp_path / "new")) == {"consistent", "nonnegative"}
     again = json.loads((earlier / "manifest.json").read_text())
     again["format"], again["faces"]["consistent"]["facts"] = 2, {"totals": [{"count": 3}]}

@@ -108,7 +108,7 @@ def test_a_form_is_a_file_with_labelled_columns(written):
         "cells": 12,
     }
     frame = pd.read_parquet(written / entry["file"])
-    assert list(frame.columns) == ["sex", "prefix(age)", "value", "std_error"]
+    assert list(frame.columns) == ["sex", "prefix(age)", "value", "std_error", "quality"]
     ups = [f"up to {age}" for age in range(20, 25)] + ["unknown"]
     assert frame["sex"].astype(str).tolist() == ["F"] * 6 + ["M"] * 6
     assert frame["prefix(age)"].astype(str).tolist() == ups * 2
@@ -121,7 +121,7 @@ def test_queries_are_a_file_with_their_names(written):
     entry = entry_of(written, "queries")
     assert entry["attributes"] == ["sex", "age"] and entry["cells"] == 3
     frame = pd.read_parquet(written / entry["file"])
-    assert list(frame.columns) == ["query", "value", "std_error"]
+    assert list(frame.columns) == ["query", "value", "std_error", "quality"]
     assert frame["query"].astype(str).tolist() == ["young women", "men", "nobody"]
     assert (frame["value"].iloc[2], frame["std_error"].iloc[2]) == (0, 0)
 
@@ -292,7 +292,7 @@ def test_attributes_may_be_named_like_the_columns(tmp_path, layout, other):
     for word in published:
         assert np.array_equal(published.table(word).values, memory.table(word).values), word
     columns = pq.read_schema(tmp_path / "out" / entry_of(tmp_path / "out", f"prefix({other})*sex")["file"]).names
-    assert columns == [f"prefix({other})", "sex", "value", "std_error"]
+    assert columns == [f"prefix({other})", "sex", "value", "std_error", "quality"]
     assert pq.read_schema(tmp_path / "out" / entry_of(tmp_path / "out", "queries")["file"]).names[0] == "query"
 
 
@@ -301,7 +301,7 @@ def test_a_cell_axis_named_value_steps_aside(tmp_path):
     p = plan(schema, "prefix(age)*value", epsilon=1, neighbours="add-remove", strategy="wavelet")
     published = release(p, pa.table({"age": [0, 1, 2], "value": ["x", "x", "y"]}), out=tmp_path / "out")
     file = entry_of(tmp_path / "out", "prefix(age)*value")["file"]
-    assert pq.read_schema(tmp_path / "out" / file).names == ["prefix(age)", "value", "value_", "std_error"]
+    assert pq.read_schema(tmp_path / "out" / file).names == ["prefix(age)", "value", "value_", "std_error", "quality"]
     memory = released(p.count, published.source.measurement())
     assert np.array_equal(published.table("prefix(age)*value").values, memory.table("prefix(age)*value").values)
 

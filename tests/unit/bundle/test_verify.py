@@ -1,6 +1,7 @@
 """The verifier, tested with broken releases: each is a good one with one change, and the right checks must find it."""
 
 import json
+import re
 import shutil
 import time
 
@@ -582,9 +583,9 @@ def test_packs_are_checked_table_by_table(tmp_path, monkeypatch):
     first, second = [e for e in manifest["tables"] if e["file"] == name][:2]
     first["offset"], second["offset"] = second["offset"], first["offset"]
     write_manifest(tmp_path / "r", manifest)
-    found = failed(tmp_path / "r")  # the guide, too, says that there are packs
+    found = failed(tmp_path / "r")  # the guide lists packs
     assert found["labels"] == [f"{name}, table {word}: its rows belong to another table" for word in ("a0*a1", "a0*a2")]
-    assert found.keys() == {"labels", "files"} and all("is not the text" in each for each in found["files"])
+    assert found.keys() == {"labels", "files"} and re.match("README.md|index", found["files"][0])
     first["offset"], second["offset"] = 0, 10**9
     write_manifest(tmp_path / "r", manifest)
     assert failed(tmp_path / "r")["labels"][-1] == f"{name}, table a0*a2: lies beyond the end of the pack"

@@ -6,9 +6,9 @@ largest sets first where roll-ups are compared, and every block goes through all
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,13 +19,14 @@ from hushcube.bundle.checks.tables import Block, FaceTables
 from hushcube.bundle.checks.verdict import Check
 from hushcube.bundle.folder import read_people
 from hushcube.bundle.manifest import PEOPLE
-from hushcube.bundle.tables import Numbers, Rows, Values
+from hushcube.bundle.tables import Numbers, Rows, Values, quality_classes
 from hushcube.errors import BundleError
 from hushcube.faces.people import count
 from hushcube.faces.value import UNBIASED, published_promises
 from hushcube.model.arrays import Bools, Floats, Ints, Marginal
 from hushcube.model.facts import Facts
 from hushcube.model.form import Form
+from hushcube.model.quality import QUALITY_WORDS, Quality
 from hushcube.model.queries import QueryTable
 from hushcube.model.schema import COUNT
 from hushcube.model.workload import Quantity
@@ -33,6 +34,7 @@ from hushcube.progress import Progress
 from hushcube.text import visible
 
 Codes = NDArray[np.integer]
+Words = NDArray[np.object_]
 
 _RECOMPUTED: Final = 1e-9
 """Of the largest value: how far numbers may be from the same computation done again, on another machine perhaps."""
@@ -48,6 +50,7 @@ class Shared:
     measurements: Check
     errors: Check
     labels: Check
+    flags: Check
     progress: Progress
 
 
@@ -135,10 +138,29 @@ class CellChecks:
             for found, average in zip(block.averages, expected.get(self._average, ()), strict=True):
                 own = f"the {self._average} or an end of its interval, "
                 self._report(measurements, rows, self._apart(found, average), found, f"{own}{told}", average)
+        for what, wrong, words, due in self._wrong_flags(block):
+            self._report(self._shared.flags, rows, wrong, words, f"the flag of the {what}; its numbers give", due)
         if self._codes is not None:
             counted = count(self._codes, self._plan.schema.sizes, rows, shape).astype(np.float64)
             self._people.checked += len(rows)
             self._report(self._people, rows, values != counted, values, f"but the {self._noun} are", counted)
+
+    def _wrong_flags(self, block: Block) -> Iterator[tuple[Quantity, Bools, Words, Words]]:
+        """Of each quantity where a flag is not that of the numbers beside it, the words found and those expected.
+
+        At a threshold, to rounding, both classes are right.
+        """
+        schema, quality = self._plan.schema, self._plan.schema.quality
+        columns: dict[Quantity, Sequence[Floats]] = {self._quantity: (block.values, block.std_errors)}
+        columns |= {self._average: block.averages} if block.averages else {}
+        for (quantity, own), found in zip(columns.items(), block.flags, strict=bool(block.flags)):
+            self._shared.flags.checked += len(block.rows)
+            least, most = (
+                quality_classes(schema, quantity, own, Quality(caution * quality.caution, caution * quality.unreliable))
+                for caution in (1 + _RECOMPUTED, 1 - _RECOMPUTED)
+            )
+            words = np.array([*QUALITY_WORDS, "another word"], dtype=object)
+            yield quantity, (found < least) | (found > most), words[found], words[least]
 
     def _apart(self, found: Floats, expected: Floats) -> Bools:
         """Where averages are not the same, or only one of them is known."""
@@ -152,19 +174,19 @@ class CellChecks:
         check: Check,
         rows: Rows,
         wrong: Bools,
-        found: Floats,
+        found: Floats | Words,
         words: str,
-        wanted: Floats | None = None,
+        wanted: Floats | Words | None = None,
     ) -> None:
         """One problem for each table with wrong cells: the first of them, and how many more there are."""
         flat = wrong.reshape(len(rows), -1)
         for k in np.flatnonzero(flat.any(axis=1)).tolist():
             marginal: Marginal = tuple(rows[k].tolist())
             at = tuple(np.argwhere(wrong[k])[0].tolist())
-            instead = "" if wanted is None else f" {wanted[k][at]:.10g}"
+            instead = "" if wanted is None else f" {_shown(wanted[k][at])}"
             more = f" (and {int(flat[k].sum()) - 1:,} other cells)" if flat[k].sum() > 1 else ""
             place, cell = self._tables.place(marginal), self._tables.cell(marginal, at)
-            check.add(f"{place}: {cell} is {found[k][at]:.10g}, {words}{instead}{more}")
+            check.add(f"{place}: {cell} is {_shown(found[k][at])}, {words}{instead}{more}")
 
     def _check_form(self, form: Form) -> None:
         block = self._tables.form(form)
@@ -178,6 +200,8 @@ class CellChecks:
 
         self._cells.checked += values.size
         report(self._cells, ~np.isfinite(values), "answers are no numbers")
+        for what, wrong, _, _ in self._wrong_flags(block):
+            report(self._shared.flags, wrong[0], f"flags of {what} are not those of its numbers")
         numbers = self._numbers.form(form)
         expected = {quantity: [own.reshape(form.shape) for own in told] for quantity, told in numbers.items()}
         recovered, predicted = expected[self._quantity]
@@ -229,6 +253,10 @@ class CellChecks:
             for k in np.flatnonzero(~(np.abs(found - known.counts) <= allowed)).tolist():
                 sentence = facts.sentence(facts.facts[int(known.ids[k])])
                 self._known.add(f"{place}: {found[k]:.10g} {self._noun}, against the public fact: {sentence}")
+
+
+def _shown(found: Any) -> str:
+    return repr(found) if isinstance(found, str) else f"{found:.10g}"
 
 
 def count_cells(codes: Codes, sizes: tuple[int, ...], marginal: Marginal, cells: Ints) -> Floats:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path, PurePosixPath
 
+from hushcube.bundle.checks.guides import check_guides
 from hushcube.bundle.checks.verdict import Check
 from hushcube.bundle.folder import BundleTables, open_bundle, table_entries
-from hushcube.bundle.guide import guide
 from hushcube.bundle.manifest import (
     EXPLAINED,
     MANIFEST,
@@ -18,7 +18,9 @@ from hushcube.bundle.manifest import (
     PLAN,
     SCHEMA,
     SEALED,
+    check_listed,
     contradicted,
+    earlier_guide,
     entry_key,
     face_folders,
     file_sizes,
@@ -27,7 +29,7 @@ from hushcube.bundle.manifest import (
     read_plan,
 )
 from hushcube.bundle.part import PublishedFace
-from hushcube.bundle.reading import check_file, read_text
+from hushcube.bundle.reading import read_text
 from hushcube.bundle.receipt import Receipt
 from hushcube.bundle.statement import STATEMENT, privacy_statement, statements
 from hushcube.bundle.tables import Entries, Entry
@@ -72,13 +74,14 @@ def check_checksums(
         if name in broken and checksums:
             files.add(f"manifest.json: has no checksum of {name}")
     sizes: Entry = {}
+    earlier: Entry = {}
     try:
-        sizes = file_sizes(manifest)
+        sizes, earlier = file_sizes(manifest), earlier_guide(manifest)
     except BundleError as problem:
         files.add(f"{problem.field}: {problem.problem}")
     for number, (name, expected) in enumerate(checksums.items()):
         try:
-            check_file(folder, name, expected, sizes.get(name))
+            check_listed(folder, name, expected, sizes.get(name), earlier)
         except BundleError as problem:
             files.add(f"{problem.field}: {problem.problem}")
             broken.add(name)
@@ -138,7 +141,7 @@ def open_release(folder: Path, manifest: Entry, broken: frozenset[str], files: C
         for name, text in texts.items():
             _check_text(folder, name, text, broken, privacy)
     if version >= EXPLAINED and files.holds:
-        _check_guides(folder, manifest, plan, {UNBIASED: "", **places}, broken, files)
+        check_guides(folder, manifest, plan, places, broken, files)
     for name in measurement_files(plan, version).values():
         if name not in manifest["checksums"]:
             files.add(f"manifest.json: has no checksum of {name}")
@@ -237,20 +240,6 @@ def _entries(folder: Path, manifest: Entry, plan: Plan, described: Collection[st
 
 def _word(key: Marginal | str, schema: Schema) -> str:
     return key if isinstance(key, str) else schema.describe(key)
-
-
-def _check_guides(
-    folder: Path, manifest: Entry, plan: Plan, places: dict[str, str], broken: frozenset[str], files: Check
-) -> None:
-    """What explains the tables says what the plan and the manifest say."""
-    for face, place in places.items():
-        own = [entry for entry in manifest["tables"] if entry["face"] == face]
-        for name, text in guide(plan, face, own, place, private=manifest["private"]).items():
-            listed = f"{place}/{name}" if place else name
-            if listed not in manifest["checksums"]:
-                files.add(f"manifest.json: has no checksum of {listed}")
-            else:
-                _check_text(folder, listed, text, broken, files)
 
 
 def _check_text(folder: Path, name: str, expected: str, broken: frozenset[str], check: Check) -> None:

@@ -22,9 +22,9 @@ import pyarrow.parquet as pq
 from hushcube.bundle.axes import Axis, axis_columns, cell_axes, form_axes
 from hushcube.bundle.checks.files import Opened
 from hushcube.bundle.checks.verdict import Check
-from hushcube.bundle.manifest import EXPLAINED
+from hushcube.bundle.manifest import EXPLAINED, FLAGGED
 from hushcube.bundle.reading import Pack, inside, parquet, unreadable
-from hushcube.bundle.tables import Entry, Rows, column_names, pack_texts, positions, written
+from hushcube.bundle.tables import FLAGS, Entry, Rows, column_names, flag_names, pack_texts, positions, written
 from hushcube.designs.design import Design
 from hushcube.errors import BundleError
 from hushcube.faces.value import UNBIASED
@@ -59,6 +59,8 @@ class Block:
     std_errors: Floats
     averages: tuple[Floats, ...] = ()
     """Beside sums, where they are published: averages and the ends of their intervals, NaN where they are null."""
+    flags: tuple[Ints, ...] = ()
+    """Of the values, and of averages: places in QUALITY_WORDS, -1 where there is another word. None before format 6."""
 
 
 class FaceTables:
@@ -68,6 +70,7 @@ class FaceTables:
         self.plan, self.schema, self.part = opened.plan, opened.plan.schema, part
         self._opened, self._entries, self._labels = opened, opened.entries[face], labels
         self._quantities = written(opened.plan) if face == UNBIASED else (COUNTED,)
+        self._flagged = self._quantities if face == UNBIASED and opened.version >= FLAGGED else ()
         self._packs: dict[str, Pack] = {}
         self.family = Family.of([key for key in self._entries if not isinstance(key, str)], self.schema.sizes)
 
@@ -138,11 +141,11 @@ class FaceTables:
             except Unfit as problem:
                 self._tell(tuple(row.tolist()), problem)
         if blocks:
-            arrays = zip(
-                *((block.rows, block.values, block.std_errors, *block.averages) for block in blocks), strict=True
-            )
-            kept, values, errors, *averages = map(np.concatenate, arrays)
-            yield Block(kept, shape, values, errors, tuple(averages))
+            every = ((own.rows, own.values, own.std_errors, *own.averages, *own.flags) for own in blocks)
+            arrays = zip(*every, strict=True)
+            kept, values, errors, *others = map(np.concatenate, arrays)
+            at = len(blocks[0].averages)
+            yield Block(kept, shape, values, errors, tuple(others[:at]), tuple(others[at:]))
 
     def _tell(self, key: Marginal | str, problem: Unfit) -> None:
         if str(problem):
@@ -170,7 +173,7 @@ class FaceTables:
         with self._reading(place), parquet(self._opened.folder, place) as file:
             found = file.schema_arrow.names
             plain = [axis.name for axis in axes]
-            if self._opened.version < EXPLAINED and found == [*plain, *self._columns(plain)]:
+            if self._opened.version < EXPLAINED and found == [*plain, *self._columns(plain)]:  # before codes
                 axes = [Axis(axis.name, axis.labels) for axis in axes]
             names = axis_columns(axes)
             if found != [*names, *self._columns(names)]:
@@ -189,12 +192,14 @@ class FaceTables:
         return self._numbers(table, rows, shape)
 
     def _columns(self, taken: Sequence[str] = ()) -> list[str]:
-        """The names of the columns of numbers, beside attributes of some names."""
-        return [name for own in column_names(self.plan, self._quantities, taken).values() for name in own]
+        """The names of the columns of numbers and of flags, beside attributes of some names."""
+        numbers = [name for own in column_names(self.plan, self._quantities, taken).values() for name in own]
+        return [*numbers, *flag_names(self.plan, self._flagged, taken).values()]
 
     def _numbers(self, table: pa.Table, rows: Rows, shape: tuple[int, ...]) -> Block:
-        """The part's own columns of numbers, which are the last ones."""
-        columns = iter(table.columns[-sum(quantity.width for quantity in self._quantities) :])
+        """The part's own columns of numbers and flags, which are the last ones."""
+        width = sum(quantity.width for quantity in self._quantities) + len(self._flagged)
+        columns = iter(table.columns[-width:])
         found: dict[Quantity, list[Floats]] = {}
         average = Quantity("avg", self.part)
         for quantity in self._quantities:
@@ -206,8 +211,13 @@ class FaceTables:
                 for numbers, column in zip(found[average], own, strict=True)
             ):
                 raise Unfit("its averages are not all numbers or null")
+        flags = {
+            quantity: _codes(column, FLAGS).reshape(len(rows), *shape)
+            for quantity, column in zip(self._flagged, columns, strict=True)
+            if quantity.part == self.part
+        }
         values, errors = found[self.plan.measured[self.part]]
-        return Block(rows, shape, values, errors, tuple(found.get(average, ())))
+        return Block(rows, shape, values, errors, tuple(found.get(average, ())), tuple(flags.values()))
 
     def _packed(self, rows: Rows, shape: tuple[int, ...]) -> Block:
         """Tables that are runs of rows of one pack."""

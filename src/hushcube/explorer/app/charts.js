@@ -1,5 +1,6 @@
 // Pictures of a sheet, drawn by Vega-Lite with its expression interpreter: the page allows no eval.
 
+import { mapOf, mappedAxis } from "./maps.js";
 import { numberAt } from "./sheet.js";
 
 /** Colours of Okabe and Ito, which people with any colour vision can tell apart. */
@@ -33,7 +34,7 @@ function lines(text, most) {
 const inOrder = (data, field) => [...new Set(data.map((each) => each[field]))];
 
 /** A chart as Vega-Lite has it. `width` is what there is on the page. */
-export function specification(kind, sheet, { words, numbers, title, quantity, stamp, width, theme }) {
+export function specification(kind, sheet, { words, numbers, title, quantity, stamp, width, theme, shapes }) {
   const data = records(sheet, words, numbers);
   const isWide = sheet.across !== null;
   const tip = { field: "told", type: "nominal" };
@@ -41,9 +42,10 @@ export function specification(kind, sheet, { words, numbers, title, quantity, st
   const order = (field) => ({ field, type: "nominal", sort: inOrder(data, field), title: null });
   const base = {
     $schema: "https://vega.github.io/schema/vega-lite/v6.json", data: { values: data }, config: configOf(theme),
-    title: { text: lines(title, width / 10), subtitle: stamp ?? words(kind === "heat" ? "chart.heat" : "chart.interval"), subtitleFontWeight: stamp ? "bold" : "normal", subtitleColor: stamp ? theme.danger : theme.quiet },
+    title: { text: lines(title, width / 10), subtitle: stamp ?? words({ heat: "chart.heat", map: "chart.map" }[kind] ?? "chart.interval"), subtitleFontWeight: stamp ? "bold" : "normal", subtitleColor: stamp ? theme.danger : theme.quiet },
     background: theme.surface, autosize: { type: "fit-x", contains: "padding" },
   };
+  if (kind === "map") return mapOf(base, sheet, mappedAxis(sheet, shapes), { words, numbers, quantity, width, theme, shapes, lines });
   if (kind === "heat") {
     const colour = { ...value, scale: { scheme: theme.dark ? "darkblue" : "blues" }, legend: { title: lines(quantity, width / 9) } };
     return {

@@ -9,10 +9,10 @@ function choice(label, key, options, chosen, act, { disabled = false } = {}) {
   return h("label", { class: "choice" }, h("span", {}, label), h("select", { key, disabled, onchange: (event) => act(event.target.value) }, items));
 }
 
-export function viewControls({ catalogue, state, quantity, words, change }) {
+export function viewControls({ catalogue, state, quantity, words, change, mapped }) {
   const { quantities, faces } = catalogue;
   const face = faces.find((each) => each.name === state.face);
-  const tabs = SHOWN_AS.map((name) => h("label", { class: "tab" },
+  const tabs = SHOWN_AS.filter((name) => name !== "map" || mapped).map((name) => h("label", { class: "tab" },
     h("input", { type: "radio", name: "as", value: name, checked: state.as === name, key: `as-${name}`, onchange: () => change({ as: name }) }),
     h("span", {}, words(`as.${name}`))));
   return [

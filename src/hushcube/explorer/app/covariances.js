@@ -101,10 +101,26 @@ export function boxVariances(table) {
 
 /** The variance of a total: of all of some axes, at one place along the others. */
 function totalVariance({ shape, total_errors, std_errors }, box) {
-  if (!total_errors) return null;
+  const error = total_errors ? ofTotal(shape, [...total_errors, std_errors], box) : null;
+  return error === null ? null : error ** 2;
+}
+
+/** The margin of a total, where the table has those of its totals; null for sums over other boxes. */
+export function totalMargin({ shape, total_margins, margins }, box) {
+  return total_margins ? ofTotal(shape, [...total_margins, margins], box) : null;
+}
+
+/** What is known of a total, out of a list by the bit masks of the axes that are kept; null where a box is no total. */
+function ofTotal(shape, known, box) {
   const kept = shape.map((n, axis) => box[axis].length < n);
   if (!box.every((positions, axis) => !kept[axis] || positions.length === 1)) return null;
-  const errors = [...total_errors, std_errors][kept.reduce((mask, own, axis) => mask + (own ? 1 << axis : 0), 0)];
+  const found = known[kept.reduce((mask, own, axis) => mask + (own ? 1 << axis : 0), 0)];
   const place = shape.reduce((at, n, axis) => (kept[axis] ? at * n + box[axis][0] : at), 0);
-  return (Array.isArray(errors) ? errors[place] : errors) ** 2;
+  return Array.isArray(found) ? found[place] : found;
+}
+
+/** The box that some cells fill, the positions taken along each axis; null where they fill none. */
+export function boxOf({ shape }, cells) {
+  const taken = shape.map((n, axis) => [...new Set(cells.map((cell) => Math.floor(cell / strideOf(shape, axis)) % n))]);
+  return cells.length === taken.reduce((size, own) => size * own.length, 1) ? taken : null;
 }

@@ -25,10 +25,11 @@ export function crossTable({ sheet, totals, state, words, numbers, caption, choo
   const number = (found, flag) => {
     const unknown = found.value === null;
     const error = found.std_error ?? (found.high === null ? undefined : (found.high - found.low) / 4);
-    return [
+    const margin = unknown ? null : marginText(found, error);
+    return [ // with blanks, for those who copy or listen
       h("span", { class: "value" }, unknown ? words("table.unknown") : numbers.number(found.value, error)),
-      flag && h("abbr", { class: `flag flag-${flag}`, title: words(`quality.${flag}`) }, flag),
-      !unknown && marginText(found, error),
+      flag && [" ", h("abbr", { class: `flag flag-${flag}`, title: words(`quality.${flag}`) }, flag)],
+      margin && [" ", margin],
     ];
   };
   const marginText = (found, error) => {

@@ -10,6 +10,7 @@ import { Cube, firstTable } from "./cube.js";
 import { byId, h, pager, refill } from "./dom.js";
 import { filesOf } from "./downloads.js";
 import { latticeLegend, latticePicture, nodesOf } from "./lattice.js";
+import { mappedAxis } from "./maps.js";
 import { numbersOf } from "./numbers.js";
 import { COLUMNS, ROWS, laidOut } from "./sheet.js";
 import { ASK, sourceOf } from "./source.js";
@@ -102,6 +103,7 @@ const show = working(async () => {
     if (question !== asked) return;
     for (const name of ["first", "second"]) state[name] = state[name].filter((cell) => cell < table.values.length);
     sheet = laidOut(table, cube, state);
+    if (state.as === "map" && !mappedAxis(sheet, catalogue.shapes)) state.as = "table";
     totals = await totalsOf(sheet, cube, source, state, quantity);
   } catch (failure) {
     problem = failure.message === ASK ? words("view.ask") : failure.message;
@@ -110,7 +112,7 @@ const show = working(async () => {
   byId("problem").hidden = problem === null;
   byId("problem").textContent = problem ?? "";
   choose();
-  refill(byId("controls"), viewControls({ catalogue, state, quantity, words, change: (part) => go({ ...state, ...part }) }));
+  refill(byId("controls"), viewControls({ catalogue, state, quantity, words, change: (part) => go({ ...state, ...part }), mapped: problem === null && mappedAxis(sheet, catalogue.shapes) !== null }));
   refill(byId("notes"), notesBox(catalogue, catalogue.faces.find((face) => face.name === state.face), words));
   byId("compare").hidden = problem !== null;
   if (problem !== null) {
@@ -173,7 +175,7 @@ async function figure(totals) {
   const theme = themeOf(document.body);
   const spec = specification(state.as, sheet, {
     words, numbers, title: here(), quantity: quantityTitle(quantity, catalogue, words), stamp: shortStamp(catalogue),
-    width: Math.max(240, place.clientWidth - 24), theme,
+    width: Math.max(240, place.clientWidth - 24), theme, shapes: catalogue.shapes,
   });
   const chart = h("div", { class: "chart", role: "img", "aria-label": words("chart.label", { title: here() }) });
   refill(place, h("div", { class: "scroll whole", tabindex: "0", role: "region", "aria-label": here() }, chart));
@@ -196,6 +198,7 @@ function below() {
     pager(words, { key: "rows", offset: sheet.row, size: ROWS, total: sheet.rowCount, turn: (to) => go({ ...state, row: to }) }),
     pager(words, { key: "columns", offset: sheet.column, size: COLUMNS, total: sheet.columnCount, turn: (to) => go({ ...state, column: to }) }),
     h("p", { class: "legend" },
+      state.as === "map" && `${words("chart.map")}. `,
       state.as !== "table" ? words("chart.help") : words(state.margins === "shading" ? "margins.shading.help" : "margins.help"),
       byId("figure").querySelector(".unknown") && ` ${words("margins.unknown.help")}`,
       flags.map((letter) => [" ", h("span", { class: `flag flag-${letter}` }, letter), ` ${words(`quality.${letter}`)}`])),

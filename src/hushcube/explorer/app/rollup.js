@@ -1,6 +1,6 @@
 // Coarser tables as sums of published ones, in the page: values, errors, and how to get back to the published cells.
 
-import { boxVariances } from "./covariances.js";
+import { boxVariances, totalMargin } from "./covariances.js";
 import { qualityOf } from "./statistics.js";
 
 const product = (sizes) => sizes.reduce((a, b) => a * b, 1);
@@ -28,14 +28,17 @@ export function rolledUp(table, cube, axes, word) {
   });
   const whole = wholeBox(table);
   const varianceOf = boxVariances(table);
-  const errors = values.map((_, cell) => {
+  const boxes = values.map((_, cell) => {
     const box = [...whole];
     kept.forEach((own, at) => (box[own] = members[at][Math.floor(cell / strides[at]) % shape[at]]));
+    return box;
+  });
+  const errors = boxes.map((box) => {
     const variance = varianceOf(box);
     return variance === null ? null : Math.sqrt(variance);
   });
   const known = errors.every((error) => error !== null);
-  const margins = errors.map((error) => (error ? table.spread * error + (table.step ?? 0) : error));
+  const margins = errors.map((error, cell) => totalMargin(table, boxes[cell]) ?? (error ? table.spread * error + (table.step ?? 0) : error));
   return {
     word, attributes: axes.map((axis) => axis.word), quantity: table.quantity, face: table.face, shape, values,
     std_errors: errors, margins,
@@ -61,14 +64,16 @@ const wholeBox = (table) => table.shape.map((n) => Array.from({ length: n }, (_,
 /** Whether the page knows the errors of totals of a table: from covariances, or from those of its totals. */
 export const knowsTotals = (table) => table.covariances !== null || table.total_errors !== null;
 
-/** `variance(box)` of sums over boxes: for each axis of the table the positions taken; null where it is not known. */
-export function variancesOfBoxes(table) {
-  const { origin } = table;
-  if (!origin) return boxVariances(table);
-  const [whole, varianceOf] = [wholeBox(origin), boxVariances(origin)];
+/**
+ * `errors(box)` of sums over boxes, for each axis of the table the positions taken: the variance, null where it is not
+ * known, and the margin of a total, null for other boxes.
+ */
+export function errorsOfBoxes(table) {
+  const published = table.origin ?? table;
+  const [whole, varianceOf] = [wholeBox(published), boxVariances(published)];
   return (positions) => {
-    const box = [...whole];
-    positions.forEach((taken, axis) => (box[table.kept[axis]] = taken.flatMap((at) => table.members[axis][at])));
-    return varianceOf(box);
+    const box = table.origin ? [...whole] : positions;
+    if (table.origin) positions.forEach((taken, axis) => (box[table.kept[axis]] = taken.flatMap((at) => table.members[axis][at])));
+    return { variance: varianceOf(box), margin: totalMargin(published, box) };
   };
 }

@@ -3,10 +3,12 @@
 
 import { Cube } from "./cube.js";
 import { packed } from "./numbers.js";
-import { publishedCells, rolledUp } from "./rollup.js";
-import { compared } from "./statistics.js";
+import { averagesCompared, rolledUpAverages } from "./averages.js";
+import { knowsTotals, publishedCells, rolledUp } from "./rollup.js";
+import { compared, qualityOf } from "./statistics.js";
 
 const PAGE = 50;
+const NORMAL = 1.959963984540054; // an average has the error of normal noise whose interval is as wide as its own
 
 /** What a report cannot compute, and an explorer can. */
 export const ASK = "ask hushcube explore";
@@ -67,13 +69,23 @@ class StaticSource {
     const axes = this._cube.axes(word);
     const covering = axes && this._cube.covering(axes);
     const kind = this._catalogue.quantities.find((each) => each.word === quantity)?.kind;
-    if (!covering || kind === "avg") throw new Error(ASK);
-    return rolledUp(await this._load(covering, quantity, face), this._cube, axes, word);
+    if (!covering) throw new Error(ASK);
+    const found = await this._load(covering, quantity, face);
+    if (kind !== "avg") return rolledUp(found, this._cube, axes, word);
+    const counts = await this._load(covering, "count", face);
+    if (!found.average || !knowsTotals(found.average.sums) || !knowsTotals(counts)) throw new Error(ASK);
+    const graded = ({ value, low, high }, signed) => (value === null ? 2 : qualityOf(value, (high - low) / (2 * NORMAL), signed, this._catalogue.quality));
+    return rolledUpAverages(found, counts, this._cube, axes, word, graded);
   }
 
   async estimate(word, quantity, cells, versus) {
     const table = await this.table(word, quantity, "unbiased");
     const own = table.origin ?? table;
+    if (own.average) {
+      const counts = await this._load(this._cube.covering(this._cube.axes(word)), "count", "unbiased");
+      if (counts.covariances === null || own.average.sums.covariances === null) return ASK;
+      return averagesCompared(counts, own.average, publishedCells(table, cells), publishedCells(table, versus));
+    }
     if (own.covariances === null) return ASK;
     return compared(own, publishedCells(table, cells), publishedCells(table, versus));
   }

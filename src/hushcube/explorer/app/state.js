@@ -2,7 +2,7 @@
 
 import { packed, unpacked } from "./numbers.js";
 
-export const SHOWN_AS = ["table", "heat", "bars", "multiples"];
+export const SHOWN_AS = ["table", "heat", "bars", "multiples", "map"];
 export const MARGINS = ["margin", "interval", "shading", "none"];
 
 const START = {

@@ -1,11 +1,14 @@
 // Sums of cells with their exact errors, and what follows from two of them.
 
-import { covarianceOf } from "./covariances.js";
+import { boxOf, covarianceOf, totalMargin } from "./covariances.js";
 
-/** A sum with its interval: value ± (spread * std_error + step), where the table has `spread` and `step`. */
-export function around(value, variance, { spread, step }) {
+/**
+ * A sum with its interval: value ± (spread * std_error + step), where the table has `spread` and `step`; of a total
+ * that is a cell of a table that was published, ± the margin of that cell (`known`).
+ */
+export function around(value, variance, { spread, step }, known = null) {
   const std_error = Math.sqrt(Math.max(0, variance));
-  const margin = std_error > 0 ? spread * std_error + (step ?? 0) : 0;
+  const margin = known ?? (std_error > 0 ? spread * std_error + (step ?? 0) : 0);
   return { value, std_error, low: value - margin, high: value + margin };
 }
 
@@ -22,26 +25,51 @@ export function fieller(a, b, joint, { spread, may_be_negative }) {
   if (!may_be_negative) [over, under] = [under >= 0 ? Math.max(over, 0) : over, over >= 0 ? Math.max(under, 0) : under];
   if (under < 0) [over, under] = [-over, -under];
   const [marginOver, marginUnder] = [a, b].map((sum) => (sum.high - sum.low) / 2);
-  if (!(marginUnder < under)) return { value: null, std_error: null, low: null, high: null };
+  const found = fiellerOf(over, under, marginOver, marginUnder, spread ** 2 * joint);
+  if (found === null) return { value: null, std_error: null, low: null, high: null };
+  return { ...found, std_error: null, low: may_be_negative ? found.low : Math.max(0, found.low) };
+}
+
+/** The ratio and both ends of its interval, from two numbers, their margins and m_ab; null where there is no interval. */
+export function fiellerOf(over, under, marginOver, marginUnder, joint) {
+  if (!(marginUnder < under)) return null;
   const lead = under ** 2 - marginUnder ** 2;
-  const middle = over * under - spread ** 2 * joint;
+  const middle = over * under - joint;
   const root = Math.sqrt(Math.max(0, middle ** 2 - lead * (over ** 2 - marginOver ** 2)));
-  const low = (middle - root) / lead;
-  return { value: over / under, std_error: null, low: may_be_negative ? low : Math.max(0, low), high: (middle + root) / lead };
+  return { value: over / under, low: (middle - root) / lead, high: (middle + root) / lead };
+}
+
+const weightsOf = (cells) => new Map(cells.map((cell) => [cell, 1]));
+const total = (table, cells) => cells.reduce((sum, cell) => sum + table.values[cell], 0);
+
+/** The margin of a total that is a cell of a published table; null for other sums. */
+function knownMargin(table, cells) {
+  const box = boxOf(table, cells);
+  return box && totalMargin(table, box);
+}
+
+/** The sum of some cells of a table, `{value, std_error, low, high, margin}`. */
+export function sumOf(table, cells) {
+  const found = around(total(table, cells), covarianceOf(table, weightsOf(cells)), table, knownMargin(table, cells));
+  return { ...found, margin: (found.high - found.low) / 2 };
+}
+
+/** The same with an interval of which two hold at once in 95% of cases. */
+export function widened(table, cells) {
+  const found = around(total(table, cells), covarianceOf(table, weightsOf(cells)), { ...table, spread: table.spread_both });
+  return { ...found, margin: (found.high - found.low) / 2 };
 }
 
 /** The sum of some cells; where there are others, theirs, and the difference and ratio of both, all with intervals. */
 export function compared(table, cells, versus = []) {
-  const weights = (chosen) => new Map(chosen.map((cell) => [cell, 1]));
-  const sum = (chosen) => chosen.reduce((total, cell) => total + table.values[cell], 0);
-  const [u, v] = [weights(cells), weights(versus)];
-  const own = around(sum(cells), covarianceOf(table, u), table);
+  const own = sumOf(table, cells);
   if (!versus.length) return { sum: own, versus: null, difference: null, ratio: null };
-  const other = around(sum(versus), covarianceOf(table, v), table);
-  const joint = covarianceOf(table, u, v);
+  const other = sumOf(table, versus);
+  const joint = covarianceOf(table, weightsOf(cells), weightsOf(versus));
   const variance = own.std_error ** 2 + other.std_error ** 2 - 2 * joint;
   const difference = around(own.value - other.value, variance, table);
-  return { sum: own, versus: other, difference, ratio: fieller(own, other, joint, table) };
+  const safe = [own, other].map((sum) => around(sum.value, sum.std_error ** 2, table)); // with one quantile for all
+  return { sum: own, versus: other, difference, ratio: fieller(...safe, joint, table) };
 }
 
 /**

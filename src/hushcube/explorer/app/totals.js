@@ -1,6 +1,6 @@
 // Totals of the rows and columns of a sheet, with their errors.
 
-import { knowsTotals, variancesOfBoxes } from "./rollup.js";
+import { errorsOfBoxes, knowsTotals } from "./rollup.js";
 import { adds, numberAt } from "./sheet.js";
 import { around, qualityOf } from "./statistics.js";
 
@@ -25,12 +25,12 @@ export async function totalsOf(sheet, cube, source, state, quantity) {
 }
 
 function summed(sheet, quality) {
-  const varianceOf = variancesOfBoxes(sheet.table);
+  const errorsOf = errorsOfBoxes(sheet.table);
   const total = (cells, box) => {
     const value = cells.reduce((sum, cell) => sum + sheet.table.values[cell], 0);
-    const variance = varianceOf(box);
+    const { variance, margin } = errorsOf(box);
     if (variance === null) return { value, std_error: null, low: null, high: null, quality: null };
-    const found = around(value, variance, sheet.table);
+    const found = around(value, variance, sheet.table, margin);
     return { ...found, quality: qualityOf(value, found.std_error, sheet.table.may_be_negative, quality) };
   };
   return {
