@@ -202,8 +202,8 @@ def write_tables(
 ) -> list[Entry]:
     """Write all tables of a face to a `place` in `folder`; returns their entries for the manifest.
 
-    The unbiased tables hold all quantities with their flags, those of other faces the counts. Checksums of large files go
-    to `sums`.
+    The unbiased tables hold all quantities with their flags, those of other faces the counts. Checksums of large files
+    go to `sums`.
     """
     plan, schema, family = release.plan, release.plan.schema, published_family(release.plan)
     quantities = tables.written(plan) if face == UNBIASED else (COUNTED,)
