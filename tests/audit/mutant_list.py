@@ -27,6 +27,7 @@ def replay(family):
 _PRIVACY = "tests/privacy"
 _NOISE = "tests/unit/private/noise"
 _LEDGER = "tests/contract/test_ledger.py"
+_SELECTING = "tests/unit/private/adaptive/test_selecting.py"
 
 MUTANTS = [
     # ------------------------------------------------------------------------------------------------ what is drawn
@@ -618,6 +619,39 @@ MUTANTS = [
         "private = entropy.private and noise is None",
         "private = bool(counts.rows % 2)",
         replay("tables"),
+    ),
+    # ------------------------------------------------------------------------------------------------ selective runs
+    Mutant(
+        "misfits get no noise",
+        "noise of misfits",
+        "private/adaptive/selecting.py",
+        "return np.asarray(exact + discrete_gaussian([parameter]",
+        "return np.asarray(exact + 0 * discrete_gaussian([parameter]",
+        f"{_SELECTING}::test_every_misfit_gets_its_own_noise",
+    ),
+    Mutant(
+        "a replaced row moves a misfit by one",
+        "cost of misfits",
+        "designs/selective/design.py",
+        'max(2 if way == "replace-one" else 1 for way in privacy.row_changes)',
+        "1",
+        f"{_SELECTING}::test_the_law_of_a_look_keeps_its_cost",
+    ),
+    Mutant(
+        "a selective run guesses with the exact number of people",
+        "noisy answers alone decide",
+        "private/adaptive/selecting.py",
+        "self.people = max(float(np.asarray(self.values[0]).reshape(-1)[0]), 1.0)",
+        "self.people = float(max(self.counts.rows, 1))",
+        f"{_SELECTING}::test_decisions_are_functions_of_the_noisy_answers",
+    ),
+    Mutant(
+        "a selective run looks at its exact misfits",
+        "noisy answers alone decide",
+        "private/adaptive/selecting.py",
+        "self.misfits[look] = with_noise(exact, budget, self.design.law, self.entropy)",
+        "self.misfits[look] = (with_noise(exact, budget, self.design.law, self.entropy) + exact) // 2",
+        f"{_SELECTING}::test_decisions_are_functions_of_the_noisy_answers",
     ),
     # ------------------------------------------------------------------------------------------------- who may ask
     Mutant(

@@ -10,9 +10,11 @@ from hypothesis import given, settings, strategies as st
 from helpers import NEIGHBOURS, make_request
 from hushcube.costs import calibrate
 from hushcube.designs import SelectedDesign
+from hushcube.designs.selective.design import misfit_cost
 from hushcube.experiments.truth import HeldTables, wanted
 from hushcube.faces.face import make_face
 from hushcube.faces.value import FaceValue
+from hushcube.model.noise import GAUSSIAN, LAPLACE
 from hushcube.planning.plan import Plan
 from hushcube.private.adaptive import selecting
 from hushcube.private.adaptive.selecting import misfits_of
@@ -158,6 +160,40 @@ def test_noise_of_misfits_is_that_of_their_budget(monkeypatch):
     assert [parameter for parameter, _ in asked] == [1 / (2 * Fraction(b)) for b in made.misfit_budgets.tolist()]
     assert [len(ones) for _, ones in asked] == made.looks
     assert all(set(ones) == {1} for _, ones in asked)
+
+
+@pytest.mark.parametrize("law", [GAUSSIAN, LAPLACE])
+def test_every_misfit_gets_its_own_noise(monkeypatch, law):
+    marks = np.arange(1, 6) * 1000
+    monkeypatch.setattr(selecting, "discrete_gaussian", lambda parameters, ones, entropy: marks[None])
+    monkeypatch.setattr(selecting, "discrete_laplace", lambda rates, many, entropy: marks[None])
+    noisy = selecting.with_noise(np.arange(5), 0.5, law, SeededEntropy(1))
+    assert noisy.tolist() == [1000, 2001, 3002, 4003, 5004]
+
+
+@pytest.mark.parametrize("neighbours", NEIGHBOURS)
+@pytest.mark.parametrize("order", [1.01, 2, 8])
+def test_the_law_of_a_look_keeps_its_cost(neighbours, order):
+    """All Renyi divergences of a tiny look, summed up over its outcomes, on every pair of neighbouring tables."""
+    privacy = make_request((2, 2), "2-way", neighbours=neighbours, rho=1).privacy
+    budget, guess = 0.2, np.full((1, 2, 2), 1.3)
+    k = np.arange(-60, 61).astype(np.float64)
+    mass = -budget * k**2  # logarithms; the parameter is 1 / (2 budget)
+    mass -= np.logaddexp.reduce(mass)
+    worst = 0.0
+    for cells in product(range(3), repeat=4):
+        exact = np.array(cells).reshape(1, 2, 2)
+        for one, other in product(range(4), repeat=2):
+            moved = exact.copy().reshape(-1)
+            moved[one] += 1
+            if neighbours == "replace-one":
+                moved[other] -= 1
+            shift = int(misfits_of(moved.reshape(1, 2, 2), guess)[0] - misfits_of(exact, guess)[0])
+            p, q = mass[10:-10], mass[10 - shift : len(mass) - 10 - shift]
+            worst = max(worst, float(np.logaddexp.reduce(order * p + (1 - order) * q)) / (order - 1))
+    cost = float(misfit_cost(privacy, 1, budget))
+    assert worst <= order * cost * (1 + 1e-9)
+    assert worst >= order * cost * 0.999, "what is charged is not more than what can be lost"
 
 
 @pytest.mark.slow
