@@ -137,7 +137,9 @@ class Part:
         if key not in errors.results:  # which releases of one plan share
             is_own = own == published
             found = errors.cell_margin(own, np.sqrt(errors.cell_variance_table(own))) if is_own else None
-            errors.results[key] = np.asarray(errors.roll_up(own, published)[1] if found is None else found)
+            widths = np.asarray(errors.roll_up(own, published)[1] if found is None else found)
+            # along axes on which cells are alike there may be one number
+            errors.results[key] = np.broadcast_to(widths, self.design.schema.shape(own)) if widths.ndim else widths
         return np.asarray(errors.results[key])
 
     def with_totals(self, marginal: str | Sequence[str], where: Where, summed: Collection[str]) -> WithTotals:
