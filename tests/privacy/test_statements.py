@@ -73,7 +73,13 @@ def test_what_a_run_spent_is_what_its_plan_costs(strategy):
         read_design(doctored(ended, details={"adaptive": "all is well"}))
 
 
-@pytest.mark.parametrize("strategy", ADAPTING)
+def test_a_selective_run_states_its_guarantee_and_no_ex_post_loss(tmp_path):
+    release(Plan.of_counts(made("selective")), PEOPLE, seed=1, out=tmp_path / "out")
+    text = (tmp_path / "out" / "PRIVACY.md").read_text()
+    assert "decided how precisely each table is measured" in text and "ex-post" not in text
+
+
+@pytest.mark.parametrize("strategy", [name for name in ADAPTING if name != "selective"])
 def test_the_ex_post_loss_in_the_statement_is_computed(strategy, tmp_path):
     ended = release(Plan.of_counts(made(strategy)), PEOPLE, seed=1, out=tmp_path / "out").plan.count
     text = (tmp_path / "out" / "PRIVACY.md").read_text()

@@ -123,6 +123,9 @@ def _find(options: dict[str, Any], targets: Sequence[str], progress: Progress, *
     """The smallest budget found that meets the targets, and its plan."""
     from hushcube.verbs.planning import find_budget
 
+    if options["purpose"] is not None:
+        fix = "find it for unbiased tables, or try budgets with `hushcube evaluate --face integral:method=entropy`"
+        raise BadInput("--for", "the errors of face values depend on the data, so no budget can be found for them", fix)
     budget: Any = {"guarantee": "rho" if options["rho"] == FIND else "epsilon", "delta": options["delta"]}
     return find_budget(**asked(options), **budget, targets=targets, progress=progress, settle=settle)
 

@@ -54,6 +54,7 @@ def command(plan_file: str | None, data: str | None, out: str | None, as_json: b
     from hushcube.durable import check_output
     from hushcube.model.files import read_text
     from hushcube.planning.plan import Plan
+    from hushcube.verbs.planning import face_for
     from hushcube.verbs.releasing import release, spent
 
     names = ("query", "engine", "bad_rows", "seed", "face", "time_limit", "ledger", "account", "part", "key")
@@ -61,17 +62,18 @@ def command(plan_file: str | None, data: str | None, out: str | None, as_json: b
     check_data(data, measuring["query"])
     if out is None:
         raise BadInput("--out", "is not given", "name a new folder for the release")
-    if measuring["time_limit"] is not None and measuring["face"] is None:
+    whole = options.get("purpose") == "face-valid" and measuring["face"] is None
+    if measuring["time_limit"] is not None and measuring["face"] is None and not whole:
         raise BadInput("--time-limit", "limits the making of a face, and none is asked for", "add --face")
     if plan_file is not None and (given := typed(options)):
         raise BadInput(given[0], "cannot be combined with a plan file", "leave it out: the plan decides")
     if measuring["ledger"] is None:  # what is published already under a key is opened where it is
         check_output(Path(out))
     text = None if plan_file is None else read_text(plan_file, PlanError, "plan")
-    if options.get("purpose") == "face-valid" and measuring["face"] is None:
-        measuring["face"] = "integral:method=entropy"
     with progress_bar() as progress:
         plan = make_comparison(options, progress).chosen if text is None else Plan.from_json(text)
+        if whole:
+            measuring["face"] = face_for(plan)
         published = release(plan, data, out=out, **measuring, progress=progress, tell_owner=note)
     ended = published.plan.count
     run = {"adaptive": ended.details["adaptive"]} if ended.is_outcome else {}  # just made: no file can be one

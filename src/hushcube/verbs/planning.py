@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
 from hushcube.designs.design import AnyRecovery, Budgets
+from hushcube.designs.lattice.design import LatticeDesign
 from hushcube.designs.request import Effort, Objective
 from hushcube.errors import BadInput
 from hushcube.model.privacy import Number, Privacy
@@ -35,6 +36,8 @@ _PASSED_ON: Final = ("queries", "measures", "shares", "budgets", "recovery", "ob
 Purpose = Literal["unbiased", "face-valid"]
 PURPOSES: Final[tuple[Purpose, ...]] = get_args(Purpose)
 """What a plan is made for: unbiased tables, or tables at face value."""
+FEW_CELLS: Final = 12
+"""Tables with fewer cells on average are resolved by any budget that is worth spending."""
 MeasureTables = str | Sequence[str] | Mapping[str, Number | None]
 """The tables to measure, in words such as `a*b=0.3,c*d=0.7`, or with their shares of the budget in a mapping."""
 
@@ -69,7 +72,7 @@ def compare(
     `measure_tables` names what is measured instead, with shares of the budget or the best ones: the strategy `given`.
     With `balance`, tables count alike whatever their number of cells, so that coarse ones are not the least precise.
     With the purpose `face-valid` the plan is made for tables at face value: `selective` where it applies and a strategy
-    is not named; such a plan is released with the face `integral:method=entropy`.
+    is not named; such a plan is released with the face `face_for(plan)`.
     With the strategy `auto`, a design that is proven to be the best ends the comparison, unless it may not `settle`.
     """
     return question.compare(_asked(locals()), progress=progress, settle=settle)
@@ -181,13 +184,23 @@ def for_purpose(asked: Question, purpose: Purpose, strategy: Choice) -> Question
     """The question, with the strategy that serves a purpose best, unless one is named.
 
     Under Gaussian noise that is `selective` for face values, whatever the data: it measures everything where the budget
-    allows. Under pure epsilon its tables cost more than they bring, and few larger ones (`covering`) are better.
+    allows. Under pure epsilon its tables cost more than they bring, and few larger ones (`covering`) are better. Tables
+    of a few cells have nothing to guess: they are measured as for unbiased tables.
     """
     check_choice(purpose, "purpose", PURPOSES)
     if purpose == "unbiased" or strategy not in (AUTO, EVERY) or asked.asked or asked.privacy.is_pure:
         return asked
-    selective = Selective()
-    return replace(asked, strategy=selective) if selective.refusal(asked.requests[COUNT]) is None else asked
+    selective, request = Selective(), asked.requests[COUNT]
+    if selective.refusal(request) is not None or float(request.marginals.cells.mean()) < FEW_CELLS:
+        return asked
+    return replace(asked, strategy=selective)
+
+
+def face_for(plan: Plan) -> str:
+    """The face in which a plan for face values is published: with an opinion, unless its tables have few cells."""
+    few = float(plan.count.request.marginals.cells.mean()) < FEW_CELLS
+    serves = isinstance(plan.count.underlying, LatticeDesign) and plan.count.recovery == "gls"
+    return "integral:method=entropy" if serves and not few else "integral"
 
 
 def measuring(strategy: Choice, tables: MeasureTables | None) -> Choice:

@@ -20,6 +20,7 @@ from hushcube.model.noise import GAUSSIAN, LAPLACE
 from hushcube.planning.plan import Plan
 from hushcube.planning.planner import compare
 from hushcube.strategies.selective import Selective
+from hushcube.verbs.planning import face_for
 
 LAWS = [{"rho": "0.1"}, {"epsilon": 1, "delta": "1e-6"}, {"epsilon": 1}]
 
@@ -147,12 +148,21 @@ def test_looks_that_leave_nothing_are_refused():
         compare(make_request((4, 5, 2), "3-way", rho=1), strategy="selective:misfit-share=0.3")
 
 
-@pytest.mark.parametrize(("law", "selects"), [({"rho": 1}, True), ({"epsilon": 1}, False)])
-def test_plans_for_face_values(law, selects):
-    schema = make_request((4, 5, 2), "2-way", rho=1).schema
-    made = plan(schema, "2-way", neighbours="add-remove", purpose="face-valid", effort="low", **law)
+@pytest.mark.parametrize(
+    ("sizes", "law", "selects", "face"),
+    [
+        ((4, 5, 6), {"rho": 1}, True, "integral:method=entropy"),
+        ((4, 5, 6), {"epsilon": 1, "delta": "1e-9"}, True, "integral:method=entropy"),
+        ((4, 5, 6), {"epsilon": 1}, False, "integral:method=entropy"),
+        ((2, 2, 2), {"rho": 1}, False, "integral"),
+    ],
+)
+def test_plans_for_face_values(sizes, law, selects, face):
+    asked = {"neighbours": "add-remove", "purpose": "face-valid", "effort": "low", **law}
+    schema = make_request(sizes, "2-way", rho=1).schema
+    made = plan(schema, "2-way", **asked)
     assert (made.strategy == "selective") == selects
-    named = plan(schema, "2-way", neighbours="add-remove", purpose="face-valid", strategy="identity", **law)
-    assert named.strategy == "identity"
+    assert face_for(made) == face
+    assert plan(schema, "2-way", strategy="identity", **asked).strategy == "identity"
     with pytest.raises(BadInput, match="purpose"):
-        plan(schema, "2-way", neighbours="add-remove", purpose="fun", **law)
+        plan(schema, "2-way", **{**asked, "purpose": "fun"})
