@@ -20,7 +20,8 @@ from hushcube.lattice.family import Family
 
 NON_NEGATIVE = FaceValue("nonnegative", method="local")
 FACE_VALID = FaceValue("integral")
-ENTROPY = FaceValue("integral", method="entropy")
+ENTROPY = FaceValue("nonnegative", method="entropy")
+WHOLE = FaceValue("integral", method="entropy")
 
 
 def measured_by(strategy: str, face: FaceValue) -> Method:
@@ -49,6 +50,7 @@ METHODS: dict[str, Method] = {
     "residual, face-valid": measured_by("residual", FACE_VALID),
     "residual, entropy": measured_by("residual", ENTROPY),
     "selective": measured_by("selective", ENTROPY),
+    "selective, whole numbers": measured_by("selective", WHOLE),
 }
 
 

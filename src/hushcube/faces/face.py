@@ -51,7 +51,7 @@ _FULL_TABLE_FALL: Final = 1e-4
 _SMALL_TABLE: Final = 2**18  # cells below which steps cost so little that it goes on for longer
 _ENOUGH: Final = 1e-3
 """Of the predicted variance of the largest tables: how far whole numbers may be from the real ones they follow."""
-_CLOSE: Final = 0.5  # the mean square of whole numbers' distances, in people, that tables with an opinion allow
+_CLOSE: Final = 0.05  # the mean square of whole numbers' distances, in people, that tables with an opinion allow
 _LISTED: Final = 1_000  # the most tables whose measured errors a report lists
 _NOBODY: Final = 1e-6  # tables of fewer people hold rounding errors and nothing else
 

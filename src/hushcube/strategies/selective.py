@@ -38,7 +38,7 @@ class Selective(Strategy):
     """The sets of the workload's closure, with budgets that a run decides."""
 
     name = "selective"
-    measures = "what each table adds to the smaller ones, most precisely where these do not explain it"
+    measures = "what tables add to smaller ones, most precisely where these fall short"
     automatic = False
     makes: ClassVar[tuple[type[Design], ...]] = (SelectiveDesign, SelectedDesign)
 
