@@ -120,6 +120,7 @@ class SelectiveDesign(DerivedDesign, kind="selective"):
     """Before a run: what is measured, the least budget of each set, and the share of misfits."""
 
     adapts = True
+    recoveries = ("gls",)
     misfit_share: Fraction
     """Of the budget: what the misfits of one order may cost."""
     check_share: Fraction
@@ -134,7 +135,7 @@ class SelectiveDesign(DerivedDesign, kind="selective"):
         asked = {"basis": basis_of(self.privacy), "measured": measured_sets(self.request)}
         sure = sure_budgets(self.request, asked["measured"], self.proof)  # type: ignore[arg-type]
         same = self.base is LatticeDesign and self.based(sure, asked).specification() == self.underlying.specification()
-        if not same or self.strategy != "selective" or self.recovery != "gls" or (sure != self.budgets).any():
+        if not same or self.strategy != "selective" or (sure != self.budgets).any():
             raise PlanError("plan, under", "is not what the workload asks for", "plan again")
 
     @property
@@ -169,8 +170,10 @@ class SelectedDesign(DerivedDesign, kind="selected"):
     """What a run ended with: budgets of the sets, after them those of the misfits, from two attributes on, and last
     that of the misfits of the tables asked for from their fit."""
 
+    recoveries = ("gls",)
+
     def __post_init__(self) -> None:
-        if self.base is not LatticeDesign or self.recovery != "gls":
+        if self.base is not LatticeDesign:
             raise PlanError("plan, under", "is nothing that a selective run ends with", "plan again")
         super().__post_init__()
 
