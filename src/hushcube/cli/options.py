@@ -75,7 +75,14 @@ _SEARCH = (
     option("--objective", "WHAT", "Least total or max variance.  [default: total]", group=HOW),
     option("--effort", "LEVEL", "How long to search: low, default or high.", group=HOW),
 )
-_PURPOSE = option("--for", "WHAT", "unbiased tables (the default), or face-valid ones.", "purpose", group=HOW)
+_PURPOSE = option(
+    "--for",
+    "WHAT",
+    "unbiased tables (the default), or face-valid ones.",
+    "purpose",
+    group=HOW,
+    type=click.Choice(["unbiased", "face-valid"]),
+)
 _BALANCE = option("--balance", None, "Tables count alike: coarse ones are not the worst.", group=HOW, is_flag=True)
 _MEASURED = "What to measure: 'a*b=0.3,c*d=0.7', or without shares; means given."
 _GOALS = (
