@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
@@ -24,6 +25,8 @@ from hushcube.private.measure import draw
 from hushcube.private.noise import SeededEntropy
 from hushcube.progress import Clock
 
+PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "accuracy.md"
+MARK, END = "<!-- coverage: written by `python -m benchmarks.adaptive.coverage` -->", "<!-- end of coverage -->"
 KINDS = {"0 to 9": (0, 10), "10 to 99": (10, 100), "100 to 999": (100, 1_000), "1,000 and more": (1_000, np.inf)}
 
 
@@ -66,12 +69,15 @@ def _share(hits: int, all_of_them: int) -> str:
 
 
 def main() -> None:
-    """Print the table."""
+    """Print the table, and write it into the page."""
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--runs", type=int, default=200)
     runs = options.parse_args().runs
     settings = [("Adult-8", 1.0), ("Adult-8", 0.1), ("NLTCS", 1.0), ("NLTCS", 0.1)]
-    print(table([covered(name, "2-way", epsilon, runs) for name, epsilon in settings]))
+    found = table([covered(name, "2-way", epsilon, runs) for name, epsilon in settings])
+    head, _, rest = PAGE.read_text(encoding="utf-8").partition(MARK)
+    PAGE.write_text(f"{head}{MARK}\n\n{found}\n\n{END}{rest.partition(END)[2]}", encoding="utf-8")
+    print(found)
 
 
 if __name__ == "__main__":

@@ -624,7 +624,7 @@ def swap_files(raw):
 
 
 MANIFESTS = {
-    "another version": lambda raw: raw.update(format=6),
+    "another version": lambda raw: raw.update(format=7),
     "a version that is no number": lambda raw: raw.update(format=True),
     "no checksums": lambda raw: raw.pop("checksums"),
     "checksums empty": lambda raw: raw.update(checksums={}),
