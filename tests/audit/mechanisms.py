@@ -34,8 +34,8 @@ from nested import attribute, flat
 from ranged import ordered_schema
 
 GUARANTEES = ({"epsilon": 1}, {"rho": "1/2"}, {"epsilon": 1, "delta": "1e-6"})
-NOT_HERE = ("twophase", "iresamp", "ireduct")
-"""They decide while answers come in: their runs are replayed.                                          [tape.py]"""
+NOT_HERE = ("twophase", "iresamp", "ireduct", "selective")
+"""They decide while answers come in: their runs are replayed.     [tape.py, unit/private/adaptive/test_selecting.py]"""
 
 
 @dataclass(frozen=True, eq=False)

@@ -428,7 +428,7 @@ def test_a_release_appears_whole(desk, monkeypatch):
 def test_a_full_disk_is_a_failure_that_leaves_nothing(desk, monkeypatch, capsys):
     import hushcube.bundle.writing as bundle
 
-    def full(*_):
+    def full(*_, **__):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(bundle, "_write_measurement", full)
