@@ -240,3 +240,8 @@ def _known(basis: Basis, measured: Family, variances: Floats, spaces: Family) ->
 def cell_variances(marginals: Family, spaces: Family, v: Floats) -> Floats:
     """The mean cell variance of each marginal; infinite where it cannot be answered."""
     return marginals.sum_over_subsets(spaces, dimensions(spaces) * spaces.cells * v) / marginals.cells**2
+
+
+def with_dimension(spaces: Family) -> Family:
+    """The spaces without those of dimension zero: an attribute of one value varies with nothing."""
+    return Family(spaces.sizes, [level[(spaces.sizes[level] > 1).all(axis=1)] for level in spaces.levels])

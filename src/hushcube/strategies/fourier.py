@@ -13,8 +13,7 @@ makes the tables agree (the truncated inverse transform does not, where a size i
 
 from hushcube.designs.design import Budgets, Design, Recovery
 from hushcube.designs.request import MAX_TABLE_CELLS, Request
-from hushcube.lattice.basis import FOURIER
-from hushcube.lattice.family import Family
+from hushcube.lattice.basis import FOURIER, with_dimension
 from hushcube.lattice.hadamard import padded
 from hushcube.strategies.strategy import Strategy
 
@@ -39,8 +38,3 @@ class Fourier(Strategy):
         rows = measured.product(FOURIER.per_axis(FOURIER.rows, measured.sizes))
         s = rows * request.marginals.sum_over_supersets(measured, request.energies / codes**2)
         return self.decide(request, budgets, recovery, FOURIER, measured, s)
-
-
-def with_dimension(spaces: Family) -> Family:
-    """The spaces without those of dimension zero: an attribute of one value varies with nothing."""
-    return Family(spaces.sizes, [level[(spaces.sizes[level] > 1).all(axis=1)] for level in spaces.levels])

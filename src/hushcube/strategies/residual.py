@@ -13,8 +13,7 @@ import numpy as np
 
 from hushcube.designs.design import Budgets, Design, Recovery
 from hushcube.designs.request import Request
-from hushcube.lattice.basis import CENTRED, HELMERT
-from hushcube.strategies.fourier import with_dimension
+from hushcube.lattice.basis import CENTRED, HELMERT, with_dimension
 from hushcube.strategies.strategy import Strategy
 
 

@@ -11,7 +11,7 @@ from hushcube.costs import row_cost as cost
 from hushcube.designs.design import RECOVERIES
 from hushcube.designs.errors import Errors
 from hushcube.designs.request import Request
-from hushcube.lattice.basis import BASES, HELMERT, MARGINAL, cell_variances, residual_variances
+from hushcube.lattice.basis import BASES, HELMERT, MARGINAL, cell_variances, residual_variances, with_dimension
 from hushcube.lattice.family import Family
 from hushcube.model import noise
 from hushcube.model.attribute import Attribute
@@ -21,7 +21,6 @@ from hushcube.model.workload import Workload
 from hushcube.planning.plan import read_design
 from hushcube.planning.planner import compare
 from hushcube.strategies import REGISTRY
-from hushcube.strategies.fourier import with_dimension
 from hushcube.strategies.minimax import least_maximum
 from hushcube.strategies.search.largest import promising
 from hushcube.strategies.search.saddle import Problem, Sparse, solve

@@ -38,7 +38,7 @@ from hushcube.designs.grid import BELOW
 from hushcube.designs.lattice.design import LatticeDesign
 from hushcube.designs.request import Request
 from hushcube.errors import PlanError
-from hushcube.lattice.basis import HELMERT, MARGINAL, Basis, residual_variances
+from hushcube.lattice.basis import HELMERT, MARGINAL, Basis, residual_variances, with_dimension
 from hushcube.lattice.coefficients import Coefficients, combine
 from hushcube.lattice.entropy import Noisy
 from hushcube.lattice.family import Family
@@ -64,9 +64,8 @@ def basis_of(privacy: Privacy) -> Basis:
 
 
 def measured_sets(request: Request) -> Family:
-    """Whatever the workload is made of; without sets that vary with nothing, but with the total."""
-    spaces = request.spaces
-    return Family(spaces.sizes, [level[(spaces.sizes[level] > 1).all(axis=1)] for level in spaces.levels])
+    """Whatever the workload is made of."""
+    return with_dimension(request.spaces)
 
 
 def of_order(measured: Family, k: int) -> Family:
