@@ -38,7 +38,7 @@ def entropy_tables(
 ) -> tuple[LocalTables, dict[str, Any]]:
     """The tables, and what is reported of them.
 
-    `fixed` has the cells that public facts about some tables fix; `known` relative deviations from guesses, by order.
+    `fixed` has the cells that public facts about some tables fix; `known` misfits from guesses, by order.
     """
     unbiased = Target.of(design, answers)
     noisy = Noisy(unbiased.coefficients, design.errors.space_variances(exact=True))

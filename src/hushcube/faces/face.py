@@ -134,7 +134,7 @@ def _check_people(design: Design, value: FaceValue) -> None:
 def make_face(design: Design, measurement: Measurement, value: FaceValue, clock: Clock) -> Face:
     """The face of a measurement that was asked for. Pure post-processing: it costs no budget."""
     check_face(design, value, clock)
-    known = design.deviations(measurement) if isinstance(design, SelectedDesign) else None
+    known = design.misfit_shares(measurement) if isinstance(design, SelectedDesign) else None
     maker = FaceMaker(*design.averaged(measurement), value, clock, known)
     face = MAKERS[value.kind](maker)
     if isinstance(design, SelectedDesign) and maker.fitted is not None:
@@ -180,11 +180,11 @@ class FaceMaker:
         measurement: Measurement,
         value: FaceValue,
         clock: Clock,
-        deviations: Mapping[int, Floats] | None = None,
+        misfits: Mapping[int, Floats] | None = None,
     ) -> None:
-        """`deviations` of tables from their guesses, by order, are known where a selective run looked at them."""
+        """`misfits` of tables from their guesses, by order, are known where a selective run looked at them."""
         self.plan, self.measurement, self.value, self.clock = design, measurement, value, clock
-        self.deviations = deviations
+        self.misfits = misfits
         self.fitted: Answers | None = None  # with an opinion
         self.answers: Answers = design.answers(measurement)
         if isinstance(design, MatrixDesign):  # also cells that are not published have to be near something
@@ -208,7 +208,7 @@ class FaceMaker:
     @property
     def _has_opinion(self) -> bool:
         """Tables that a selective run hardly measured need one."""
-        return self.value.method == "entropy" or (self.value.method == "auto" and self.deviations is not None)
+        return self.value.method == "entropy" or (self.value.method == "auto" and self.misfits is not None)
 
     @property
     def _closing(self) -> Clock:
@@ -272,9 +272,7 @@ class FaceMaker:
         about = tuple(self.facts.by_marginal)
         largest = Target.of(self.plan, self.answers, about).largest
         fixed = fixed_cells(self.facts, largest).batches if self.facts else None
-        found = entropy_tables(
-            self.plan, self.answers, self.clock, facts_about=about, fixed=fixed, known=self.deviations
-        )
+        found = entropy_tables(self.plan, self.answers, self.clock, facts_about=about, fixed=fixed, known=self.misfits)
         self.fitted = found[0]
         return *found, None
 

@@ -4,16 +4,32 @@ A table of k attributes is guessed from its margins of k - 1 attributes: the tab
 have them, found by proportional fitting. Of two attributes that is independence; of three, no interaction of all three;
 a table of one attribute is guessed to be even. So nothing is guessed that smaller tables do not show.
 
-How far a table is from its guess q is a relative deviation d of its cells. It may be known from a noisy misfit
-||x - q||_1, as a share of all people [designs/selective]; or it is estimated from the noisy coefficients of the table's
-own residual space themselves,
+How far a table is from its guess q is a relative deviation d of its cells. It follows from a noisy misfit ||x - q||_1,
+where one was measured as a share of all people [designs/selective]; else it is estimated from the noisy coefficients of
+the table's own residual space,
 
-    d² = max( ||residual(z) - residual(q)||² - m v,  sqrt(m / 2) v )  /  sum_c q_c²,
+    d² = max( ||residual(z) - residual(q)||² - m v,  sqrt(m / 2) v )  /  ( sqrt(R) sum_c q_c² )
+    d  = misfit / n / sqrt(L)
 
 m the dimension of the space and v the variance of its noise: what is left of the squares when those of the noise are
-taken away, and where that is little, half of its standard deviation. The deviations of real tables have heavy tails, so
-that the entropy is told FREEDOM times as much; and m of cells(A) numbers are free, so that each cell counts for that
-share:   stiffness = m / cells(A) / (FREEDOM² d² q)                                               [lattice/entropy.py]
+taken away, and where that is little, half of its standard deviation.
+
+R and L are what fixed margins leave of deviations. Cells that deviate on their own by normal d q_c have squares of
+d² sum q² in all and a misfit in proportion to d n. Given that the margins hold, the covariance of an independent table
+with shares a_i of its attributes is the product over i of D_i - D_i 1 1' D_i / S2, D_i = diag(a_i²), S2 = sum a_i², and
+
+    R = prod_i n_i / (n_i - 1) (1 - sum_c a_ic⁴ / S2²)
+    L = prod_i sqrt(n_i / (n_i - 1)) sum_c a_ic sqrt(1 - a_ic² / S2)
+
+which are 1 where values are even and small where one value has nearly everybody: there the largest cell cannot deviate,
+and what is seen belongs to the small ones. Of the two extremes, cells on their own and an independent table, the
+geometric mean is taken, whence the roots. The deviations of real tables have heavy tails, so that the entropy is told
+FREEDOM times as much; and m of cells(A) numbers are free, so that each cell counts for that share:
+
+    stiffness = m / cells(A) / (FREEDOM² d² q)                                                    [lattice/entropy.py]
+
+Pairs are guessed a second time when all of them have been fitted, from other pairs             [lattice/mediators.py].
+The number of people is held where it was measured: tables without negative cells would push it up, all together.
 """
 
 from __future__ import annotations
@@ -21,30 +37,24 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushcube.lattice import helmert
 from hushcube.lattice.coefficients import Coefficients
 from hushcube.lattice.entropy import EntropyFit, Noisy, Tick, entropic
 from hushcube.lattice.family import Batch, Family
+from hushcube.lattice.mediators import Tables, apart, by_mediators, unexplained
 from hushcube.model.arrays import Floats
 
-FREEDOM: Final = 3.0
+FREEDOM: Final = 2.0
 _FIRMEST: Final = 1e-6  # the least relative deviation that is expected
 _SWEEPS: Final = 25
 _CLOSE: Final = 1e-4  # of all people: what margins may be off by when proportional fitting stops
+_ALL: Final = 1e-12  # what is left by margins at least, where one value has everybody
 _TOGETHER: Final = 2**20  # cells that are fitted in proportion at a time
 _LEAST: Final = 1e-4  # of a table's mean cell: what a guess is at least; a cell of less is as good as empty
-
-
-class Tables(Protocol):
-    """Where the tables of smaller marginals come from."""
-
-    def tables(self, rows: NDArray[np.int32], shape: tuple[int, ...]) -> Floats:
-        """The tables of marginals (rows of positions) of one shape; (marginals, *shape)."""
 
 
 def order(tables: Family, k: int) -> Family:
@@ -92,18 +102,36 @@ def proportional(shape: tuple[int, ...], margins: Sequence[Floats]) -> Floats:
     return x
 
 
-def deviations(wanted: Family, guess: Sequence[Floats], noisy: Noisy) -> Floats:
-    """d of each table, estimated from the noisy coefficients of its own residual space."""
+def deviations(wanted: Family, guess: Sequence[Floats], noisy: Noisy, misfits: Floats | None = None) -> Floats:
+    """d of each table: from its misfit as a share of all people, or from the coefficients of its own residual space."""
     found = np.zeros(len(wanted))
     for batch, q in zip(wanted.batches, guess, strict=True):
+        squares, absolute = _left_by_margins(q)
+        if misfits is not None:
+            found[batch.ids] = misfits[batch.ids] / np.sqrt(absolute)
+            continue
         axes, lines = range(1, q.ndim), (len(q), -1)
         z = np.asarray(noisy.coefficients.gather(batch.rows), np.float64)
         h = helmert.residual_norms(batch.shape)
         square = ((z - helmert.residual(q, axes)) ** 2 / h).reshape(lines).sum(axis=1)
         v, m = noisy.variances[noisy.spaces.find(batch.rows)], math.prod(n - 1 for n in batch.shape)
         energy = np.maximum(square - m * v, math.sqrt(m / 2) * v)
-        found[batch.ids] = np.sqrt(energy / np.maximum((q**2).reshape(lines).sum(axis=1), 1e-300))
+        found[batch.ids] = np.sqrt(energy / (np.sqrt(squares) * (q**2).reshape(lines).sum(axis=1)))
     return found
+
+
+def _left_by_margins(q: Floats) -> tuple[Floats, Floats]:
+    """R and L of guessed tables (tables, *shape), all of whose cells are positive."""
+    squares, absolute = np.ones(len(q)), np.ones(len(q))
+    for axis, n in enumerate(q.shape[1:], start=1):
+        if n == 1:
+            continue
+        a = q.sum(axis=tuple(other for other in range(1, q.ndim) if other != axis))
+        a /= a.sum(axis=1, keepdims=True)
+        s2 = (a**2).sum(axis=1, keepdims=True)
+        squares *= n / (n - 1) * (1 - (a**4).sum(axis=1) / s2[:, 0] ** 2)
+        absolute *= math.sqrt(n / (n - 1)) * (a * np.sqrt(np.maximum(1 - a**2 / s2, 0.0))).sum(axis=1)
+    return np.maximum(squares, _ALL), np.maximum(absolute, _ALL)
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,6 +148,13 @@ class Guessed:
         free = math.prod(1 - 1 / n for n in batch.shape if n > 1)
         return np.asarray(free / (FREEDOM**2 * np.maximum(d, _FIRMEST) ** 2 * q))
 
+    def mediated(self, found: Tables, misfits: Floats | None) -> Guessed:
+        """Pairs as a third attribute explains them, given their fit; misfits are shares of all people."""
+        if misfits is None:
+            misfits = apart(self.family, self.guess, found)
+        guess, explained = by_mediators(self.family, self.guess, found, misfits)
+        return Guessed(self.family, guess, self.deviations * unexplained(explained, misfits))
+
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
@@ -127,6 +162,7 @@ class Fitted:
 
     guessed: Mapping[int, Guessed]
     fit: EntropyFit
+    people: float
 
     @property
     def tables(self) -> Coefficients:
@@ -144,8 +180,9 @@ def largest(tables: Family, k: int) -> Family:
 
 
 def fitted(tables: Family, k: int, noisy: Noisy, guessed: Mapping[int, Guessed], people: float, tick: Tick) -> Fitted:
-    """The fit of all tables of up to k attributes, given the guesses of each order."""
+    """The fit of all tables of up to k attributes, given the guesses of each order; the number of people is held."""
     wanted = largest(tables, k)
+    held = Noisy(noisy.coefficients, np.append(0.0, noisy.variances[1:]))  # the first space is the total
     q, s = [], []
     for batch in wanted.batches:
         if not batch.shape:
@@ -156,19 +193,30 @@ def fitted(tables: Family, k: int, noisy: Noisy, guessed: Mapping[int, Guessed],
         guess = np.asarray(Coefficients(own.family, own.guess).gather(batch.rows))
         q.append(guess.ravel())
         s.append(own.stiffness(batch, guess).ravel())
-    return Fitted(dict(guessed), entropic(wanted, noisy, np.concatenate(q), np.concatenate(s), tick))
+    return Fitted(dict(guessed), entropic(wanted, held, np.concatenate(q), np.concatenate(s), tick), people)
+
+
+def fit_order(
+    tables: Family, noisy: Noisy, before: Fitted, guess: Sequence[Floats], misfits: Floats | None, tick: Tick
+) -> Fitted:
+    """The fit of tables with one more attribute than before, given their guesses, and misfits as shares of people."""
+    k, people = len(before.guessed) + 1, before.people
+    wanted = order(tables, k)
+    own = Guessed(wanted, tuple(guess), deviations(wanted, guess, noisy, misfits))
+    found = fitted(tables, k, noisy, {**before.guessed, k: own}, people, tick)
+    if k != 2:
+        return found
+    near = own.mediated(found.tables, misfits)
+    return fitted(tables, k, noisy, {**before.guessed, k: near}, people, tick)
 
 
 def fit_by_orders(tables: Family, noisy: Noisy, tick: Tick, known: Mapping[int, Floats] | None = None) -> Fitted:
-    """Guess and fit order after order; `known` has d for the tables of some orders, others are estimated."""
+    """Guess and fit order after order; `known` has misfits as shares of all people, for the tables of some orders."""
     people = max(float(np.asarray(noisy.coefficients.blocks[0]).reshape(-1)[0]), 1.0)
     top = len(tables.closure.levels) - 1
-    guessed: dict[int, Guessed] = {}
-    found = fitted(tables, 0, noisy, guessed, people, tick)
+    found = fitted(tables, 0, noisy, {}, people, tick)
     for k in range(1, top + 1):
-        wanted = order(tables, k)
-        guess = guesses(wanted, found.tables, people)
-        d = known[k] if known and k in known else deviations(wanted, guess, noisy)
-        guessed[k] = Guessed(wanted, guess, d)
-        found = fitted(tables, k, noisy, guessed, people, lambda share, k=k: tick((k - 1 + share) / top))  # type: ignore[misc]
+        guess = guesses(order(tables, k), found.tables, people)
+        misfits = known.get(k) if known else None
+        found = fit_order(tables, noisy, found, guess, misfits, lambda share, k=k: tick((k - 1 + share) / top))  # type: ignore[misc]
     return found

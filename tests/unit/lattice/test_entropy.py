@@ -154,6 +154,53 @@ def test_deviations_are_what_is_left_when_the_noise_is_taken_away(noise):
     assert d[0] == pytest.approx(0.3, rel=0.15)
 
 
+def test_what_margins_leave_of_deviations_is_that_of_a_normal_law_on_the_residual_space():
+    """The covariance D - D A' (A D A')^-1 A D of cells whose margins A are fixed, written out."""
+    shares = [np.array([0.7, 0.2, 0.1]), np.array([0.9, 0.1]), np.array([0.4, 0.3, 0.2, 0.1])]
+    q = 1000 * np.einsum("i,j,k->ijk", *shares)
+    cells, m = q.size, 2 * 1 * 3
+    margins = np.concatenate(
+        [np.stack([c.sum(axis=axis).ravel() for c in np.eye(cells).reshape(-1, *q.shape)], axis=1) for axis in range(3)]
+    )
+    d = np.diag(q.ravel() ** 2)
+    left = d - d @ margins.T @ np.linalg.pinv(margins @ d @ margins.T) @ margins @ d
+    squares = cells / m * np.trace(left) / (q**2).sum()
+    absolute = np.sqrt(cells / m) * np.sqrt(np.maximum(np.diag(left), 0)).sum() / q.sum()
+
+    family = Family.of([(0, 1, 2)], q.shape)
+    misfit = deviations(family, (q[None],), Noisy(Coefficients.zeros(family.closure), np.ones(8)), np.array([0.2]))
+    assert misfit[0] == pytest.approx(0.2 / np.sqrt(absolute), rel=1e-9)
+    x = q + 10 * np.random.default_rng(1).normal(size=q.shape)
+    noisy = Coefficients.zeros(family.closure)
+    noisy.blocks[-1][...] = helmert.residual(x[None], (1, 2, 3))
+    apart = helmert.residual((x - q)[None], (1, 2, 3)) / np.sqrt(helmert.residual_norms(q.shape))
+    own = deviations(family, (q[None],), Noisy(noisy, np.full(8, 1e-9)))
+    assert own[0] == pytest.approx(np.sqrt((apart**2).sum() / (np.sqrt(squares) * (q**2).sum())), rel=1e-6)
+
+
+def test_a_value_with_everybody_leaves_no_nan():
+    family = Family.of([(0, 1)], (2, 2))
+    q = np.array([[[1e6, 1e-12], [1e-12, 1e-30]]])
+    assert np.isfinite(deviations(family, (q,), Noisy(Coefficients.zeros(family.closure), np.ones(4)))).all()
+
+
+def test_the_number_of_people_stays_where_it_was_measured():
+    """Sparse tables with much noise: without negative cells they would rather have more people, all of them."""
+    rng = np.random.default_rng(6)
+    full = np.zeros((30, 30, 30))
+    full[:2, :2, :2] = 500.0
+    tables = Family.of([(0, 1), (0, 2), (1, 2)], full.shape)
+    spaces = tables.closure
+    blocks = []
+    for batch in spaces.batches:
+        own = Summed(full).tables(batch.rows, batch.shape)
+        own = own + rng.normal(0, 100.0, own.shape)
+        blocks.append(helmert.residual(own, range(1, own.ndim)) if batch.shape else own)
+    found = fit_by_orders(tables, Noisy(Coefficients(spaces, tuple(blocks)), np.full(len(spaces), 1e4)), goes_on)
+    total = float(np.asarray(blocks[0]).ravel()[0])
+    assert float(np.asarray(found.tables.blocks[0]).ravel()[0]) == pytest.approx(total, rel=2e-3)
+
+
 def test_fits_by_orders_cover_tables_of_different_sizes():
     full = np.random.default_rng(4).gamma(1.0, 20.0, (2, 3, 2, 3))
     tables = Family.of([(0, 1, 2), (2, 3)], full.shape)

@@ -236,8 +236,8 @@ class SelectedDesign(DerivedDesign, kind="selected"):
         values = measurement.values[: len(self.underlying.shapes)]
         return self.underlying, Measurement(self.underlying.digest, values, measurement.private)
 
-    def deviations(self, measurement: Measurement) -> dict[int, Floats]:
-        """The relative deviations of tables from their guesses, by order, that the noisy misfits show.
+    def misfit_shares(self, measurement: Measurement) -> dict[int, Floats]:
+        """The noisy misfits of tables from their guesses as shares of all people, by order.
 
         In the order of all tables of so many attributes inside the workload's; those that vary with nothing have none.
         """
@@ -245,7 +245,7 @@ class SelectedDesign(DerivedDesign, kind="selected"):
         found = {}
         values = measurement.values[len(self.underlying.shapes) : -1]
         for k, misfits, budget in zip(self.orders, values, self.misfit_budgets[:-1].tolist(), strict=True):
-            known = relative_deviations(misfits, self._noise(budget), people)
+            known = shares_of(misfits, self._noise(budget), people)
             every = self.request.spaces.levels[k]
             found[k] = np.zeros(len(every))
             at = of_order(self.measured, k).find(every)
@@ -271,6 +271,6 @@ class SelectedDesign(DerivedDesign, kind="selected"):
         return {"design": "selected", **super().specification()}
 
 
-def relative_deviations(misfits: Ints, noise: float, people: float) -> Floats:
-    """d of each table: its noisy misfit as a share of the people; where noise hides it, part of the noise."""
+def shares_of(misfits: Ints, noise: float, people: float) -> Floats:
+    """Noisy misfits as shares of all people; where noise hides one, part of the noise."""
     return np.maximum(misfits.astype(np.float64), _DOUBT * noise) / people

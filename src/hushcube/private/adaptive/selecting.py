@@ -33,12 +33,12 @@ from hushcube.designs.selective.design import (
     misfit_cost,
     noisy_spaces,
     of_order,
-    relative_deviations,
+    shares_of,
     unit_costs,
 )
 from hushcube.lattice.entropy import Noisy
 from hushcube.lattice.family import Family
-from hushcube.lattice.guesses import Fitted, Guessed, deviations, fitted, guesses, order
+from hushcube.lattice.guesses import Fitted, fit_order, fitted, guesses, order
 from hushcube.model.arrays import Floats, Ints
 from hushcube.model.noise import LAPLACE, Law, Measurement
 from hushcube.private.blocks import EXACT, drawn
@@ -46,7 +46,7 @@ from hushcube.private.engines import ExactCounts
 from hushcube.private.noise import Entropy, discrete_gaussian, discrete_laplace
 from hushcube.progress import Progress
 
-_TOTAL: Final = Fraction(1, 100)  # of the budget: for the number of people
+_TOTAL: Final = Fraction(3, 100)  # of the budget: for the number of people
 _UNSEEN: Final = (1.0, 0.25)
 """Relative deviations that are expected of tables of one and of two attributes before anything is known of them."""
 _TOGETHER: Final = 2**20  # cells of tables whose misfits are summed at a time
@@ -60,8 +60,8 @@ def run_selective(
     """Carry a plan out, and describe the result."""
     run = _Run(design, counts, entropy, report)
     for k in range(len(design.measured.levels)):
-        run.round(k)
-    run.check()
+        fit = run.round(k)
+    run.check(fit)
     budgets = np.concatenate([run.budgets, list(run.misfit_budgets.values())])
     own = (design.request, design.strategy, design.budget_rule, design.recovery, design.proof, budgets)
     made: Design = SelectedDesign(*own, LatticeDesign, design.measured_by)
@@ -86,7 +86,6 @@ class _Run:
     report: Progress
     misfits: dict[int, Ints] = field(default_factory=dict)
     misfit_budgets: dict[int, float] = field(default_factory=dict)
-    guessed: dict[int, Guessed] = field(default_factory=dict)
     spent: dict[int, Fraction] = field(default_factory=dict)
     fit: Fitted | None = None
 
@@ -106,7 +105,7 @@ class _Run:
         # what is left for choosing: without what every set is sure to get, the total and the last look
         self.free = self.allowed * (1 - _TOTAL - self.design.check_share) - self.under.row_cost(self.sure)
 
-    def round(self, k: int) -> None:
+    def round(self, k: int) -> Fitted:
         """Guess, look, divide, measure and fit the tables of k attributes."""
         sets = self._ids(k)
         self.report("choosing what to measure", k / (self.top + 1))
@@ -125,7 +124,8 @@ class _Run:
         self._measure(k)
         own = np.where(np.isin(np.arange(len(self.budgets)), sets), self.budgets, 0.0)
         self.spent[k] = self.under.row_cost(own) + paid
-        self._fit(k, known, guess)
+        self.fit = self._fitted(k, known, guess)
+        return self.fit
 
     def _grant(self, sets: Ints, extra: Floats) -> None:
         """Give sets what they are sure to get and more; with what later ones are sure to get, within the guarantee."""
@@ -147,19 +147,18 @@ class _Run:
         return misfit_cost(self.design.privacy, len(self.misfits[k]), self.misfit_budgets[k])
 
     def _look(self, k: int, wanted: Family, guess: Sequence[Floats]) -> Floats:
-        """The relative deviations of tables from their guesses, as noisy misfits show them."""
+        """The misfits of tables from their guesses, noisy, as shares of all people."""
         own = of_order(self.measured, k)
         noise = self._misfits(k, own, wanted, guess, self.design.misfit_share)
         self.free -= self._misfit_cost(k)
-        seen = relative_deviations(self.misfits[k], noise, self.people)
+        seen = shares_of(self.misfits[k], noise, self.people)
         found = np.zeros(len(wanted))
         at = own.find(wanted.levels[k])
         found[at >= 0] = seen[at[at >= 0]]
         return found
 
-    def check(self) -> None:
+    def check(self, fit: Fitted) -> None:
         """The last look: how far the fitted tables asked for are from the true ones."""
-        fit = self._fitted(self.top)
         values = [np.maximum(fit.tables.tables(batch.rows, batch.shape), 0.0) for batch in self.tables.batches]
         self._misfits(self.top + 1, self.tables, self.tables, values, self.design.check_share)
 
@@ -254,18 +253,12 @@ class _Run:
         if k == 0:
             self.people = max(float(np.asarray(self.values[0]).reshape(-1)[0]), 1.0)
 
-    def _fit(self, k: int, known: Floats | None, guess: Sequence[Floats]) -> None:
-        """Note how tables of k attributes are guessed, and fit those of up to k attributes for the next guesses."""
-        if self.fit is not None:
-            wanted = order(self.tables, k)
-            d = deviations(wanted, guess, self._noisy(k)) if known is None else known
-            self.guessed[k] = Guessed(wanted, tuple(guess), d)
-        if k < self.top:
-            self.fit = self._fitted(k)
-
-    def _fitted(self, k: int) -> Fitted:
+    def _fitted(self, k: int, misfits: Floats | None, guess: Sequence[Floats]) -> Fitted:
         """The tables of up to k attributes, from everything that is noisy so far."""
-        return fitted(self.tables, k, self._noisy(k), self.guessed, self.people, lambda _share: True)
+        noisy, goes_on = self._noisy(k), lambda _share: True
+        if self.fit is None:
+            return fitted(self.tables, k, noisy, {}, self.people, goes_on)
+        return fit_order(self.tables, noisy, self.fit, guess, misfits, goes_on)
 
     def _noisy(self, k: int) -> Noisy:
         spaces = Family(self.measured.sizes, self.tables.closure.levels[: k + 1])
