@@ -23,8 +23,9 @@ with shares a_i of its attributes is the product over i of D_i - D_i 1 1' D_i / 
 
 which are 1 where values are even and small where one value has nearly everybody: there the largest cell cannot deviate,
 and what is seen belongs to the small ones. Of the two extremes, cells on their own and an independent table, the
-geometric mean is taken, whence the roots. The deviations of real tables have heavy tails, so that the entropy is told
-FREEDOM times as much; and m of cells(A) numbers are free, so that each cell counts for that share:
+geometric mean is taken, whence the roots. A table of few numbers that stand out of their noise needs no guess, so that
+d² is multiplied by 1 + (||residual(z) - residual(q)||² - m v) / 2 m² v. The deviations of real tables have heavy tails:
+the entropy is told FREEDOM times as much; and m of cells(A) numbers are free, so that each cell counts for that share:
 
     stiffness = m / cells(A) / (FREEDOM² d² q)                                                    [lattice/entropy.py]
 
@@ -52,6 +53,7 @@ FREEDOM: Final = 2.0
 _FIRMEST: Final = 1e-6  # the least relative deviation that is expected
 _SWEEPS: Final = 25
 _CLOSE: Final = 1e-4  # of all people: what margins may be off by when proportional fitting stops
+_SURE: Final = 1e4  # what is seen of a table at most, in units of its noise, when its guess is believed less for it
 _ALL: Final = 1e-12  # what is left by margins at least, where one value has everybody
 _TOGETHER: Final = 2**20  # cells that are fitted in proportion at a time
 _LEAST: Final = 1e-4  # of a table's mean cell: what a guess is at least; a cell of less is as good as empty
@@ -110,14 +112,29 @@ def deviations(wanted: Family, guess: Sequence[Floats], noisy: Noisy, misfits: F
         if misfits is not None:
             found[batch.ids] = misfits[batch.ids] / np.sqrt(absolute)
             continue
-        axes, lines = range(1, q.ndim), (len(q), -1)
-        z = np.asarray(noisy.coefficients.gather(batch.rows), np.float64)
-        h = helmert.residual_norms(batch.shape)
-        square = ((z - helmert.residual(q, axes)) ** 2 / h).reshape(lines).sum(axis=1)
-        v, m = noisy.variances[noisy.spaces.find(batch.rows)], math.prod(n - 1 for n in batch.shape)
-        energy = np.maximum(square - m * v, math.sqrt(m / 2) * v)
-        found[batch.ids] = np.sqrt(energy / (np.sqrt(squares) * (q**2).reshape(lines).sum(axis=1)))
+        seen, m, v = _seen(batch, q, noisy)
+        energy = np.maximum(seen, math.sqrt(m / 2) * v)
+        found[batch.ids] = np.sqrt(energy / (np.sqrt(squares) * (q**2).reshape(len(q), -1).sum(axis=1)))
     return found
+
+
+def loosened(wanted: Family, guess: Sequence[Floats], noisy: Noisy) -> Floats:
+    """What d of each table is multiplied by: more than 1 where its numbers stand out of their noise."""
+    found = np.ones(len(wanted))
+    for batch, q in zip(wanted.batches, guess, strict=True):
+        seen, m, v = _seen(batch, q, noisy)
+        ratio = np.divide(seen, 2 * m**2 * v, out=np.full_like(seen, _SURE), where=(v > 0) & (m > 0))
+        found[batch.ids] = np.sqrt(1 + np.minimum(ratio, _SURE))
+    return found
+
+
+def _seen(batch: Batch, q: Floats, noisy: Noisy) -> tuple[Floats, int, Floats]:
+    """||residual(z) - residual(q)||² - m v of tables, zero at least; m; and v."""
+    z = np.asarray(noisy.coefficients.gather(batch.rows), np.float64)
+    h = helmert.residual_norms(batch.shape)
+    square = ((z - helmert.residual(q, range(1, q.ndim))) ** 2 / h).reshape(len(q), -1).sum(axis=1)
+    v, m = noisy.variances[noisy.spaces.find(batch.rows)], math.prod(n - 1 for n in batch.shape)
+    return np.maximum(square - m * v, 0.0), m, v
 
 
 def _left_by_margins(q: Floats) -> tuple[Floats, Floats]:
@@ -202,7 +219,8 @@ def fit_order(
     """The fit of tables with one more attribute than before, given their guesses, and misfits as shares of people."""
     k, people = len(before.guessed) + 1, before.people
     wanted = order(tables, k)
-    own = Guessed(wanted, tuple(guess), deviations(wanted, guess, noisy, misfits))
+    d = deviations(wanted, guess, noisy, misfits) * loosened(wanted, guess, noisy)
+    own = Guessed(wanted, tuple(guess), d)
     found = fitted(tables, k, noisy, {**before.guessed, k: own}, people, tick)
     if k != 2:
         return found

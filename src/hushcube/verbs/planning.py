@@ -197,10 +197,9 @@ def for_purpose(asked: Question, purpose: Purpose, strategy: Choice) -> Question
 
 
 def face_for(plan: Plan) -> str:
-    """The face in which a plan for face values is published: with an opinion, unless its tables have few cells."""
-    few = float(plan.count.request.marginals.cells.mean()) < FEW_CELLS
+    """The face in which a plan for face values is published: with an opinion, where the plan allows one."""
     serves = isinstance(plan.count.underlying, LatticeDesign) and plan.count.recovery == "gls"
-    return "integral:method=entropy" if serves and not few else "integral"
+    return "integral:method=entropy" if serves else "integral"
 
 
 def measuring(strategy: Choice, tables: MeasureTables | None) -> Choice:

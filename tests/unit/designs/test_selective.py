@@ -154,7 +154,7 @@ def test_looks_that_leave_nothing_are_refused():
         ((4, 5, 6), {"rho": 1}, True, "integral:method=entropy"),
         ((4, 5, 6), {"epsilon": 1, "delta": "1e-9"}, True, "integral:method=entropy"),
         ((4, 5, 6), {"epsilon": 1}, False, "integral:method=entropy"),
-        ((2, 2, 2), {"rho": 1}, False, "integral"),
+        ((2, 2, 2), {"rho": 1}, False, "integral:method=entropy"),
     ],
 )
 def test_plans_for_face_values(sizes, law, selects, face):

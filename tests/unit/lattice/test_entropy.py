@@ -9,7 +9,7 @@ from hushcube.lattice import helmert
 from hushcube.lattice.coefficients import Coefficients, Projection
 from hushcube.lattice.entropy import Noisy, entropic
 from hushcube.lattice.family import Family
-from hushcube.lattice.guesses import deviations, fit_by_orders, guesses, largest, order, proportional
+from hushcube.lattice.guesses import deviations, fit_by_orders, guesses, largest, loosened, order, proportional
 
 
 def goes_on(_share):
@@ -176,6 +176,17 @@ def test_what_margins_leave_of_deviations_is_that_of_a_normal_law_on_the_residua
     apart = helmert.residual((x - q)[None], (1, 2, 3)) / np.sqrt(helmert.residual_norms(q.shape))
     own = deviations(family, (q[None],), Noisy(noisy, np.full(8, 1e-9)))
     assert own[0] == pytest.approx(np.sqrt((apart**2).sum() / (np.sqrt(squares) * (q**2).sum())), rel=1e-6)
+
+
+@pytest.mark.parametrize(("away", "expected"), [(0.0, 1.0), (10.0, 51.0), (1e6, 1e4 + 1)])
+def test_guesses_are_believed_less_where_few_numbers_stand_out_of_their_noise(away, expected):
+    """Pairs of two values: one number each, `away` from its guess in squares of its noise and one more."""
+    family = Family.of([(0, 1)], (2, 2))
+    q = np.full((1, 2, 2), 25.0)
+    noisy = Coefficients.zeros(family.closure)
+    noisy.blocks[-1][...] = np.sqrt((away**2 + 1) * helmert.residual_norms((2, 2)) * 4.0)
+    assert loosened(family, (q,), Noisy(noisy, np.full(4, 4.0)))[0] ** 2 == pytest.approx(expected)
+    assert loosened(family, (q,), Noisy(noisy, np.zeros(4)))[0] ** 2 == pytest.approx(1e4 + 1)
 
 
 def test_a_value_with_everybody_leaves_no_nan():
