@@ -94,7 +94,9 @@ def section(rows: Sequence[Row]) -> str:
     parts = [
         "L1 error of a table over n, the mean over tables, and in brackets the root mean square error of a cell: "
         "medians over seeds. The lowest L1 is bold. \\* was measured with AIM's published algorithm before this "
-        "program was written, and has not been run by it.",
+        "program was written, and has not been run by it. *Over AIM* is the error of what `--for face-valid` "
+        "measures with (`selective`, and `residual` with the fit by entropy for NLTCS, whose tables are small), as a "
+        "part of AIM's.",
         error_table(middle),
         "Processor seconds, and in brackets the peak of memory in GB:",
         cost_table(middle),

@@ -149,6 +149,14 @@ def test_tables_show_medians_and_mark_the_lowest_and_what_was_not_run():
     assert "- NLTCS `2-way`, epsilon 1, AIM: too slow" in text
 
 
+def test_tables_compare_with_aim_what_a_publisher_would_get():
+    rows = rows_of(AIM=[0.4], selective=[0.1], **{"residual, entropy": [0.3]})
+    rows += [{**row, "case": "ACS 2018"} for row in rows]
+    header, _, nltcs, acs = results.error_table(results.medians(rows)).splitlines()
+    at = header.split(" | ").index("over AIM")
+    assert (nltcs.split(" | ")[at], acs.split(" | ")[at]) == ("0.75", "0.25")
+
+
 def test_the_page_and_its_picture_are_written(tmp_path):
     page = tmp_path / "accuracy.md"
     page.write_text(f"head\n\n{program.MARK}\n\nfigures of before\n\n{program.END}\n\ntail\n", encoding="utf-8")
