@@ -62,6 +62,8 @@ def describe(report: dict[str, Any], schema: "Schema") -> str:
         parts.append(f"distance {number(report['distance'])} from the noisy tables")
     if (certificate := report.get("certificate")) is not None:
         parts.append(f"proved within {number(100 * certificate['share_of_noise'])}% of the noise from the nearest")
+    if "full_table" in report:
+        parts.append("held together by one full table")
     if report.get("stopped") == "time":
         parts.append("the best within the time limit")
     if "people" in report:

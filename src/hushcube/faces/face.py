@@ -26,7 +26,7 @@ from hushcube.faces.barak_shift import kept_share, shift, shifted
 from hushcube.faces.crowd import Codes
 from hushcube.faces.entropy import entropy_tables
 from hushcube.faces.full_table import SummedTable, nonnegative_table
-from hushcube.faces.local import NonNegative, nonnegative_marginals
+from hushcube.faces.local import LocalTables, NonNegative, nonnegative_marginals
 from hushcube.faces.people import PeopleTables, from_table, match, require_room, within_atoms
 from hushcube.faces.programs import require_solver
 from hushcube.faces.query_rows import nearest_rows
@@ -48,7 +48,9 @@ _FULL_TABLE_LEFT: Final = 1e-5
 """Of the predicted total variance: the squared distance from the exact projection at which the solvers are content."""
 _FULL_TABLE_FALL: Final = 1e-4
 """Of the predicted total variance: how much f must fall in ten steps for the full table to go on."""
-_SMALL_TABLE: Final = 2**18  # cells below which steps cost so little that it goes on for longer
+_SMALL_TABLE: Final = 2**18
+"""Cells up to which steps cost so little that the fit goes on for longer, and that tables with an opinion are held
+together by one too."""
 _ENOUGH: Final = 1e-3
 """Of the predicted variance of the largest tables: how far whole numbers may be from the real ones they follow."""
 _CLOSE: Final = 0.05  # the mean square of whole numbers' distances, in people, that tables with an opinion allow
@@ -253,6 +255,11 @@ class FaceMaker:
             report = {"found_by": "local", "distance": math.sqrt(2 * local.objective), "steps": local.steps}
             late = {} if wide and local.in_time else {"stopped": "time"}
             return local, {**report, **late, **_certificate(local.gap, variance)}, None
+        table, report = self._held_together(target, local, variance)
+        return SummedTable(table), {"found_by": "full-table", **report}, table
+
+    def _held_together(self, target: Target, local: LocalTables, variance: float) -> tuple[Floats, dict[str, Any]]:
+        """The full table nearest to a target, so that one data set has all tables, and what is reported of it."""
         kinds = atoms(self.facts) if self.facts else None
         allowed = None if kinds is None else kinds.spread(kinds.allowed)
         shape = self.plan.schema.sizes
@@ -262,19 +269,27 @@ class FaceMaker:
         table, gap = fit.table, fit.gap
         if self.facts:  # scaled to them at the end: what was proved does not bound the scaled table
             table, gap = public.rake(fit.table, self.facts, self._closing), math.inf
-        answers = SummedTable(table)
-        report = {"found_by": "full-table", "distance": math.sqrt(target.distance(answers)), "steps": fit.steps}
-        return answers, {**report, "stopped": fit.stopped, **_certificate(gap, variance)}, table
+        distance = math.sqrt(target.distance(SummedTable(table)))
+        report = {"distance": distance, "steps": fit.steps, "stopped": fit.stopped}
+        return table, {**report, **_certificate(gap, variance)}
 
-    def _opinionated(self) -> tuple[Answers, dict[str, Any], None]:
+    def _opinionated(self) -> tuple[Answers, dict[str, Any], Floats | None]:
         if not isinstance(self.plan, LatticeDesign):
             raise NotImplementedError(type(self.plan).__name__)
         about = tuple(self.facts.by_marginal)
         largest = Target.of(self.plan, self.answers, about).largest
         fixed = fixed_cells(self.facts, largest).batches if self.facts else None
-        found = entropy_tables(self.plan, self.answers, self.clock, facts_about=about, fixed=fixed, known=self.misfits)
-        self.fitted = found[0]
-        return *found, None
+        local, report = entropy_tables(
+            self.plan, self.answers, self.clock, facts_about=about, fixed=fixed, known=self.misfits
+        )
+        self.fitted = local
+        if math.prod(self.plan.schema.sizes) > _SMALL_TABLE or self.clock.over:
+            return local, report, None
+        target = Target.of(self.plan, local, about)
+        variance = max(self.plan.errors.total_variance(exact=True), 1e-6)
+        table, held = self._held_together(target, local, variance)
+        late = {"stopped": "time"} if held["stopped"] == "time" else {}
+        return SummedTable(table), {**report, **late, "full_table": held}, table
 
     def _integral(self, tables: Answers, report: dict[str, Any], full: Floats | None) -> Face:
         """People whose tables are near the given ones; all face-valid tables are counted from them."""
