@@ -65,11 +65,9 @@ class Selective(Strategy):
         return recovery == "gls"
 
     def accepts(self, request: Request) -> str | None:
-        """Marginals, for the sum of absolute errors."""
+        """Marginals, for the sum of absolute errors or the largest of them."""
         if request.workload.forms:
             return "it measures marginals, but no ranges and no queries"
-        if request.objective == "max":
-            return "it makes the sum of all errors small, not the largest of them"
         looks = Fraction(self.misfit_share) * max(len(request.spaces.levels) - 2, 1) + Fraction(self.check_share)
         if looks >= MOST_LOOKS:
             return "misfit-share and check-share leave too little for the tables"
@@ -82,4 +80,6 @@ class Selective(Strategy):
         sure = sure_budgets(request, measured, proof)
         own = (LatticeDesign, {"basis": basis_of(request.privacy), "measured": measured})
         shares = (Fraction(self.misfit_share), Fraction(self.check_share))
-        return SelectiveDesign(request, self.name, budgets, recovery, proof, sure, *own, *shares)
+        aim = {} if request.objective == "total" else {"objective": request.objective}
+        decided = (request, self.name, budgets, recovery, proof, sure)
+        return SelectiveDesign(*decided, *own, *shares, request.objective, details=aim)

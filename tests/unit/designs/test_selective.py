@@ -6,14 +6,17 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import given, strategies as st
 from scipy.optimize import minimize
 
 from helpers import NEIGHBOURS, make_request
 from hushcube import Attribute, Schema, plan
 from hushcube.costs import calibrate
 from hushcube.designs import SelectiveDesign
-from hushcube.designs.selective.allocation import Expected, allocated
+from hushcube.designs.request import OBJECTIVES
+from hushcube.designs.selective.allocation import Division, Expected, allocated
 from hushcube.designs.selective.design import misfit_cost
+from hushcube.designs.selective.largest import GAP, Inside, least_largest
 from hushcube.errors import BadInput, NotApplicable, PlanError
 from hushcube.lattice.family import Family
 from hushcube.model.noise import GAUSSIAN, LAPLACE
@@ -92,15 +95,78 @@ def test_tables_that_smaller_ones_explain_get_nothing_where_the_budget_is_small(
     assert own[1] == 0 < own[0]
 
 
+def two_tables(weights=(1.0, 1.0), past=(0.0, 0.0, 0.0)):
+    """The tables of attributes 0, 1 and of 1, 2, made of three sets: one of them is in both."""
+    sets = Family.of([(1,), (0, 1), (1, 2)], (3, 4, 5))
+    rng = np.random.default_rng(2)
+    guess = [rng.gamma(1.0, 100.0, (len(b.ids), *b.shape)) for b in sets.batches]
+    tables = Family.of([(0, 1), (1, 2)], (3, 4, 5))
+    inside = Inside.of(tables, sets, np.arange(3), np.array(weights), np.array(past))
+    return Expected.of(sets, guess, np.array([0.3, 0.5, 0.05])), inside
+
+
+@pytest.mark.parametrize("law", [GAUSSIAN, LAPLACE])
+@pytest.mark.parametrize("budget", [1e-4, 1e-2, 1.0])
+@pytest.mark.parametrize("weights", [(1.0, 1.0), (1.0, 5.0)])
+def test_the_least_largest_error_is_that_of_all_budgets_tried_out(law, budget, weights):
+    found, inside = two_tables(weights, past=(7.0, 0.0, 0.0))
+    program = Division(found, np.array([0.5, 0.7, 0.8]), law, budget)
+    own = least_largest(program, inside)
+    assert program.costs @ own.budgets == pytest.approx(budget)
+    steps, least = np.linspace(0.0, 1.0, 101), np.inf
+    for i, first in enumerate(steps):
+        for second in steps[: len(steps) - i]:
+            tried = np.maximum([first, second, 1 - first - second], 0.0) * budget / program.costs
+            least = min(least, inside.errors(found.left(program.variances(tried))).max())
+    assert own.largest == pytest.approx(inside.errors(found.left(program.variances(own.budgets))).max())
+    assert own.largest <= least * 1.02
+    assert own.bound <= least * 1.003, "nothing is below the bound, but for the steps of its grid"
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    law=st.sampled_from([GAUSSIAN, LAPLACE]),
+    log_budget=st.floats(-5, 0),
+    past=st.sampled_from([0.0, 1.0, 1e3]),
+)
+def test_the_largest_error_is_never_above_that_of_budgets_for_the_total(seed, law, log_budget, past):
+    rng = np.random.default_rng(seed)
+    tables = Family.of([(0, 1, 2), (0, 3), (1, 3), (2,)], rng.integers(1, 9, 4).tolist())
+    sets = tables.closure
+    guess = [rng.gamma(0.3, 100.0, (len(b.ids), *b.shape)) for b in sets.batches]
+    every = Expected.of(sets, guess, 10 ** rng.uniform(-3, 0, len(sets)))
+    later = np.arange(2, len(sets))
+    found = Expected(every.taus[later], every.counts[later])
+    behind = np.where(np.isin(np.arange(len(sets)), later), 0.0, past)
+    inside = Inside.of(tables, sets, later, 10 ** rng.uniform(-1, 1, len(tables)), behind)
+    program = Division(found, rng.uniform(0.3, 1.0, len(later)), law, 10**log_budget)
+    own = least_largest(program, inside)
+    even = inside.set_weights(np.full(len(tables), 1 / len(tables)))
+    total = allocated(found, even, program.costs, law, program.budget)
+    assert program.costs @ own.budgets <= program.budget * (1 + 1e-9)
+    assert own.largest <= inside.errors(found.left(program.variances(total))).max() * (1 + 1e-9)
+    if law is GAUSSIAN:
+        assert own.largest - own.bound <= GAP * own.largest
+
+
+def test_where_nothing_is_off_budgets_are_even():
+    found, inside = two_tables()
+    nothing = Division(Expected(found.taus * 0, found.counts), np.ones(3), GAUSSIAN, 0.3)
+    assert least_largest(nothing, inside).budgets.tolist() == pytest.approx([0.1] * 3)
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("neighbours", NEIGHBOURS)
-def test_plans_are_written_and_read(law, neighbours):
-    request = make_request((2, 3, 4, 1), "<=3-way", neighbours=neighbours, **law)
+def test_plans_are_written_and_read(law, neighbours, objective):
+    request = replace(make_request((2, 3, 4, 1), "<=3-way", neighbours=neighbours, **law), objective=objective)
     design = Selective().plan(request, "optimal", "gls")
     written = Plan.of_counts(design)
     again = Plan.from_json(written.to_json())
     assert isinstance(again.count, SelectiveDesign)
     assert again.digest == written.digest
+    assert again.count.objective == objective
+    assert ("objective" in design.specification()) == (objective == "max"), "plans of earlier versions stay the same"
     assert design.row_cost(design.budgets) < calibrate.row_budget(request.privacy, design.proof)
 
 
@@ -114,13 +180,14 @@ def test_misfits_cost_what_a_row_can_move_them_by():
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("misfit_share", "0"), ("misfit_share", "9/10"), ("check_share", "-1/2"), ("check_share", "x")],
-)
+    [("misfit_share", "0"), ("misfit_share", "9/10"), ("check_share", "-1/2"), ("check_share", "x"),
+     ("objective", "worst")],
+)  # fmt: skip
 def test_shares_of_a_file_are_checked(field, value):
     written = Plan.of_counts(Selective().plan(make_request((2, 3), "2-way", rho=1), "optimal", "gls"))
     raw = json.loads(written.to_json())
     raw["parts"]["count"][field] = value
-    with pytest.raises(PlanError):
+    with pytest.raises(BadInput, match="plan"):
         Plan.from_json(json.dumps(raw))
 
 
@@ -131,10 +198,10 @@ def test_a_start_with_other_budgets_is_refused():
         SelectiveDesign(*own, design.budgets * 2, design.base, design.measured_by, Fraction(1, 20), Fraction(1, 40))
 
 
-def test_the_largest_error_is_not_its_concern():
+def test_the_largest_error_is_its_concern_if_asked():
     request = replace(make_request((4, 5), "2-way", rho=1), objective="max")
-    with pytest.raises(NotApplicable, match="not the largest"):
-        compare(request, strategy="selective")
+    made = compare(request, strategy="selective").chosen
+    assert made.objective == made.details["objective"] == "max"
 
 
 def test_ranges_are_not_its_concern():
@@ -163,6 +230,7 @@ def test_plans_for_face_values(sizes, law, selects, face):
     made = plan(schema, "2-way", **asked)
     assert (made.strategy == "selective") == selects
     assert face_for(made) == face
+    assert (plan(schema, "2-way", objective="max", **asked).strategy == "selective") == selects
     assert plan(schema, "2-way", strategy="identity", **asked).strategy == "identity"
     with pytest.raises(BadInput, match="purpose"):
         plan(schema, "2-way", **{**asked, "purpose": "fun"})

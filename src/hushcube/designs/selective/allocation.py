@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -67,6 +68,11 @@ class Expected:
     def __len__(self) -> int:
         return len(self.taus)
 
+    def left(self, variances: Floats) -> Floats:
+        """error_B of each set at a variance of its own."""
+        left = self.taus / np.sqrt(1 + self.taus**2 / variances[:, None])
+        return np.asarray((self.counts * left).sum(axis=1) / _HALF)
+
     def errors(self, variances: Floats) -> Iterator[tuple[slice, Floats]]:
         """error_B at each of some variances (infinite: not measured), for a few sets at a time; (sets, variances)."""
         step = max(1, _TOGETHER // (_BINS * len(variances)))
@@ -77,27 +83,62 @@ class Expected:
             yield part, np.einsum("sb,sbv->sv", self.counts[part], left) / _HALF
 
 
+@dataclass(frozen=True, eq=False)
+class Division:
+    """What sets are expected to be off by at each budget of a grid, and what those cost."""
+
+    expected: Expected
+    costs: Floats
+    law: Law
+    budget: float
+
+    @cached_property
+    def grid(self) -> Floats:
+        """The budgets that a set may get; none, and from a small part of the whole to all of it."""
+        largest = self.budget / self.costs.min()
+        return np.concatenate([[0.0], largest * np.geomspace(_LEAST, 1.0, _STEPS)])
+
+    @cached_property
+    def paid(self) -> Floats:
+        """What they cost; (sets, grid)."""
+        return np.asarray(self.costs[:, None] * self.grid)
+
+    def weighed(self, weights: Floats) -> Floats:
+        """W_B error_B on the grid; (sets, grid)."""
+        variances = self.variances(self.grid)
+        errors = np.empty((len(self.expected), len(variances)))
+        for part, found in self.expected.errors(variances):
+            errors[part] = found * weights[part, None]
+        return errors
+
+    def variances(self, budgets: Floats) -> Floats:
+        """Of the noise under budgets; infinite under none."""
+        with np.errstate(divide="ignore"):
+            return np.where(budgets > 0, self.law.formula(budgets), np.inf)
+
+    def at(self, price: float, errors: Floats) -> Floats:
+        """What each set takes if a unit of cost is worth that much, given weighed errors."""
+        return np.asarray(self.grid[np.argmin(errors + price * self.paid, axis=1)])
+
+    def price(self, errors: Floats, low: float, high: float, steps: int = _PRICES) -> float:
+        """The least price found between two at which no more than the budget is spent."""
+        for _ in range(steps):
+            price = float(np.sqrt(low * high))
+            low, high = (price, high) if self.costs @ self.at(price, errors) > self.budget else (low, price)
+        return high
+
+    def spending_all(self, found: Floats) -> Floats:
+        """Budgets in the same proportions that cost all there is."""
+        spent = float(self.costs @ found)
+        return found * (self.budget / spent) if spent > 0 else np.full(len(found), self.budget / self.costs.sum())
+
+
 def allocated(expected: Expected, weights: Floats, costs: Floats, law: Law, budget: float) -> Floats:
     """The budget of each set; zero where none is worth its price."""
-    largest = budget / costs.min()
-    grid = np.concatenate([[0.0], largest * np.geomspace(_LEAST, 1.0, _STEPS)])
-    with np.errstate(divide="ignore"):
-        variances = np.where(grid > 0, law.formula(grid), np.inf)
-    errors = np.empty((len(expected), len(grid)))
-    for part, found in expected.errors(variances):
-        errors[part] = found * weights[part, None]
-    paid = costs[:, None] * grid
-
-    def at(price: float) -> Floats:
-        return np.asarray(grid[np.argmin(errors + price * paid, axis=1)])
-
+    program = Division(expected, costs, law, budget)
+    errors = program.weighed(weights)
     total = float(errors[:, 0].sum())
     if not total > 0:
-        return np.full(len(expected), budget / costs.sum())
-    low, high = 1e-9 * total / budget, 1e9 * total / budget
-    for _ in range(_PRICES):
-        price = float(np.sqrt(low * high))
-        low, high = (price, high) if costs @ at(price) > budget else (low, price)
-    found = at(high)
-    spent = float(costs @ found)
-    return found * (budget / spent) if spent > 0 else np.full(len(expected), budget / costs.sum())
+        return program.spending_all(np.zeros(len(expected)))
+    high = program.price(errors, 1e-9 * total / budget, 1e9 * total / budget)
+    return program.spending_all(program.at(high, errors))

@@ -36,7 +36,7 @@ from hushcube.designs.design import Design
 from hushcube.designs.errors import COVERAGE
 from hushcube.designs.grid import BELOW
 from hushcube.designs.lattice.design import LatticeDesign
-from hushcube.designs.request import Request
+from hushcube.designs.request import OBJECTIVES, Objective, Request
 from hushcube.errors import PlanError
 from hushcube.lattice.basis import HELMERT, MARGINAL, Basis, residual_variances, with_dimension
 from hushcube.lattice.coefficients import Coefficients, combine
@@ -46,6 +46,7 @@ from hushcube.model.arrays import Floats, Ints
 from hushcube.model.noise import Measurement
 from hushcube.model.privacy import Privacy
 from hushcube.model.schema import Schema
+from hushcube.options import check_choice
 
 LEAST: Final = Fraction(1, 50)
 """Of the budget: what is divided evenly beforehand, so that every set is measured."""
@@ -124,9 +125,12 @@ class SelectiveDesign(DerivedDesign, kind="selective"):
     """Of the budget: what the misfits of one order may cost."""
     check_share: Fraction
     """Of the budget: what the last look at the fitted tables may cost."""
+    objective: Objective = "total"
+    """Whether the sum of the tables' expected errors is made small, or the largest of them."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check_choice(self.objective, "plan, objective", OBJECTIVES)
         rounds = len(self.measured.levels) - 1
         looks = self.misfit_share * max(rounds - 1, 1) + self.check_share
         if min(self.misfit_share, self.check_share) <= 0 or looks >= MOST_LOOKS:
@@ -154,14 +158,20 @@ class SelectiveDesign(DerivedDesign, kind="selective"):
 
     def specification(self) -> dict[str, Any]:
         """The JSON form."""
+        return {"design": "selective", **super().specification(), **self.asked}
+
+    @property
+    def asked(self) -> dict[str, str]:
+        """The options of the run, in the JSON form: shares of the budget, and what is not usual."""
         shares = {"misfit_share": str(self.misfit_share), "check_share": str(self.check_share)}
-        return {"design": "selective", **super().specification(), **shares}
+        return {**shares, **({} if self.objective == "total" else {"objective": self.objective})}
 
     @classmethod
     def from_specification(cls, raw: dict[str, Any], schema: Schema) -> dict[str, Any]:
         """The fields from the JSON form."""
         shares = {name: Fraction(raw[name]) for name in ("misfit_share", "check_share")}
-        return {**super().from_specification(raw, schema), **shares}
+        aim = {"objective": raw["objective"]} if "objective" in raw else {}
+        return {**super().from_specification(raw, schema), **shares, **aim}
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -25,7 +25,7 @@ from hushcube.costs import calibrate
 from hushcube.designs.design import Design
 from hushcube.designs.grid import BELOW
 from hushcube.designs.lattice.design import LatticeDesign
-from hushcube.designs.selective.allocation import Expected, allocated
+from hushcube.designs.selective.allocation import Division, Expected, allocated
 from hushcube.designs.selective.design import (
     SelectedDesign,
     SelectiveDesign,
@@ -36,6 +36,7 @@ from hushcube.designs.selective.design import (
     shares_of,
     unit_costs,
 )
+from hushcube.designs.selective.largest import Inside, least_largest
 from hushcube.lattice.entropy import Noisy
 from hushcube.lattice.family import Family
 from hushcube.lattice.guesses import Fitted, fit_order, fitted, guesses, order
@@ -67,7 +68,7 @@ def run_selective(
     made: Design = SelectedDesign(*own, LatticeDesign, design.measured_by)
     told = {
         "method": design.strategy,
-        "asked": {"misfit_share": str(design.misfit_share), "check_share": str(design.check_share)},
+        "asked": design.asked,
         "shares": {str(k): float(spent / run.allowed) for k, spent in run.spent.items()},
         "spent": float(made.person_cost),
         "left": float(made.person_rest),
@@ -101,6 +102,7 @@ class _Run:
         self.costs = unit_costs(self.request, self.measured)
         weights = self.tables.sum_over_supersets(self.measured, self.request.as_asked.weights)
         self.weights = np.maximum(weights, 1e-9 * weights.max())
+        self.past = np.zeros(len(self.measured))  # what sets that are measured are expected to be off by
         self.people = 1.0
         # what is left for choosing: without what every set is sure to get, the total and the last look
         self.free = self.allowed * (1 - _TOTAL - self.design.check_share) - self.under.row_cost(self.sure)
@@ -209,7 +211,7 @@ class _Run:
             expected += Expected.of(larger, self._independent(larger, shares), e)
             ids.append(self._ids(j))
         every = np.concatenate(ids)
-        found = allocated(expected, self.weights[every], self.costs[every], self.design.law, budget)[: len(sets)]
+        found = self._allocated(expected, every, budget)[: len(sets)]
         extra = np.where(np.isinf(self.sure[sets]), 0.0, found)
         # the exact cost of what is added: never more than what is left
         whole = np.zeros(len(self.budgets))
@@ -219,7 +221,16 @@ class _Run:
             whole[sets] = extra
             cost = self.under.row_cost(whole)
         self.free -= cost
+        now = Expected(expected.taus[: len(sets)], expected.counts[: len(sets)])
+        self.past[sets] = now.left(self.design.law.formula(self.sure[sets] + extra))
         return extra
+
+    def _allocated(self, expected: Expected, sets: Ints, budget: float) -> Floats:
+        """The budgets of sets by the objective, given what was measured before."""
+        if self.design.objective == "total":
+            return allocated(expected, self.weights[sets], self.costs[sets], self.design.law, budget)
+        inside = Inside.of(self.tables, self.measured, sets, self.request.as_asked.weights, self.past)
+        return least_largest(Division(expected, self.costs[sets], self.design.law, budget), inside).budgets
 
     def _independent(self, family: Family, shares: Mapping[int, Floats]) -> list[Floats]:
         found = []
