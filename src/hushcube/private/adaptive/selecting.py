@@ -13,6 +13,7 @@ from noisy answers, their sum never passes that number, whatever the answers are
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -51,6 +52,7 @@ _TOTAL: Final = Fraction(3, 100)  # of the budget: for the number of people
 _UNSEEN: Final = (1.0, 0.25)
 """Relative deviations that are expected of tables of one and of two attributes before anything is known of them."""
 _TOGETHER: Final = 2**20  # cells of tables whose misfits are summed at a time
+_DETAIL: Final = 0.004  # of all people: looks with less noise than this would say nothing more
 _FADING: Final = 0.4
 """Of the deviations of tables: what those with one more attribute are expected to add."""
 
@@ -151,7 +153,7 @@ class _Run:
     def _look(self, k: int, wanted: Family, guess: Sequence[Floats]) -> Floats:
         """The misfits of tables from their guesses, noisy, as shares of all people."""
         own = of_order(self.measured, k)
-        noise = self._misfits(k, own, wanted, guess, self.design.misfit_share)
+        noise = self._misfits(k, own, wanted, guess, self._look_budget(k))
         self.free -= self._misfit_cost(k)
         seen = shares_of(self.misfits[k], noise, self.people)
         found = np.zeros(len(wanted))
@@ -162,12 +164,23 @@ class _Run:
     def check(self, fit: Fitted) -> None:
         """The last look: how far the fitted tables asked for are from the true ones."""
         values = [np.maximum(fit.tables.tables(batch.rows, batch.shape), 0.0) for batch in self.tables.batches]
-        self._misfits(self.top + 1, self.tables, self.tables, values, self.design.check_share)
+        budget = self._budget_of(len(self.tables), self.design.check_share)
+        self._misfits(self.top + 1, self.tables, self.tables, values, budget)
 
-    def _misfits(self, look: int, own: Family, wanted: Family, guess: Sequence[Floats], share: Fraction) -> float:
+    def _look_budget(self, k: int) -> float:
+        """That of the misfits of k attributes: their share, or what brings their noise down to a detail, if less."""
+        law, share = self.design.law, self._budget_of(len(of_order(self.measured, k)), self.design.misfit_share)
+        enough = float(law.formula(np.asarray(1.0))) / (_DETAIL * self.people) ** 2
+        return min(share, math.pow(enough, 1 / law.power))
+
+    def _budget_of(self, tables: int, share: Fraction) -> float:
+        """The budget under which the misfits of so many tables cost a share of everything."""
+        unit = misfit_cost(self.design.privacy, tables, 1.0)
+        return float(share * self.allowed / unit) * BELOW if unit else 1.0
+
+    def _misfits(self, look: int, own: Family, wanted: Family, guess: Sequence[Floats], budget: float) -> float:
         """Measure the misfits of tables from guesses, those of a family that are also in another; their noise."""
-        unit = misfit_cost(self.design.privacy, len(own), 1.0)
-        budget = self.misfit_budgets[look] = float(share * self.allowed / unit) * BELOW if unit else 1.0
+        self.misfit_budgets[look] = budget
         exact = np.zeros(len(own), np.int64)
         for batch, q in zip(wanted.batches, guess, strict=True):
             ids = own.find(batch.rows)
@@ -181,8 +194,9 @@ class _Run:
 
     def _divide(self, k: int, wanted: Family, guess: Sequence[Floats], known: Floats | None) -> Floats:
         """The budgets of the sets of this order beyond what is sure, given what later orders may be worth."""
-        later = self.free - self.design.misfit_share * self.allowed * max(self.top - max(k, 1), 0)
-        budget = float(later) * BELOW
+        later = range(max(k, 1) + 1, self.top + 1)
+        looks = (misfit_cost(self.design.privacy, len(of_order(self.measured, j)), self._look_budget(j)) for j in later)
+        budget = float(self.free - sum(looks, Fraction(0))) * BELOW
         sets = self._ids(k)
         if known is None:  # nothing is known of single attributes: they fall off as 1, 1/2, 1/3 ...
             shares = {i: _zipf(int(self.measured.sizes[i])) for i in self.tables.attributes.tolist()}

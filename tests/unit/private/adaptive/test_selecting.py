@@ -100,6 +100,28 @@ def test_no_run_costs_more_than_is_allowed(sizes, words, law, neighbours, rows, 
     assert made.row_cost(made.budgets) <= calibrate.row_budget(made.privacy, made.proof)
 
 
+@pytest.mark.parametrize("law", LAWS)
+def test_looks_cost_no_more_than_their_detail_is_worth(law):
+    sizes = (3, 4, 2)
+    design = planned(sizes, "<=3-way", neighbours="add-remove", **law)
+    allowed = calibrate.row_budget(design.privacy, design.proof)
+    shares = {}
+    for many in (200, 200_000):
+        made, measurement = draw(design, counted(design, people(sizes, many, 1)), entropy=SeededEntropy(1))
+        noisy = float(measurement.values[0].reshape(-1)[0])
+        for look, (n, budget) in enumerate(zip(made.looks, made.misfit_budgets.tolist(), strict=True)):
+            shares[many, look] = misfit_cost(design.privacy, n, budget) / allowed
+            if look < 2:
+                noise = np.sqrt(design.law.formula(np.asarray(budget)))
+                assert noise >= 0.004 * noisy * (1 - 1e-9), "no look is finer than a detail"
+        spent = made.row_cost(made.budgets)
+        assert allowed * Fraction(99, 100) < spent <= allowed, "what looks leave is spent on tables"
+    for look in (0, 1):
+        assert shares[200, look] == pytest.approx(0.05)
+        assert shares[200_000, look] < Fraction(1, 100)
+    assert shares[200_000, 2] == pytest.approx(0.025), "the last look is as fine as it was asked to be"
+
+
 def test_a_row_moves_a_misfit_by_one_at_most():
     rng = np.random.default_rng(1)
     for guess in (np.zeros((1, 2, 3)), rng.gamma(1.0, 2.0, (1, 2, 3)), np.full((1, 2, 3), 0.5)):
