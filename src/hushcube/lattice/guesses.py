@@ -12,7 +12,9 @@ the table's own residual space,
     d  = misfit / n / sqrt(L)
 
 m the dimension of the space and v the variance of its noise: what is left of the squares when those of the noise are
-taken away, and where that is little, half of its standard deviation.
+taken away, and where that is little, half of its standard deviation. A table of few numbers may be near its guess by
+chance, so that in this case d² is (m d² + 2 mean) / (m + 2), the mean over all numbers of all tables of the order: as
+if each table had two numbers more, of the usual deviation.
 
 R and L are what fixed margins leave of deviations. Cells that deviate on their own by normal d q_c have squares of
 d² sum q² in all and a misfit in proportion to d n. Given that the margins hold, the covariance of an independent table
@@ -53,6 +55,7 @@ FREEDOM: Final = 2.0
 _FIRMEST: Final = 1e-6  # the least relative deviation that is expected
 _SWEEPS: Final = 25
 _CLOSE: Final = 1e-4  # of all people: what margins may be off by when proportional fitting stops
+_BORROWED: Final = 2.0  # numbers of the usual deviation that each table is taken to have beside its own
 _SURE: Final = 1e4  # what is seen of a table at most, in units of its noise, when its guess is believed less for it
 _ALL: Final = 1e-12  # what is left by margins at least, where one value has everybody
 _TOGETHER: Final = 2**20  # cells that are fitted in proportion at a time
@@ -106,7 +109,7 @@ def proportional(shape: tuple[int, ...], margins: Sequence[Floats]) -> Floats:
 
 def deviations(wanted: Family, guess: Sequence[Floats], noisy: Noisy, misfits: Floats | None = None) -> Floats:
     """d of each table: from its misfit as a share of all people, or from the coefficients of its own residual space."""
-    found = np.zeros(len(wanted))
+    found, free = np.zeros(len(wanted)), np.zeros(len(wanted))
     for batch, q in zip(wanted.batches, guess, strict=True):
         squares, absolute = _left_by_margins(q)
         if misfits is not None:
@@ -114,8 +117,12 @@ def deviations(wanted: Family, guess: Sequence[Floats], noisy: Noisy, misfits: F
             continue
         seen, m, v = _seen(batch, q, noisy)
         energy = np.maximum(seen, math.sqrt(m / 2) * v)
-        found[batch.ids] = np.sqrt(energy / (np.sqrt(squares) * (q**2).reshape(len(q), -1).sum(axis=1)))
-    return found
+        found[batch.ids] = energy / (np.sqrt(squares) * (q**2).reshape(len(q), -1).sum(axis=1))
+        free[batch.ids] = m
+    if misfits is not None or not free.any():
+        return found
+    usual = (free @ found) / free.sum()
+    return np.asarray(np.sqrt((free * found + _BORROWED * usual) / (free + _BORROWED)))
 
 
 def loosened(wanted: Family, guess: Sequence[Floats], noisy: Noisy) -> Floats:

@@ -154,6 +154,24 @@ def test_deviations_are_what_is_left_when_the_noise_is_taken_away(noise):
     assert d[0] == pytest.approx(0.3, rel=0.15)
 
 
+def test_a_table_near_its_guess_by_chance_has_the_deviation_of_the_others_too():
+    family = Family.of([(0, 1), (0, 2), (1, 2)], (2, 2, 4))
+    guess = tuple(np.full((len(b.ids), *b.shape), 100.0) for b in family.batches)
+    far = Coefficients.zeros(family.closure)
+    for batch, block in zip(far.spaces.batches, far.blocks, strict=True):
+        if len(batch.shape) == 2:
+            block[...] = 30.0
+            block[[row.tolist() == [0, 1] for row in batch.rows]] = 0.0  # its one number is that of the guess
+    noisy = Noisy(far, np.full(len(far.spaces), 1e-9))
+    d = dict(zip(family, deviations(family, guess, noisy), strict=True))
+    m, energy = {(0, 1): 1, (0, 2): 3, (1, 2): 3}, 900 * sum(1 / helmert.residual_norms((2, 4)).ravel())
+    own = {(0, 1): 0.0, (0, 2): energy / (8 * 100.0**2), (1, 2): energy / (8 * 100.0**2)}
+    usual = sum(m[t] * own[t] for t in own) / 7
+    for table, found in d.items():
+        assert found**2 == pytest.approx((m[table] * own[table] + 2 * usual) / (m[table] + 2))
+    assert d[0, 1] > d[0, 2] / 2
+
+
 def test_what_margins_leave_of_deviations_is_that_of_a_normal_law_on_the_residual_space():
     """The covariance D - D A' (A D A')^-1 A D of cells whose margins A are fixed, written out."""
     shares = [np.array([0.7, 0.2, 0.1]), np.array([0.9, 0.1]), np.array([0.4, 0.3, 0.2, 0.1])]
