@@ -3,8 +3,9 @@
     python -m benchmarks.adaptive [--quick] [--install] [--only CASE ...] [--tables WORD ...] [--methods METHOD ...] ...
 
 A run is one case, tables, epsilon, method and seed, in a process of its own. What it came to is a line of
-build/adaptive/results.jsonl: a benchmark that was stopped goes on where it was. Rivals need the environment of mbi,
-`.venv-peers/mbi`, which `--install` makes; they are skipped where it is absent, and so are cases whose data is absent.
+build/adaptive/results.jsonl: a benchmark that was stopped goes on where it was. AIM and MST need the environment of
+mbi, `.venv-peers/mbi`, which `--install` makes; they are skipped where it is absent, and so are cases whose data is
+absent. AIM on our fit needs neither mbi nor its environment.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.adaptive.cases import CASES, EPSILONS, TINY, WORKLOADS, Absent, Case, errors, settings
-from benchmarks.adaptive.results import METHODS, RIVALS, Row, cost_table, error_table, medians, picture, skipped
+from benchmarks.adaptive.results import AIMS, METHODS, RIVALS, Row, cost_table, error_table, medians, picture, skipped
 from benchmarks.peers.__main__ import Skipped, interpreter
 from benchmarks.reproduce.points import Kept
 from hushcube.verbs.charting import saved
@@ -37,7 +38,7 @@ ONE_CORE = {"OPENBLAS_NUM_THREADS": "1", "NPROC": "1", "XLA_FLAGS": "--xla_cpu_m
 
 def run(case: Case, words: str, epsilon: float, method: str, seed: int, limit: float, *, install: bool = False) -> Row:
     """What one run came to, or why there was none."""
-    program = "rivals" if method in RIVALS else "ours"
+    program = "rivals" if method in RIVALS else "own_fit" if method in AIMS else "ours"
     try:
         python = interpreter("mbi", install=install) if method in RIVALS else sys.executable
     except Skipped as reason:
@@ -96,7 +97,7 @@ def section(rows: Sequence[Row]) -> str:
         "medians over seeds. The lowest L1 is bold. \\* was measured with AIM's published algorithm before this "
         "program was written, and has not been run by it. *Over AIM* is the error of what `--for face-valid` "
         "measures with (`selective`, and `residual` with the fit by entropy for NLTCS, whose tables are small), as a "
-        "part of AIM's.",
+        "part of AIM's: of the lower one where it ran on both models.",
         error_table(middle),
         "Processor seconds, and in brackets the peak of memory in GB:",
         cost_table(middle),

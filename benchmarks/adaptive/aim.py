@@ -3,8 +3,8 @@
     McKenna, Mullins, Sheldon, Miklau 2022: "AIM: An Adaptive and Iterative Mechanism for Differentially Private
     Synthetic Data", Algorithms 2 to 4
 
-A model is whatever gives tables. The paper's is a graphical one, by mbi [graphical.py]. Nothing but numpy and the
-standard library is imported here, so that it runs in the environment of any model.
+A model is whatever gives tables. The paper's is a graphical one, by mbi [graphical.py]; the other is hushcube's own fit
+[own_fit.py]. Nothing but numpy and the standard library is imported here, for they run in different environments.
 Noise is numpy's, in floats, from a seed: for comparisons of errors only.
 """
 
