@@ -1,11 +1,12 @@
-"""In a second thread: the next item is made while this one is used, or one piece of work is done beside another."""
+"""In other threads: items are made while one is used, or one piece of work is done beside another."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from threading import Event
+from queue import Queue
+from threading import Event, Lock
 from typing import TypeVar
 
 Item = TypeVar("Item")
@@ -36,6 +37,49 @@ def _next(source: Iterator[Item]) -> tuple[Item, ...]:
     for item in source:
         return (item,)
     return ()
+
+
+def gathered(sources: Iterable[Iterable[Item]], threads: int = 2) -> Iterator[Item]:
+    """The items of all sources in any order: each thread makes those of one source at a time, a few of them ahead.
+
+    >>> sorted(gathered(range(n) for n in range(4)))
+    [0, 0, 0, 1, 1, 2]
+    """
+    waiting, turn, unwanted = iter(sources), Lock(), Event()
+    made: Queue[tuple[Item, ...]] = Queue(threads)
+
+    def make() -> None:
+        try:
+            while not unwanted.is_set():
+                with turn:
+                    source = next(waiting, None)
+                if source is None:
+                    return
+                for item in source:
+                    made.put((item,))
+                    if unwanted.is_set():
+                        return
+        except BaseException:
+            unwanted.set()
+            raise
+        finally:
+            made.put(())  # nothing: this thread has ended
+
+    with ThreadPoolExecutor(threads) as pool:
+        makers = [pool.submit(make) for _ in range(threads)]
+        left = threads
+        try:
+            while left:
+                if item := made.get():
+                    yield from item
+                else:
+                    left -= 1
+        finally:
+            unwanted.set()
+            while left:  # whoever waits to hand over an item is let go
+                left -= not made.get()
+    for maker in makers:
+        maker.result()
 
 
 @contextmanager

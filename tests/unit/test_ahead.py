@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from hushcube.ahead import ahead, beside
+from hushcube.ahead import ahead, beside, gathered
 
 
 def test_what_is_read_ahead_is_broken_off_when_nobody_wants_it():
@@ -47,6 +47,41 @@ def test_what_goes_wrong_is_raised_where_the_item_is_wanted():
 
 def test_items_may_be_empty_or_none():
     assert list(ahead([None, (), 0])) == [None, (), 0] and not list(ahead([]))
+
+
+def test_items_of_several_sources_are_made_at_a_time():
+    both = threading.Barrier(2, timeout=60)
+
+    def source(name):
+        both.wait()
+        yield from [name] * 3
+
+    assert sorted(gathered([source("a"), source("b")])) == [*"aaabbb"]
+    assert not list(gathered([])) and sorted(gathered([[], [1], [], [2, 3]], 3)) == [1, 2, 3]
+
+
+def test_makers_are_let_go_when_nobody_wants_their_items():
+    ended = []
+
+    def source():
+        try:
+            yield from range(10**9)
+        finally:
+            ended.append(True)
+
+    items = gathered(source() for _ in range(10))
+    assert next(items) == 0
+    items.close()
+    assert len(ended) <= 2  # those that were begun
+
+
+def test_what_goes_wrong_in_one_source_ends_them_all():
+    def wrong():
+        yield 1
+        raise KeyError("two")
+
+    with pytest.raises(KeyError, match="two"):
+        list(gathered([iter(lambda: 0, 1), wrong()]))
 
 
 def test_work_is_done_beside_the_body():

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final, cast
 
 import duckdb
@@ -50,7 +49,7 @@ def bounded(data: Opened, unit: Unit, columns: Sequence[str] | None = None) -> t
     else:
         chosen = choice.among_all(own=unit.missing == "own")
     names = tuple(data.names[i] for i in used) or (unit.column,)
-    return replace(data, relation=chosen, names=names, rows=total - dropped), dropped
+    return Opened(chosen, names, total - dropped, data.steady, data.stop, bad=data.bad), dropped
 
 
 class _Choice:

@@ -239,7 +239,8 @@ class Counter:
     """Takes coded rows in batches, returns counts.
 
     Without a cover (too many tables, or too large ones) all rows are kept, coded: one to four bytes a value. This is
-    thought over whenever they have doubled, so that memory is bounded by the size of the tables, not by the rows.
+    thought over at once where many are expected, and whenever they have doubled, so that memory is bounded by the size
+    of the tables, not by the rows.
     """
 
     def __init__(self, wanted: Wanted, sizes: Sizes, expected_rows: int | None) -> None:
@@ -249,7 +250,7 @@ class Counter:
         self._expected = expected_rows
         self._kept: list[tuple[Columns, int, Weights]] = []
         self._kept_bytes = 0
-        self._enough = KEPT_BYTES
+        self._enough = 0
         self._cover: CoverCounts | None = None
 
     def add(self, columns: Columns, rows: int, weights: Weights = None) -> None:
@@ -260,13 +261,13 @@ class Counter:
             return
         self._kept.append((columns, rows, weights))
         self._kept_bytes += sum(array.nbytes for array in (*columns.values(), weights) if array is not None)
-        if self._kept_bytes > self._enough:
+        if self._kept_bytes > self._enough and self._bytes_of(max(self._expected or 0, self.rows)) > KEPT_BYTES:
             self._decide(max(self._expected or 4 * self.rows, self.rows))
             self._enough = 2 * self._kept_bytes
 
     def finish(self) -> ExactCounts:
         """The counts of all rows."""
-        if self._cover is None and self._enough == KEPT_BYTES:
+        if self._cover is None and not self._enough:
             self._decide(self.rows)
         if self._cover is not None:
             return self._cover
@@ -276,15 +277,19 @@ class Counter:
         weights = [own for _, _, own in self._kept if own is not None]
         return RowCounts(joined, self.rows, self._sizes, np.concatenate(weights) if weights else None)
 
+    def _bytes_of(self, rows: int) -> int:
+        """What so many rows like those so far would take."""
+        return self._kept_bytes * rows // max(self.rows, 1)
+
     def _decide(self, rows: int) -> None:
         """Cover when that is cheaper than counting each table from kept rows, or when there are many rows."""
-        expected_bytes = self._kept_bytes * rows // max(self.rows, 1)
+        expected_bytes = self._bytes_of(rows)
         chosen = choose(self._wanted, self._sizes, rows, max(HELD_CELLS, expected_bytes // _CELL_BYTES))
         if chosen is None:
             return
         cost, cover = chosen
         cells = [math.prod(self._sizes[i] for i in table) for group in self._wanted for table in group.tolist()]
-        if self._kept_bytes <= KEPT_BYTES and cost > sum(rows * row_cost(n) + n for n in cells):
+        if expected_bytes <= KEPT_BYTES and cost > sum(rows * row_cost(n) + n for n in cells):
             return
         self._cover = CoverCounts(cover, self._sizes)
         for batch in self._kept:

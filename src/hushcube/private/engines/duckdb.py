@@ -1,7 +1,8 @@
 """The embedded engine: DuckDB reads the rows and finds the texts, numpy counts.
 
-Coded columns stream out of one scan as Arrow batches; the next batch is read while one is counted. Few rows
-are kept and counted when asked for; many rows go into covering tables as they pass.
+Coded columns stream out of one scan as Arrow batches; the next batch is read while one is counted. Numbers in Parquet
+files need no SQL, and are read without DuckDB. Few rows are kept and counted when asked for; many rows go into covering
+tables as they pass.
 
 What a user may call the data:
 
@@ -21,18 +22,29 @@ from pathlib import Path
 from typing import Any, Final
 
 import duckdb
+import pyarrow as pa
 
-from hushcube.ahead import ahead
+from hushcube.ahead import ahead, gathered
 from hushcube.errors import DataError
 from hushcube.model.arrays import Ints
 from hushcube.model.attribute import Attribute
 from hushcube.model.schema import Schema
 from hushcube.private.boundary import guarded, shown
 from hushcube.private.engines.bounding import bounded
-from hushcube.private.engines.coding import Codes, check_sums, coder, fetched_measure, quantised
+from hushcube.private.engines.coding import (
+    FLOATS,
+    INTEGERS,
+    Coder,
+    Codes,
+    check_sums,
+    coder,
+    fetched_measure,
+    quantised,
+)
 from hushcube.private.engines.contract import ExactCounts, Measures, ReadShare, Wanted, attributes_of, refuse_data
 from hushcube.private.engines.delimited import Delimited, Lines
-from hushcube.private.engines.source import Database, Opened, Parquet, Relation, Source, recognise_frame, unreadable
+from hushcube.private.engines.parquet import Parquet
+from hushcube.private.engines.source import Batches, Database, Opened, Relation, Source, recognise_frame, unreadable
 from hushcube.private.engines.tally import Tally, counts_of
 
 _CSV: Final = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
@@ -41,7 +53,9 @@ _DATABASE: Final = (".duckdb", ".ddb", ".db")
 _HELP: Final = "give a .csv or .parquet file, FILE.duckdb#TABLE, or say which with csv:, parquet: or duckdb:"
 
 _BATCH_VALUES: Final = 1 << 23
-"""Values in a batch, about; its rows are a power of two, so that the kernel's blocks fill it."""
+"""Values in a batch, about."""
+_STORED_VALUES: Final = 1 << 21
+"""The same where several batches wait at a time."""
 
 
 class DuckDBEngine:
@@ -83,23 +97,52 @@ def coded(data: Opened, attributes: Sequence[Attribute]) -> Iterator[list[Codes]
         yield codes
 
 
-def batches(
-    data: Opened, attributes: Sequence[Attribute], measures: Measures
-) -> Iterator[tuple[list[Codes], list[tuple[Ints, bool]], int]]:
-    """In batches of rows: positions of attributes, integers of measures, and how many rows there are."""
-    coders = [coder(each, *data.reference(each.source_column, f"attribute {each.name!r}")) for each in attributes]
-    fetches = [each.sql for each in coders]
-    fetches += [fetched_measure(*data.reference(each.source_column, f"measure {each.name!r}")) for each in measures]
+Batch = tuple[list[Codes], list[tuple[Ints, bool]], int]
+"""Positions of attributes, integers of measures and whether some were missing, and how many rows there are."""
+
+
+def batches(data: Opened, attributes: Sequence[Attribute], measures: Measures) -> Iterator[Batch]:
+    """The rows in batches, in any order."""
+    places = [data.reference(each.source_column, f"attribute {each.name!r}") for each in attributes]
+    coders = [coder(each, *place) for each, place in zip(attributes, places, strict=True)]
+    places += [data.reference(each.source_column, f"measure {each.name!r}") for each in measures]
+    fetches = [each.sql for each in coders] + [fetched_measure(*place) for place in places[len(coders) :]]
     if not fetches:
         yield [], [], int(data.relation.aggregate("count(*) AS n").fetchall()[0][0])
         return
+
+    def coded(columns: Sequence[pa.Array]) -> Batch:
+        codes = [each.positions(column) for each, column in zip(coders, columns, strict=False)]
+        numbers = zip(columns[len(coders) :], measures, strict=True)
+        return codes, [quantised(column, measure) for column, measure in numbers], len(columns[0])
+
+    if (pieces := _stored(data, places, coders)) is not None:
+        yield from gathered(map(coded, piece) for piece in pieces)
+    else:
+        yield from map(coded, _fetched(data, fetches))
+
+
+def _fetched(data: Opened, fetches: Sequence[str]) -> Batches:
+    """What SQL makes of the columns, in batches."""
     chosen = data.relation.project(", ".join(f"{sql} AS k{i}" for i, sql in enumerate(fetches)))
-    size = max(1 << 16, 1 << (_BATCH_VALUES // len(fetches)).bit_length() - 1)
-    for batch in ahead(chosen.to_arrow_reader(size), data.stop):
-        texts, numbers = batch.columns[: len(coders)], batch.columns[len(coders) :]
-        codes = [each.positions(column) for each, column in zip(coders, texts, strict=True)]
-        sums = [quantised(column, measure) for column, measure in zip(numbers, measures, strict=True)]
-        yield codes, sums, batch.num_rows
+    for batch in ahead(chosen.to_arrow_reader(_batch_rows(_BATCH_VALUES, fetches)), data.stop):
+        yield batch.columns
+
+
+def _stored(data: Opened, places: Sequence[tuple[str, str]], coders: Sequence[Coder]) -> Iterator[Batches] | None:
+    """The columns as they are stored, in pieces; None where SQL has to make something of one of them."""
+    numbers = places[len(coders) :]
+    if any(each.sql != column for each, (column, _) in zip(coders, places, strict=False)):
+        return None
+    if not all(duckdb_type in FLOATS | INTEGERS for _, duckdb_type in numbers):
+        return None
+    columns = [data.names[int(column[1:]) - 1] for column, _ in places]
+    return data.direct(columns, _batch_rows(_STORED_VALUES, columns))
+
+
+def _batch_rows(values: int, columns: Sequence[str]) -> int:
+    """Rows of a batch: a power of two, so that the kernel's blocks fill it."""
+    return int(max(1 << 16, 1 << (values // len(columns)).bit_length() - 1))
 
 
 def recognise(source: object, *, query: str | None = None, tolerant: bool = False) -> Source:

@@ -61,6 +61,15 @@ def connected(database: str, *, limited: bool, read_only: bool = False) -> Itera
             raise
 
 
+Batches = Iterator[list[pa.Array]]
+Direct = Callable[[Sequence[str], int], Iterator[Batches] | None]
+"""Some columns by exact names: pieces of the data, in batches of so many rows at most; None where SQL is needed."""
+
+
+def _nothing(columns: Sequence[str], rows: int) -> None:
+    """Data that only DuckDB can read."""
+
+
 @dataclass(frozen=True, repr=False)
 class Opened:
     """A relation and the exact names of its columns, by position; `rows` where that is known for nothing.
@@ -75,6 +84,8 @@ class Opened:
     steady: bool = True
     stop: Callable[[], None] = lambda: None
     """Break off what is being read, from another thread."""
+    direct: Direct = _nothing
+    """What reads columns as they are stored, where they need no SQL; DuckDB is passed by."""
     bad: int = 0
     """Rows that could not be read: they are there, without any value. For the owner of the data only."""
 
@@ -152,33 +163,6 @@ def unreadable(
         raise KeyboardInterrupt from None
     except kinds as error:
         raise reported(error, files) or DataError(field, problem, fix) from None
-
-
-@dataclass(frozen=True)
-class Parquet(Source):
-    """Parquet files with the same columns."""
-
-    files: tuple[str, ...]
-    problem = "the Parquet data cannot be read"
-
-    def show(self, connection: duckdb.DuckDBPyConnection, columns: Sequence[str] | None) -> Opened:
-        """Types are widened over the files; else DuckDB rounds later floats to the first file's integers."""
-        import pyarrow.parquet as pq
-
-        listed = f"[{', '.join(map(exactly, self.files))}]"
-        relation = connection.sql(f"SELECT * FROM read_parquet({listed}, union_by_name = true)")  # noqa: S608
-        schemas = [pq.read_schema(file).names for file in self.files]
-        for column in columns or ():
-            if 0 < sum(column in names for names in schemas) < len(schemas):
-                raise DataError("data", f"not every file has the column {column!r}", "use files with the same columns")
-        # Where DuckDB renamed case twins, the files know the names; partition columns follow the files' own.
-        exact = schemas[0]
-        rows = sum(pq.read_metadata(file).num_rows for file in self.files)
-        return Opened(relation, (*exact, *relation.columns[len(exact) :]), rows)
-
-    def own_files(self) -> Sequence[str | Path]:
-        """All of them."""
-        return self.files
 
 
 @dataclass(frozen=True)

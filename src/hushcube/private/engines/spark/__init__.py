@@ -24,7 +24,8 @@ from hushcube.private.boundary import normal, shown
 from hushcube.private.engines.duckdb import recognise
 from hushcube.private.engines.grouped import GroupedEngine
 from hushcube.private.engines.grouped.warehouse import Opened, Warehouse
-from hushcube.private.engines.source import Parquet, changed, stamps
+from hushcube.private.engines.parquet import Parquet
+from hushcube.private.engines.source import changed, stamps
 from hushcube.private.engines.spark.session import LOCAL, session, spoken
 from hushcube.private.engines.spark.table import LocalRows, SparkRows
 

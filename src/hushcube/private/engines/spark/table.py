@@ -34,7 +34,8 @@ from hushcube.private.engines.contract import Measures, position
 from hushcube.private.engines.grouped import warehouse
 from hushcube.private.engines.grouped.asking import missing_integer
 from hushcube.private.engines.grouped.warehouse import Binned, Column, Columns, ColumnType, Known, People, Whole
-from hushcube.private.engines.source import Parquet, unreadable
+from hushcube.private.engines.parquet import Parquet
+from hushcube.private.engines.source import unreadable
 from hushcube.private.engines.spark.session import spoken
 
 _COLUMN_TYPES: Final[dict[str, ColumnType]] = {
