@@ -23,6 +23,7 @@ from hushcube.errors import BadInput, FactsError, HushcubeError, NotApplicable, 
 from hushcube.faces import barak, facts as public, norms
 from hushcube.faces.atoms import atoms, fixed_cells
 from hushcube.faces.barak_shift import kept_share, shift, shifted
+from hushcube.faces.cell_errors import CellErrors
 from hushcube.faces.crowd import Codes
 from hushcube.faces.entropy import entropy_tables
 from hushcube.faces.full_table import SummedTable, nonnegative_table
@@ -66,6 +67,8 @@ class Face:
     tables: Answers
     report: dict[str, Any]
     people: Codes | None = None
+    errors: CellErrors | None = None
+    """Estimated errors of its cells, where a last look of the run tells how large they are."""
 
     @property
     def name(self) -> str:
@@ -142,6 +145,8 @@ def make_face(design: Design, measurement: Measurement, value: FaceValue, clock:
     if isinstance(design, SelectedDesign) and maker.fitted is not None:
         checked = design.checked(measurement)
         face.report["measured_errors"] = _measured_errors(design, *checked, maker.fitted, face.tables)
+        facts = value.public_facts or Facts.none(design.schema)
+        face = replace(face, errors=CellErrors.of(design, measurement, face.tables, facts))
     return face
 
 

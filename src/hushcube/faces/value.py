@@ -5,6 +5,7 @@ It is written in one word, as strategies are: `integral`, `nonnegative:norm=l1,m
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, get_args
 
@@ -23,6 +24,8 @@ Near = Literal["measured", "answers"]
 Objective = Literal["max-coefficient", "total-coefficient", "max-marginal", "total-marginal"]
 
 UNBIASED: Final = "unbiased"
+HALF_WIDTH: Final = math.log(20) * math.sqrt(2 / math.pi)
+"""Of the 95% interval of a cell, in estimated errors: that of Laplace's law.               [faces/cell_errors.py]"""
 MOST_PEOPLE: Final = 10**8  # of one face
 
 

@@ -270,6 +270,11 @@ class SelectedDesign(DerivedDesign, kind="selected"):
         budget = float(self.misfit_budgets[-1])
         return measurement.values[-1].astype(np.float64), float(self.law.margin(budget, 1, COVERAGE))
 
+    @property
+    def check_noise(self) -> float:
+        """The standard deviation of the noise of the last look."""
+        return self._noise(float(self.misfit_budgets[-1]))
+
     def _noise(self, budget: float) -> float:
         return float(np.sqrt(self.law.formula(np.asarray(budget))))
 
