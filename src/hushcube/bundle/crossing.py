@@ -13,7 +13,7 @@ import numpy as np
 from hushcube.bundle.published_table import Table, Where, beside
 from hushcube.bundle.sharing import Of, sides
 from hushcube.bundle.statement import Stamped
-from hushcube.bundle.tables import combined
+from hushcube.bundle.tables import ESTIMATED, combined
 from hushcube.faces.value import UNBIASED
 from hushcube.model.quality import QUALITY_LETTERS
 from hushcube.model.schema import COUNT, Schema
@@ -114,13 +114,15 @@ def documents(table: Table) -> list[dict[str, Any]]:
 def numbers_of(table: Table) -> list[dict[str, Any]]:
     """For JSON, one document a cell: its value, and beside the unbiased one its interval and its quality.
 
-    Intervals are those of the unbiased estimates, and stand only beside these.
+    Intervals are those of the unbiased estimates, and stand only beside these; others may have an estimated error.
     """
     own: dict[str, Any] = {"value": table.values}
     if not table.is_average:
         own["std_error"] = table.std_errors
     if table.face == UNBIASED:
         own |= {"low_95": table.low, "high_95": table.high, "quality": table.quality_words}
+    if table.estimated is not None:
+        own[ESTIMATED] = table.estimated
     columns = (each.ravel().tolist() for each in own.values())
     return [dict(zip(own, map(_known, row), strict=True)) for row in zip(*columns, strict=True)]
 

@@ -40,7 +40,7 @@ from hushcube.bundle.reading import damaged, parquet, read_text
 from hushcube.bundle.receipt import Receipt
 from hushcube.bundle.release import Release
 from hushcube.bundle.statement import STATEMENT, is_stamped
-from hushcube.bundle.tables import Entries, Entry, Rows, quantised_sums, read_numbers, read_packed, written
+from hushcube.bundle.tables import ESTIMATED, Entries, Entry, Rows, quantised_sums, read_numbers, read_packed, written
 from hushcube.designs.design import Design
 from hushcube.errors import BadInput, BundleError
 from hushcube.faces.value import MOST_PEOPLE, UNBIASED, published_promises
@@ -90,7 +90,8 @@ def _open(folder: Path, verify: bool) -> Release:
             people = f"{places[name]}/{PEOPLE}"
             codes = partial(read_people, folder, people, plan.schema) if people in manifest["checksums"] else None
             told = {key: value for key, value in description.items() if key != "folder"}
-            published[name] = PublishedFace(name, told, BundleTables(folder, plan, faces[name]), codes)
+            values, estimated = face_columns(folder, plan, faces[name], estimated=ESTIMATED in told)
+            published[name] = PublishedFace(name, told, values, codes, estimated)
             published[name].facts(plan.schema)  # which can be read
         tables = partial(MeasuredTables, folder, plan, faces[UNBIASED], private=private, version=manifest["format"])
         parts = {name: Part(design, tables(name, file=files[name]), private) for name, design in plan.designs.items()}
@@ -153,6 +154,22 @@ class BundleTables:
             raise damaged(file, "does not have the right number of rows")
         values = columns[self._at]
         return (values if self._measure is None else quantised_sums(self._measure, columns[0], values)).reshape(shape)
+
+
+class EstimatedErrors(BundleTables):
+    """The estimated errors of the cells of a face, the last column of its tables."""
+
+    def __init__(self, folder: Path, plan: Plan, entries: Entries) -> None:
+        super().__init__(folder, plan, entries)
+        self._at, self._width = self._width, self._width + 1
+
+
+def face_columns(
+    folder: Path, plan: Plan, entries: Entries, *, estimated: bool
+) -> tuple[BundleTables, EstimatedErrors | None]:
+    """The values of a face, and its estimated errors if it has any."""
+    values = BundleTables(folder, plan, entries, flags=int(estimated))
+    return values, EstimatedErrors(folder, plan, entries) if estimated else None
 
 
 def _runs(entries: Sequence[Entry], cells: int) -> Iterator[tuple[str, int | None, slice]]:
@@ -284,11 +301,14 @@ def _find(folder: Path, manifest: Entry, words: str, face: str, verify: bool) ->
         return None
     (offset, margin), marginal, private = place, schema.marginal(names), manifest["private"]
     flags = int(face == UNBIASED and manifest["format"] >= FLAGGED)
-    found = read_packed(folder, pack["file"], [names], offset, schema.cells(marginal), flags=flags)
+    estimated = face != UNBIASED and ESTIMATED in manifest["faces"][face]
+    width = COUNTED.width + estimated
+    found = read_packed(folder, pack["file"], [names], offset, schema.cells(marginal), width=width, flags=flags)
     if is_stamped(read_text(folder, STATEMENT)) is not (private is False):
         raise damaged(STATEMENT, "does not say of the noise what the manifest says")
-    values, errors = (np.asarray(column, np.float64).reshape(schema.shape(marginal)) for column in found)
-    table = Table.of(schema, marginal, values, errors, np.asarray(margin), face=face, private=private)
+    values, errors, *more = (np.asarray(column, np.float64).reshape(schema.shape(marginal)) for column in found)
+    told = {"face": face, "private": private, "estimated": more[0] if estimated else None}
+    table = Table.of(schema, marginal, values, errors, np.asarray(margin), **told)
     return table.ordered(asked)
 
 

@@ -22,8 +22,8 @@ from hushcube.bundle.front_page import front_page
 from hushcube.bundle.listing import Listing
 from hushcube.bundle.manifest import INDEX, PAGE, README
 from hushcube.bundle.statement import NOT_PRIVATE, STATEMENT
-from hushcube.bundle.tables import Entry, column_names, flag_names, written
-from hushcube.faces.value import published_promises
+from hushcube.bundle.tables import ESTIMATED, Entry, column_names, flag_names, written
+from hushcube.faces.value import HALF_WIDTH, published_promises
 from hushcube.model.quality import QUALITY_WORDS
 from hushcube.model.schema import COUNT, Schema
 from hushcube.planning.plan import Plan
@@ -51,6 +51,13 @@ _SURPRISES: Final = (
     "A cell that is small against its margin says little by itself; sums of many cells say more. The errors of cells "
     "are not independent: do not add up their squares.",
 )
+_ESTIMATED: Final = (
+    f"`{ESTIMATED}` says how far a value of this folder is expected to be from the true number. In about 95 of 100 "
+    f"cases the true number should lie in the interval value - {HALF_WIDTH:.2f} × `{ESTIMATED}` to value + "
+    f"{HALF_WIDTH:.2f} × `{ESTIMATED}`. This is estimated, not promised: how large errors are was measured, how they "
+    "are spread over cells is a model's guess. The errors of cells are not independent: those of sums cannot be "
+    "computed from them."
+)
 _CHECKED: Final = (
     "`manifest.json` has a checksum of every file, and `plan.json` says exactly what was measured. `hushcube verify` "
     "checks all of it. Files that the manifest does not list are not part of the release."
@@ -58,9 +65,18 @@ _CHECKED: Final = (
 
 
 def guide(
-    plan: Plan, face: str, entries: Sequence[Entry], places: Mapping[str, str], *, private: bool
+    plan: Plan,
+    face: str,
+    entries: Sequence[Entry],
+    places: Mapping[str, str],
+    *,
+    private: bool,
+    estimated: bool = False,
 ) -> dict[str, str]:
-    """The texts of a face by the names of their files; `entries` are those of the manifest, `places` the folders."""
+    """The texts of a face by the names of their files; `entries` are those of the manifest, `places` the folders.
+
+    Its cells may have `estimated` errors.
+    """
     listing = Listing.of(plan, face, entries, places, private=private)
     heading = plan.schema.shown_name if listing.is_whole else f"{plan.schema.shown_name}: the face {face}"
     links = {README: "how to read the numbers", INDEX: "this list for programs"}
@@ -70,7 +86,7 @@ def guide(
     else:
         links |= {STATEMENT: "what this face promises", f"../../{PAGE}": "the whole release"}
     parts = [f"# {prose(heading)}", *([] if private else [f"**{NOT_PRIVATE}**"])]
-    parts += _about(plan) if listing.is_whole else _about_face(plan, face)
+    parts += _about(plan) if listing.is_whole else [*_about_face(plan, face), *([_ESTIMATED] if estimated else [])]
     rows = ([f"[{prose(t.title)}]({t.file})", prose(t.word), f"{t.cells:,}", t.std_error] for t in listing.lines)
     parts += ["## Tables", _TABLES, _grid(("file", "table", "cells:", "standard error of a cell:"), rows)]
     parts += _reading(listing) if listing.is_whole else []

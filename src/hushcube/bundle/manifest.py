@@ -26,13 +26,14 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-FORMAT: Final = 6
-_READABLE: Final = (1, 2, 3, 4, 5, 6)
+FORMAT: Final = 7
+_READABLE: Final = (1, 2, 3, 4, 5, 6, 7)
 """Format 1 had no faces; format 2 had each in faces/NAME, and all of their statements in PRIVACY.md.
 
 Both had neither sizes nor a digest of the manifest itself. Format 3 had its measurements in measurements/values.parquet
 and one design as plan.json; a cube of format 3 was a folder of releases, one for each part.   [bundle/earlier_cubes.py]
-Format 4 had no guide, and no codes beside labels; format 5 no flags beside numbers.
+Format 4 had no guide, and no codes beside labels; format 5 no flags beside numbers; format 6 no estimated errors beside
+counts at face value: faces that have them say so.
 """
 SEALED: Final = 3  # from this format on manifests have sizes and a digest, and every face has a statement of its own
 PLANNED: Final = 4  # from this one on plan.json is a whole plan, and each of its parts has a file of measurements

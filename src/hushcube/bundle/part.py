@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushcube.bundle.published_table import Table, Where, positions
-from hushcube.bundle.tables import Rows, Values
+from hushcube.bundle.tables import ESTIMATED, Rows, Values
 from hushcube.designs.answers import Answers, FormAnswers
 from hushcube.designs.design import Design
 from hushcube.errors import QueryError, WorkloadError
+from hushcube.faces.value import HALF_WIDTH
 from hushcube.model.arrays import Floats, Marginal, position_rows
 from hushcube.model.attribute import Attribute
 from hushcube.model.coarser import base_of, coarsening, depth_of, is_finer
@@ -209,6 +210,11 @@ class Part:
     def _published_set(self) -> frozenset[Marginal]:
         return frozenset(self.design.workload.published)
 
+    def is_published(self, marginal: str | Sequence[str]) -> bool:
+        """Whether a marginal is published itself, in whatever order its attributes are named."""
+        names = [attribute.name for attribute in attributes_of(self.schema, marginal)]
+        return set(names) <= set(self.schema.names) and self.schema.marginal(names) in self._published_set
+
     def _published(self, wanted: Marginal) -> Marginal | None:
         """The published table that answers a marginal: itself, or the smallest one that contains it."""
         if wanted in self._published_set:
@@ -226,6 +232,8 @@ class PublishedFace:
     """`asked` (the choices), `report` (what came out), `facts` (in the form of a facts file), for the manifest."""
     source: Values
     read_people: Callable[[], NDArray[np.integer]] | None = None
+    estimated: Values | None = None
+    """The estimated errors of its cells, where it has any."""
 
     def __repr__(self) -> str:
         return f"PublishedFace({self.name!r}, found by {self.description.get('report', {}).get('found_by')})"
@@ -240,7 +248,16 @@ class PublishedFace:
             "facts": facts.to_dict() if facts else None,
             "std_error": "of the unbiased estimate",
         }
-        return cls(face.name, description, FormsFromCells(face.tables), None if people is None else lambda: people)
+        estimated = None if face.errors is None else FormsFromCells(face.errors)
+        if face.errors is not None:
+            description[ESTIMATED] = {"half_width_95": HALF_WIDTH, "factor": face.errors.common}
+        codes = None if people is None else lambda: people
+        return cls(face.name, description, FormsFromCells(face.tables), codes, estimated)
+
+    @property
+    def is_estimated(self) -> bool:
+        """Whether its tables have a column of estimated errors."""
+        return ESTIMATED in self.description
 
     def facts(self, schema: Schema) -> Facts:
         """The public facts that the face satisfies: the publisher's claims, not measured."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hushcube.bundle.statement import Stamped, mark
 from hushcube.errors import MissingDependency, QueryError
-from hushcube.faces.value import UNBIASED
+from hushcube.faces.value import HALF_WIDTH, UNBIASED
 from hushcube.model.arrays import Floats, Marginal
 from hushcube.model.form import Form
 from hushcube.model.label import label_of
@@ -32,6 +32,10 @@ Label = str | int
 Where = Mapping[str, Label | Sequence[Label]]
 """The labels, or codes, to keep of some attributes: one, or several of them."""
 _MORE: Final = "`to_pandas()` has all of them"
+_ESTIMATED: Final = (
+    "Estimated margins should hold the truth in 95% of cases: estimated, not promised. Unbiased margins are promised, "
+    "around the unbiased values."
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -70,6 +74,8 @@ class Table(Stamped):
     """The face of the release that the values are from; errors are those of the unbiased one."""
     private: bool = True
     """False where the noise came from a seed."""
+    estimated: Floats | None = None
+    """Estimated errors of the values of another face, where they are known: no promise."""
     others: tuple[Table, ...] = ()
     """Sums and averages of the same cells, where they were asked for together."""
 
@@ -96,6 +102,11 @@ class Table(Stamped):
     def high(self) -> Floats:
         """The upper ends of the cells' 95% intervals."""
         return self.values + self.margins if self.ends is None else self.ends[1]
+
+    @property
+    def estimated_margins(self) -> Floats | None:
+        """Half-widths of the intervals that estimated errors give: they should hold the truth in 95% of cases."""
+        return None if self.estimated is None else HALF_WIDTH * self.estimated
 
     @property
     def word(self) -> str:
@@ -138,6 +149,7 @@ class Table(Stamped):
         rest = self.values.size - rows
         is_flagged = self.face == UNBIASED and any(table.quality.any() for table in (self, *self.others))
         legend = [str(self.schema.quality)] if is_flagged else []
+        legend += [] if self.estimated is None else [_ESTIMATED]
         return Page((grid, *legend, *([Remark(f"... and {rest:,} more cells: {more}")] if rest > 0 else [])))
 
     @property
@@ -162,7 +174,10 @@ class Table(Stamped):
         return Grid(f"{self.schema.shown_name}: {self.word}, with 95% intervals", columns, cells)
 
     def _bars(self) -> list[Bar]:
-        low, values, high = (numbers.ravel().tolist() for numbers in (self.low, self.values, self.high))
+        ends = (self.low, self.high)
+        if (margins := self.estimated_margins) is not None:
+            ends = (np.maximum(self.values - margins, 0.0), self.values + margins)
+        low, values, high = (numbers.ravel().tolist() for numbers in (ends[0], self.values, ends[1]))
         least = min((x for x in low if x < 0), default=0.0)  # an average that is unknown is not a number
         most = max((x for x in high if x > 1e-9), default=1e-9)
         return [Bar(*each, least, most) for each in zip(values, low, high, strict=True)]
@@ -173,12 +188,13 @@ class Table(Stamped):
         columns = [
             *map(Column, self.attributes),
             Column("value" if self.what == COUNT else self.what, right=True),
+            *([] if self.estimated is None else [Column("estimated margin", right=True)]),
             Column("95% interval" if self.is_average else "margin" if is_own else "unbiased margin", right=True),
             Column(""),
             *([] if truth is None else [Column("truth", right=True)]),
         ]
         cells: list[list[Cell]] = []
-        margins = self.margins.ravel()
+        margins, estimated = self.margins.ravel(), self.estimated_margins
         bars = zip(self.rows(), self._bars(), self._flags, strict=True)
         for at, (labels, bar, flag) in enumerate(islice(bars, rows)):
             if not math.isfinite(bar.value):
@@ -187,6 +203,8 @@ class Table(Stamped):
                 numbers = [number(bar.value), f"{number(bar.low)} to {number(bar.high)} {flag}".rstrip()]
             else:
                 numbers = [number(round(bar.value, 9)), f"± {number(margins[at])} {flag}".rstrip()]
+                if estimated is not None:
+                    numbers.insert(1, f"± {number(estimated.ravel()[at])}")
             cells.append([*labels, *numbers, bar, *([] if truth is None else [number(float(truth[at]))])])
         return Grid(f"{self.schema.shown_name}: {self.word}, {told}", columns, cells)
 
@@ -209,6 +227,7 @@ class Table(Stamped):
 
     def _changed(self, change: Any, **fields: Any) -> Table:
         numbers = {name: change(getattr(self, name)) for name in ("values", "std_errors", "margins")}
+        numbers |= {} if self.estimated is None else {"estimated": change(self.estimated)}
         ends = None if self.ends is None else (change(self.ends[0]), change(self.ends[1]))
         others = tuple(other._changed(change, **fields) for other in self.others)
         return replace(self, **fields, **numbers, ends=ends, others=others)
@@ -220,8 +239,9 @@ class Table(Stamped):
     def columns(self) -> dict[str, Any]:
         """One column for each attribute, beside them `value`, `std_error`, `low`, `high`, `quality`; a row is a cell.
 
-        Averages have no `std_error`. Other numbers of the same cells are beside them: `avg_days`, `avg_days_low`,
-        `avg_days_high`, `avg_days_quality`. A name that is taken gets an underscore: `value_`.
+        Averages have no `std_error`; values of other faces may have an `estimated_error`. Other numbers of the same
+        cells are beside them: `avg_days`, `avg_days_low`, `avg_days_high`, `avg_days_quality`. A name that is taken
+        gets an underscore: `value_`.
         """
         numbers = self._numbers("")
         for other in self.others:
@@ -237,6 +257,7 @@ class Table(Stamped):
         """The columns of a quantity, under a word of its own where it cannot be combined with another."""
         after = f"{word}_" if word else ""
         errors = {} if self.is_average else {f"{after}std_error": self.std_errors}
+        errors |= {} if self.estimated is None else {"estimated_error": self.estimated}
         quality = {f"{after}quality": self.quality_words}
         return {word or "value": self.values, **errors, f"{after}low": self.low, f"{after}high": self.high, **quality}
 

@@ -122,7 +122,7 @@ class Release(Stamped):
         `marginal` is a word such as `age*sex`, or a sequence of names; `total`, or an empty sequence, is the total.
         A form that was asked for is named by its word, such as `prefix(age)*sex`. Attributes come in the order asked.
         `what` is `count`, or a measure's `sum(days)` or `avg(days)`. The standard errors and margins are those of the
-        unbiased estimates, also beside the values of another face.
+        unbiased estimates, also beside the values of another face; its published tables may have `estimated` errors.
         """
         quantity = self.quantity(what, face)
         counts = self.parts[COUNT].table(marginal, None if face == UNBIASED else self.face(face).source)
@@ -132,6 +132,9 @@ class Release(Stamped):
         errors, margins = (np.broadcast_to(numbers, values.shape) for numbers in (errors, margins))
         told = replace(own, schema=self.schema, values=values, std_errors=errors, margins=margins, ends=ends)
         told = replace(told, what=str(quantity), face=face, private=self.private)
+        estimated = None if face == UNBIASED else self.face(face).estimated
+        if estimated is not None and self.parts[COUNT].is_published(marginal):
+            told = replace(told, estimated=self.parts[COUNT].table(marginal, estimated).values)
         return told if where is None else told.slice(where)
 
     def __getitem__(self, marginal: str | Sequence[str]) -> Table:

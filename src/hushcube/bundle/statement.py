@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
-from hushcube.faces.value import published_promises
+from hushcube.faces.value import HALF_WIDTH, published_promises
 from hushcube.model.privacy import Privacy, Unit
 from hushcube.model.schema import Schema
 from hushcube.model.words import UNIT_NOUN
@@ -37,6 +37,12 @@ _PROOFS: Final = {
     "exact": ", calibrated by the exact tail of that noise",
     "zcdp": ", calibrated through zero-concentrated differential privacy",
 }
+_ESTIMATED: Final = (
+    "The column `estimated_error` says how far each cell is expected to be from the true count. How large errors are "
+    "was measured, privately, by a last look of the run; how they are spread over cells is a model's guess. So it is "
+    f"estimated, and not promised: the value, give or take {HALF_WIDTH:.2f} times its estimated error, should hold the "
+    "true count in 95% of cases. What is promised are the standard errors of the unbiased tables."
+)
 _LISTED: Final = 40  # tables named in a sentence; plan.json names all
 _FACES: Final = (
     "Folders below `faces`, if there are any, hold the same tables under other promises, computed from the same noisy "
@@ -174,7 +180,7 @@ def _face(face: PublishedFace, plan: Plan, place: str) -> list[str]:
             "measured, and the guarantee does not cover them:",
             "\n".join(f"- {prose(sentence)}" for sentence in facts),
         ]
-    return told
+    return [*told, _ESTIMATED] if face.is_estimated else told
 
 
 def _spending(plan: Design) -> list[str]:

@@ -27,6 +27,8 @@ from hushcube.model.schema import COUNT, Schema
 from hushcube.model.workload import COUNTED, Quantity
 from hushcube.planning.plan import Plan
 
+ESTIMATED: Final = "estimated_error"
+"""The column of estimated errors, and the field of the manifest that says that a face has it."""
 FLAGS: Final = pa.array(QUALITY_WORDS, pa.string())
 Entry = dict[str, Any]
 Entries = dict[Marginal | str, Entry]
@@ -95,10 +97,13 @@ def _columns(kind: str, word: str) -> tuple[str, ...]:
     return f"avg_{word}", f"avg_{word}_low", f"avg_{word}_high"
 
 
-def column_names(plan: Plan, quantities: Iterable[Quantity], taken: Iterable[str] = ()) -> dict[Quantity, list[str]]:
-    """The columns of numbers of each quantity, beside attributes of some names."""
+def column_names(
+    plan: Plan, quantities: Iterable[Quantity], taken: Iterable[str] = (), *, estimated: bool = False
+) -> dict[Quantity, list[str]]:
+    """The columns of numbers of each quantity, beside attributes of some names; counts may have estimated errors."""
     words, attributes = safe_names(plan), list(taken)
-    return {q: beside(attributes, *_columns(q.kind, words.get(q.measure, ""))) for q in quantities}
+    more = {COUNTED: [ESTIMATED]} if estimated else {}
+    return {q: beside(attributes, *_columns(q.kind, words.get(q.measure, "")), *more.get(q, [])) for q in quantities}
 
 
 def flag_names(plan: Plan, quantities: Sequence[Quantity], taken: Iterable[str] = ()) -> dict[Quantity, str]:
@@ -253,15 +258,28 @@ class Numbers:
     """
 
     def __init__(
-        self, plan: Plan, sources: Mapping[str, Values], quantities: Sequence[Quantity], *, intervals: bool = False
+        self,
+        plan: Plan,
+        sources: Mapping[str, Values],
+        quantities: Sequence[Quantity],
+        *,
+        intervals: bool = False,
+        estimated: Values | None = None,
     ) -> None:
-        """Half-widths of intervals are computed if they are asked for, or averages need them."""
+        """Half-widths of intervals are computed if they are asked for, or averages need them.
+
+        Counts at face value may have `estimated` errors.
+        """
         self._plan, self._sources, self._quantities = plan, sources, quantities
+        self._estimated = estimated
         self._intervals = intervals or any(quantity.kind == "avg" for quantity in quantities)
 
     def tables(self, rows: Rows, shape: tuple[int, ...]) -> Columns:
         """Those of marginals of one shape; each (marginals, *shape)."""
-        return _columns_of(self.estimates(rows, shape))
+        found = _columns_of(self.estimates(rows, shape))
+        if self._estimated is not None:
+            found[COUNTED] = (*found[COUNTED], self._estimated.tables(rows, shape))
+        return found
 
     def estimates(self, rows: Rows, shape: tuple[int, ...]) -> dict[Quantity, Combined]:
         """All that is known of marginals of one shape."""

@@ -7,6 +7,7 @@
     labels         every table has all its cells, in schema order
     quality        flags are those of the numbers beside them, by the thresholds of the schema
     FACE: cells, sums, forms, people, facts      the promise of each face
+    FACE: estimates                              estimated errors are those that its tables and the measurement give
     sum(MEASURE): cells, sums                    what is published of each measure
 
 Only published files are read. This is no signature: whoever rewrites a whole release can make one that verifies.

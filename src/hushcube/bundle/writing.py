@@ -3,9 +3,10 @@
     manifest.json          what is here: format, schema, workload, privacy, strategy, checksums, and the list of tables
     tables/*.parquet       one row per cell: the attributes as labelled columns, beside them their codes where these
                            are numbers or labels are declared [bundle/axes.py], then `value` and `std_error` of the
-                           count; of measures `sum_x` and `sum_x_std_error`, and, where they are asked for, `avg_x` with
-                           `avg_x_low` and `avg_x_high`, the ends of its 95% interval (null where nobody knows);
-                           last, how far each number can be relied on: `quality`, `sum_x_quality`, `avg_x_quality`
+                           count, at face value perhaps an `estimated_error`; of measures `sum_x` and
+                           `sum_x_std_error`, and, where they are asked for, `avg_x` with `avg_x_low` and `avg_x_high`,
+                           the ends of its 95% interval (null where nobody knows); last, how far each number can be
+                           relied on: `quality`, `sum_x_quality`, `avg_x_quality`
     measurements/          the noisy integers of each part, in the order of its design: all that other post-processing
                            needs
     plan.json, schema.yaml, PRIVACY.md
@@ -134,17 +135,26 @@ def write_face(
     The checksums that are known by then are put into `sums`.
     """
     plan, private = release.plan, release.private
-    entries = write_tables(release, face.name, {COUNT: face.source}, folder, f"{place}/tables", progress, sums)
+    sources, into = {COUNT: face.source}, f"{place}/tables"
+    entries = write_tables(release, face.name, sources, folder, into, progress, sums, face.estimated)
     if face.read_people is not None:
         write_people(face.read_people(), plan.schema, folder / place / PEOPLE, private=private)
     (folder / place / STATEMENT).write_text(face_statement(plan, face, private=private), encoding="utf-8")
-    write_guide(release, face.name, entries, folder, {face.name: place})
+    write_guide(release, face.name, entries, folder, {face.name: place}, estimated=face.is_estimated)
     return entries
 
 
-def write_guide(release: Release, face: str, entries: Sequence[Entry], folder: Path, places: Mapping[str, str]) -> None:
+def write_guide(
+    release: Release,
+    face: str,
+    entries: Sequence[Entry],
+    folder: Path,
+    places: Mapping[str, str],
+    *,
+    estimated: bool = False,
+) -> None:
     """What explains the tables of a face, in its place, or at the top."""
-    for name, text in guide(release.plan, face, entries, places, private=release.private).items():
+    for name, text in guide(release.plan, face, entries, places, private=release.private, estimated=estimated).items():
         (folder / places.get(face, "") / name).write_bytes(text.encode())
 
 
@@ -199,20 +209,21 @@ def write_tables(
     place: str,
     progress: Progress,
     sums: dict[str, str],
+    estimated: Values | None = None,
 ) -> list[Entry]:
     """Write all tables of a face to a `place` in `folder`; returns their entries for the manifest.
 
-    The unbiased tables hold all quantities with their flags, those of other faces the counts. Checksums of large files
-    go to `sums`.
+    The unbiased tables hold all quantities with their flags, those of other faces the counts, and their `estimated`
+    errors where there are any. Checksums of large files go to `sums`.
     """
     plan, schema, family = release.plan, release.plan.schema, published_family(release.plan)
     quantities = tables.written(plan) if face == UNBIASED else (COUNTED,)
     flagged = quantities if face == UNBIASED else ()
     told = _Told(float(family.cells.sum()) + sum(form.cells for form in plan.workload.forms), progress)
     stamped = table_metadata(schema, private=release.private)
-    files = _Files(plan, quantities, flagged, folder, place, stamped, told, sums)
+    files = _Files(plan, quantities, flagged, folder, place, stamped, told, sums, estimated is not None)
     (folder / place).mkdir(parents=True)
-    numbers = Numbers(plan, sources, quantities)
+    numbers = Numbers(plan, sources, quantities, estimated=estimated)
     whole = face != UNBIASED and published_promises()[face].whole
     chunks = _chunks(family, numbers, whole=whole)
     entries: list[Entry] = []
@@ -258,9 +269,9 @@ class _Told:
 
 def _typed(found: Columns, whole: bool) -> Columns:
     """Whole numbers as such; queries of whole numbers may have fractional weights."""
-    counts, errors = found[COUNTED]
+    counts, *errors = found[COUNTED]
     if whole and (counts == np.rint(counts)).all():
-        return {**found, COUNTED: (np.rint(counts).astype(np.int64), errors)}
+        return {**found, COUNTED: (np.rint(counts).astype(np.int64), *errors)}
     return found
 
 
@@ -277,12 +288,14 @@ class _Files:
     metadata: dict[str, str]
     told: _Told
     sums: dict[str, str]
+    estimated: bool
+    """Whether counts have estimated errors."""
 
     def one(self, number: int, word: str, axes: Sequence[Axis], numbers: Columns) -> str:
         """Write tables/0003-age-sex.parquet: the columns age, age_code, sex, value, std_error, those of measures."""
         file = f"{self.place}/{tables.file_stem(number, word)}.parquet"
         texts = [pa.array(list(axis.labels), pa.string()) for axis in axes]
-        names = tables.column_names(self.plan, self.quantities, axis_columns(axes))
+        names = tables.column_names(self.plan, self.quantities, axis_columns(axes), estimated=self.estimated)
         flags = tables.flag_names(self.plan, self.flagged, axis_columns(axes))
 
         def runs() -> Iterator[dict[str, Any]]:
@@ -307,7 +320,7 @@ class _Files:
         """
         file = f"{self.place}/{order}-way.parquet"
         attributes, labels, texts, starts = tables.pack_texts(self.plan.schema)
-        names = tables.column_names(self.plan, self.quantities)
+        names = tables.column_names(self.plan, self.quantities, estimated=self.estimated)
         flags = tables.flag_names(self.plan, self.flagged)
         packed: list[Rows] = []
 

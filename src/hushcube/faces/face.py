@@ -145,8 +145,9 @@ def make_face(design: Design, measurement: Measurement, value: FaceValue, clock:
     if isinstance(design, SelectedDesign) and maker.fitted is not None:
         checked = design.checked(measurement)
         face.report["measured_errors"] = _measured_errors(design, *checked, maker.fitted, face.tables)
-        facts = value.public_facts or Facts.none(design.schema)
-        face = replace(face, errors=CellErrors.of(design, measurement, face.tables, facts))
+        if value.rows is None:  # other numbers of people count nobody's data
+            facts = value.public_facts or Facts.none(design.schema)
+            face = replace(face, errors=CellErrors.of(design, measurement, face.tables, facts))
     return face
 
 

@@ -467,7 +467,7 @@ def test_earlier_formats_are_read_and_get_faces_in_a_new_folder(earlier, tmp_pat
         add_face(earlier, face("nonnegative", 1))
     assert names(earlier) == before
     add_face(earlier, face("nonnegative", 1), out=tmp_path / "new")
-    assert holds(tmp_path / "new") and manifest(tmp_path / "new")["format"] == 6
+    assert holds(tmp_path / "new") and manifest(tmp_path / "new")["format"] == 7
     assert set(places(tmp_path / "new")) == {"consistent", "nonnegative"}
     again = json.loads((earlier / "manifest.json").read_text())
     again["format"], again["faces"]["consistent"]["facts"] = 2, {"totals": [{"count": 3}]}

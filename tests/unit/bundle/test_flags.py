@@ -130,7 +130,7 @@ def test_releases_of_format_5_have_none_and_are_renewed(copied, tmp_path):
     assert verdict.holds and not any(check.name == "quality" for check in verdict.checks)
     assert hc.open(copied).table("a*b").quality_words[0, 0] == "reliable"
     hc.recover(copied, "nonnegative", out=tmp_path / "new")
-    assert manifest_of(tmp_path / "new")["format"] == 6
+    assert manifest_of(tmp_path / "new")["format"] == 7
     assert any(check.name == "quality" for check in hc.verify(tmp_path / "new", allow_seeded=True).checks)
     manifest["format"] = 6
     resealed(copied, manifest)

@@ -151,7 +151,7 @@ def test_cells_that_public_facts_fix_have_none():
 
 def test_other_faces_have_none():
     _, made, measurement = next(faces(case((2, 3, 4), "2-way"), 1))
-    for value in (FaceValue("nonnegative", method="local"), FaceValue("consistent")):
+    for value in (FaceValue("nonnegative", method="local"), FaceValue("consistent"), FaceValue("integral", rows=99)):
         assert make_face(made, measurement, value, Clock()).errors is None
     plain = plan(schema_of((2, 3)), "2-way", rho=1, neighbours="add-remove", strategy="residual").count
     drawn, found = draw(plain, case((2, 3, 4), "2-way")[2], entropy=SeededEntropy(1))

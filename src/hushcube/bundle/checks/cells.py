@@ -17,12 +17,15 @@ from hushcube.bundle.checks.files import Opened
 from hushcube.bundle.checks.sums import add_up, add_up_levels, tolerance
 from hushcube.bundle.checks.tables import Block, FaceTables
 from hushcube.bundle.checks.verdict import Check
-from hushcube.bundle.folder import read_people
+from hushcube.bundle.folder import face_columns, read_people
 from hushcube.bundle.manifest import PEOPLE
-from hushcube.bundle.tables import Numbers, Rows, Values, quality_classes
+from hushcube.bundle.part import RecoveredTables
+from hushcube.bundle.tables import ESTIMATED, Numbers, Rows, Values, quality_classes
+from hushcube.designs import SelectedDesign
 from hushcube.errors import BundleError
+from hushcube.faces.cell_errors import CellErrors
 from hushcube.faces.people import count
-from hushcube.faces.value import UNBIASED, published_promises
+from hushcube.faces.value import HALF_WIDTH, UNBIASED, published_promises
 from hushcube.model.arrays import Bools, Floats, Ints, Marginal
 from hushcube.model.facts import Facts
 from hushcube.model.form import Form
@@ -82,6 +85,9 @@ class CellChecks:
         self._forms = forms if is_count else self._sums
         self._people = Check(f"{self._name}: people", f"every table is the count of the synthetic {self._noun}")
         self._known = Check(f"{self._name}: facts", "the public facts hold")
+        self._estimates = Check(f"{self._name}: estimates", "estimated errors are those that the tables give")
+        self._is_estimated = is_count and face in opened.estimated
+        self._estimated = self._recomputed(face) if self._is_estimated else None
         self._codes = self._read_people() if self._exact else None
 
     def run(self) -> list[Check]:
@@ -99,8 +105,8 @@ class CellChecks:
             self._check_form(form)
         self._check_facts()
         has_forms = self._agrees and bool(forms) and self._forms is not self._sums
-        wanted = (True, self._agrees, has_forms, self._exact, bool(self._facts))
-        checks = (self._cells, self._sums, self._forms, self._people, self._known)
+        wanted = (True, self._agrees, has_forms, self._exact, bool(self._facts), self._is_estimated)
+        checks = (self._cells, self._sums, self._forms, self._people, self._known, self._estimates)
         return [check for check, is_wanted in zip(checks, wanted, strict=True) if is_wanted]
 
     def _levels(self, order: int) -> Iterator[Block]:
@@ -140,6 +146,12 @@ class CellChecks:
                 self._report(measurements, rows, self._apart(found, average), found, f"{own}{told}", average)
         for what, wrong, words, due in self._wrong_flags(block):
             self._report(self._shared.flags, rows, wrong, words, f"the flag of the {what}; its numbers give", due)
+        if self._estimated is not None:
+            estimated = self._estimated.tables(rows, shape)
+            self._estimates.checked += len(rows)
+            for found in block.estimated:
+                told = "the estimated error; the tables and the measurements give"
+                self._report(self._estimates, rows, differ(found, estimated), found, told, estimated)
         if self._codes is not None:
             counted = count(self._codes, self._plan.schema.sizes, rows, shape).astype(np.float64)
             self._people.checked += len(rows)
@@ -226,6 +238,26 @@ class CellChecks:
         word = self._tables.schema.describe(form.marginal)
         report(self._forms, unequal, f"answers are not the sums of the cells of {word}")
 
+    def _recomputed(self, face: str) -> CellErrors | None:
+        """The estimated errors of the face, once more, from its tables as they are and the measurement."""
+        opened, design = self._shared.opened, self._plan.count
+        source = self._shared.recovered.get(COUNT)
+        if not isinstance(design, SelectedDesign):
+            self._estimates.add(f"{self._place}: the plan has no last look, which estimated errors need")
+            return None
+        if not isinstance(source, RecoveredTables):
+            return None  # it cannot be read, which is reported
+        values, _ = face_columns(opened.folder, self._plan, opened.entries[face], estimated=True)
+        try:
+            found = CellErrors.of(design, source.measurement(), values, self._facts)
+        except (BundleError, KeyError, ValueError):
+            return None  # a table cannot be read, which is reported
+        told = opened.estimated[face]
+        expected = {"half_width_95": HALF_WIDTH, "factor": found.common}
+        if not isinstance(told, dict) or told.keys() != expected.keys() or not _same_numbers(told, expected):
+            self._estimates.add(f"manifest.json: `{ESTIMATED}` of the face {face} is not what its tables give")
+        return found
+
     def _read_people(self) -> Codes | None:
         name = f"{self._place}/{PEOPLE}"
         try:
@@ -257,6 +289,14 @@ class CellChecks:
 
 def _shown(found: Any) -> str:
     return repr(found) if isinstance(found, str) else f"{found:.10g}"
+
+
+def _same_numbers(found: Mapping[str, Any], expected: Mapping[str, float]) -> bool:
+    """Whether all of them are numbers, and the same but for rounding."""
+    return all(
+        type(found[name]) is float and abs(found[name] - due) <= _RECOMPUTED * abs(due)
+        for name, due in expected.items()
+    )
 
 
 def count_cells(codes: Codes, sizes: tuple[int, ...], marginal: Marginal, cells: Ints) -> Floats:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path, PurePosixPath
@@ -32,7 +32,7 @@ from hushcube.bundle.part import PublishedFace
 from hushcube.bundle.reading import read_text
 from hushcube.bundle.receipt import Receipt
 from hushcube.bundle.statement import STATEMENT, privacy_statement, statements
-from hushcube.bundle.tables import Entries, Entry
+from hushcube.bundle.tables import ESTIMATED, Entries, Entry
 from hushcube.errors import BadInput, BundleError, LedgerError
 from hushcube.faces.value import UNBIASED, published_promises
 from hushcube.model.arrays import Marginal
@@ -59,6 +59,8 @@ class Opened:
     """The format of its manifest."""
     broken: frozenset[str]
     """Files that are missing or were changed, which is reported already."""
+    estimated: Mapping[str, object]
+    """For each face with a column of estimated errors, what the manifest says of them."""
 
 
 def check_checksums(
@@ -151,7 +153,8 @@ def open_release(folder: Path, manifest: Entry, broken: frozenset[str], files: C
             open_bundle(folder, verify=False)
         except BundleError as problem:
             files.add(f"{problem.field}: {problem.problem}")
-    return Opened(folder, plan, private, entries, facts, places, version, broken)
+    estimated = {name: told[ESTIMATED] for name, told in described.items() if ESTIMATED in told}
+    return Opened(folder, plan, private, entries, facts, places, version, broken, estimated)
 
 
 def _receipt(manifest: Entry, plan: Plan, files: Check, privacy: Check) -> Receipt | None:

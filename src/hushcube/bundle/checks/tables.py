@@ -61,6 +61,8 @@ class Block:
     """Beside sums, where they are published: averages and the ends of their intervals, NaN where they are null."""
     flags: tuple[Ints, ...] = ()
     """Of the values, and of averages: places in QUALITY_WORDS, -1 where there is another word. None before format 6."""
+    estimated: tuple[Floats, ...] = ()
+    """Estimated errors, where a face has them."""
 
 
 class FaceTables:
@@ -71,6 +73,7 @@ class FaceTables:
         self._opened, self._entries, self._labels = opened, opened.entries[face], labels
         self._quantities = written(opened.plan) if face == UNBIASED else (COUNTED,)
         self._flagged = self._quantities if face == UNBIASED and opened.version >= FLAGGED else ()
+        self._estimated = face in opened.estimated
         self._packs: dict[str, Pack] = {}
         self.family = Family.of([key for key in self._entries if not isinstance(key, str)], self.schema.sizes)
 
@@ -141,11 +144,12 @@ class FaceTables:
             except Unfit as problem:
                 self._tell(tuple(row.tolist()), problem)
         if blocks:
-            every = ((own.rows, own.values, own.std_errors, *own.averages, *own.flags) for own in blocks)
+            every = ((b.rows, b.values, b.std_errors, *b.averages, *b.flags, *b.estimated) for b in blocks)
             arrays = zip(*every, strict=True)
             kept, values, errors, *others = map(np.concatenate, arrays)
-            at = len(blocks[0].averages)
-            yield Block(kept, shape, values, errors, tuple(others[:at]), tuple(others[at:]))
+            sizes = (len(blocks[0].averages), len(blocks[0].flags), len(blocks[0].estimated))
+            rest = iter(others)
+            yield Block(kept, shape, values, errors, *(tuple(islice(rest, size)) for size in sizes))
 
     def _tell(self, key: Marginal | str, problem: Unfit) -> None:
         if str(problem):
@@ -193,12 +197,13 @@ class FaceTables:
 
     def _columns(self, taken: Sequence[str] = ()) -> list[str]:
         """The names of the columns of numbers and of flags, beside attributes of some names."""
-        numbers = [name for own in column_names(self.plan, self._quantities, taken).values() for name in own]
+        names = column_names(self.plan, self._quantities, taken, estimated=self._estimated)
+        numbers = [name for own in names.values() for name in own]
         return [*numbers, *flag_names(self.plan, self._flagged, taken).values()]
 
     def _numbers(self, table: pa.Table, rows: Rows, shape: tuple[int, ...]) -> Block:
         """The part's own columns of numbers and flags, which are the last ones."""
-        width = sum(quantity.width for quantity in self._quantities) + len(self._flagged)
+        width = sum(quantity.width for quantity in self._quantities) + len(self._flagged) + self._estimated
         columns = iter(table.columns[-width:])
         found: dict[Quantity, list[Floats]] = {}
         average = Quantity("avg", self.part)
@@ -211,13 +216,16 @@ class FaceTables:
                 for numbers, column in zip(found[average], own, strict=True)
             ):
                 raise Unfit("its averages are not all numbers or null")
+        estimates = islice(columns, int(self._estimated))
+        estimated = tuple(_floats(column).reshape(len(rows), *shape) for column in estimates)
         flags = {
             quantity: _codes(column, FLAGS).reshape(len(rows), *shape)
             for quantity, column in zip(self._flagged, columns, strict=True)
             if quantity.part == self.part
         }
         values, errors = found[self.plan.measured[self.part]]
-        return Block(rows, shape, values, errors, tuple(found.get(average, ())), tuple(flags.values()))
+        averages = tuple(found.get(average, ()))
+        return Block(rows, shape, values, errors, averages, tuple(flags.values()), estimated)
 
     def _packed(self, rows: Rows, shape: tuple[int, ...]) -> Block:
         """Tables that are runs of rows of one pack."""
