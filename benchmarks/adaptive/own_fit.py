@@ -40,9 +40,9 @@ from hushcube.lattice.guesses import fit_by_orders, guesses, order
 from hushcube.lattice.mediators import apart, by_mediators
 
 FEW_CELLS = 2**18
-"""Of a domain whose full table is fitted, as for hushcube's own faces. NLTCS needs it: without, errors are up to 1.8
-times as large. Adult-8, whose domain has 1.8 million cells, would gain 1 to 3% at epsilon 0.1 and nothing from pairs at
-epsilon 1 (two seeds), for 20 to 30 times the time."""
+"""Of a domain whose full table is fitted, as for hushcube's own faces. NLTCS needs it: without, the error of its pairs
+at epsilon 0.1 is 1.8 times as large (one seed). Adult-8, whose domain has 1.8 million cells, gains 1 to 3% at epsilon
+0.1 and nothing for pairs at epsilon 1 (two seeds), and a run takes more than ten times as long."""
 PASSES = 3
 """In how many steps pairs are explained by pairs: the first goes through measured ones only."""
 LOOSE = 0.8
