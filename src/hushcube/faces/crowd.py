@@ -146,20 +146,36 @@ class Crowd:
         found += view.offsets[:, None]
         return found.astype(np.int64)
 
-    def _scores(self, j: int, view: View) -> Singles:
+    def _kinds(self, j: int) -> tuple[Codes, Ints]:
+        """Kinds of people, who differ in j at most, as columns of codes, and the kind of each person.
+
+        All kinds that there can be, where those are fewer than people; else everybody is of a kind of their own.
+        """
+        others = [k for k in range(len(self.sizes)) if k != j]
+        kinds, people = math.prod(self.sizes[k] for k in others), self.columns.shape[1]
+        if kinds >= people or self.classes[j].any():
+            return self.columns, np.arange(people)
+        columns = np.zeros_like(self.columns, shape=(len(self.sizes), kinds))
+        outer = 1
+        for k in others:
+            outer *= self.sizes[k]
+            columns[k] = np.tile(np.repeat(np.arange(self.sizes[k]), kinds // outer), outer // self.sizes[k])
+        return columns, cell_numbers(self.columns, self.sizes, others)
+
+    def _scores(self, j: int, view: View, people: Codes) -> Singles:
         """For each person and value b of j: sum_A 2 w_A r_A[with b], in single precision; infinite where none may go.
 
         The tables of j and one other attribute are added up first, a few attributes at a time: one look-up for all.
         """
         joint = [(others, self._joint(j, tables)) for others, tables in view.together]
-        scores = np.zeros((self.columns.shape[1], self.sizes[j]), np.float32)
+        scores = np.zeros((people.shape[1], self.sizes[j]), np.float32)
         for start in range(0, len(scores), _BLOCK):
             block = scores[start : start + _BLOCK]
-            columns = self.columns[:, start : start + _BLOCK]
+            columns = people[:, start : start + _BLOCK]
             for others, values in joint:
                 block += values.take(cell_numbers(columns, self.sizes, others), axis=0, mode="clip")
         if self.classes[j].any():
-            scores[self.classes[j][self.columns[j], None] != self.classes[j]] = np.inf
+            scores[self.classes[j][people[j], None] != self.classes[j]] = np.inf
         return scores
 
     def _joint(self, j: int, tables: Sequence[int]) -> Singles:
@@ -180,19 +196,21 @@ class Crowd:
     def move(self, j: int, rng: np.random.Generator) -> None:
         """Move people to their best value of j where that lowers f; it ends early where the time is up."""
         view = self._view(j)
-        scores = self._scores(j, view)
-        to = scores.argmin(axis=1)
-        flat, starts = scores.reshape(-1), np.arange(len(scores)) * self.sizes[j]
-        gains = flat[starts + self.columns[j]] - flat[starts + to] - np.float32(2 * view.weights.sum())
+        kinds, kind = self._kinds(j)
+        scores = self._scores(j, view, kinds)
+        best = scores.argmin(axis=1)
+        least = np.take_along_axis(scores, best[:, None], axis=1)[:, 0]
+        own = scores.reshape(-1).take(kind * self.sizes[j] + self.columns[j])
+        gains = own - least.take(kind) - np.float32(2 * view.weights.sum())
         order = rng.permutation(np.flatnonzero(gains > 0))  # people who are alike come in no order
         order = order[np.argsort(~(gains[order].view(np.uint32) >> 16).astype(np.uint16), kind="stable")]
         for part in _chunks(order, 2 * len(view.weights), _CROWDED):
             if self.clock.over:
                 return
-            base, stride = self._bases(part, view), view.strides[:, None]
-            cells = np.stack([base + stride * self.columns[j, part], base + stride * to[part]])
-            done = part[self._take_together(cells, view.weights)]
-            self.columns[j, done] = to[done]
+            base, stride, to = self._bases(part, view), view.strides[:, None], best[kind[part]]
+            cells = np.stack([base + stride * self.columns[j, part], base + stride * to])
+            done = self._take_together(cells, view.weights)
+            self.columns[j, part[done]] = to[done]
 
     def _take_together(self, cells: Ints, weights: Floats) -> Ints:
         """Do most of the moves that help, from cells[0] to cells[1], in about their order; returns which.

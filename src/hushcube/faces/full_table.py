@@ -56,7 +56,7 @@ _STALLED: Final = 1e-6
 """Of the tolerance, where nothing else is said: f has stopped falling when it falls by less between two checks."""
 _SINGLE: Final = 2**18  # cells from which single precision is used, where the tolerance allows it
 _ROUNDING: Final = 2.0**-21  # the error of a sum in single precision, as a share of it
-_UNSEEN: Final = 0.01  # of the tolerance: what rounding may add to f
+_UNSEEN: Final = 0.05  # of the tolerance: what rounding may add to f
 _FIRST: Final = 0.5  # the logarithm by which the first step changes a cell at most
 _FARTHEST: Final = 40.0  # the same for any step, upwards
 _FALLS: Final = 1e-4  # the least share of what its slope promises by which a step lowers f

@@ -203,7 +203,7 @@ def test_scores_are_sums_over_the_tables(orders, monkeypatch):
         monkeypatch.setattr(crowd, "_JOINT", rows)
         people = crowd.Crowd(codes, sizes, targets, None, Clock())
         for j in people.movable:
-            scores = people._scores(j, people._view(j))
+            scores = people._scores(j, people._view(j), people.columns)
             for b in range(sizes[j]):
                 moved = codes.copy()
                 moved[:, j] = b
@@ -213,6 +213,26 @@ def test_scores_are_sums_over_the_tables(orders, monkeypatch):
                         cells = start + crowd.cell_numbers(moved.T, sizes, row)
                         expected += 2 * people.weight[cells] * people.residual[cells]
                 assert scores[:, b] == pytest.approx(expected, abs=1e-3)
+
+
+@pytest.mark.parametrize("people", [20, 100, 3_000])
+def test_people_of_a_kind_are_moved_as_each_would_be(people, monkeypatch):
+    """The same moves, whether scores are looked up by kind or by person; kinds are shared where they are fewer."""
+    sizes = (3, 2, 4, 5)
+    codes, targets = make(np.random.default_rng(2), sizes, people, noise=4.0)
+    moved, shared = [], people > 2 * 4 * 5
+    for alone in (False, True):
+        if alone:
+            monkeypatch.setattr(crowd.Crowd, "_kinds", lambda self, _: (self.columns, np.arange(self.columns.shape[1])))
+        crowded, rng = crowd.Crowd(codes, sizes, targets, None, Clock()), np.random.default_rng(5)
+        assert (crowded._kinds(0)[0].shape[1] < people) == (shared and not alone)
+        for j in crowded.movable * 2:
+            columns, kind = crowded._kinds(j)
+            others = [k for k in range(4) if k != j]
+            assert (columns[others][:, kind] == crowded.columns[others]).all()
+            crowded.move(j, rng)
+        moved.append(crowded.codes())
+    assert (moved[0] == moved[1]).all() and (moved[0] != codes).any()
 
 
 @given(st.integers(0, 10**6))
