@@ -7,14 +7,16 @@ over whole columns takes. A second thread gains nothing, because bincount holds 
 
 Every wanted table is a sum of cells of any table over more attributes. A greedy search packs the wanted
 marginals into tables of at most a given number of cells; the limit is chosen by the measured cost of a row
-against that of a cell. A `Counter` decides, as coded rows arrive, whether to keep them or to count them so.
+against that of a cell. Or neighbouring attributes are bundled into one of at most 254 values, and the tables are
+those of bundles: there may be more of them, but the index of four attributes takes one addition. A `Counter`
+decides, as coded rows arrive, whether to keep them or to count them so.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +41,11 @@ LIMITS: Final = (1, 1 << 10, 1 << 14, 1 << 17, 1 << 20)
 _ROW_NS: Final = ((1 << 10, 1.8), (1 << 14, 2.3), (1 << 17, 3.2), (1 << 20, 9.0), (1 << 23, 15.0))
 _FAR_ROW_NS: Final = 20.0
 _CELL_NS: Final = 1.5
+_JOIN_NS: Final = 0.2  # to take one more attribute into the index of a row: as much as a table saves by a bundle
+_BUNDLE: Final = 254  # values of a bundle: those of an attribute whose codes are bytes
+_MOST_BUNDLED: Final = (
+    1 << 9
+)  # tables, from which bundles are not looked at: finding the largest ones takes their square
 _SEARCH_ROWS: Final = 2  # Rows, for each wanted marginal and attribute, from which the search costs less than it saves
 KEPT_BYTES: Final = 1 << 25  # rows beyond this are counted as they pass, where the tables can be held
 HELD_CELLS: Final = 1 << 27
@@ -140,8 +147,16 @@ def _shape(marginals: NDArray[np.int32], sizes: Sizes) -> Marginal:
     return tuple(sizes[i] for i in marginals[0].tolist()) or (1,)
 
 
-def choose(wanted: Wanted, sizes: Sizes, rows: int, held: int) -> tuple[float, list[Marginal]] | None:
-    """The cheapest cover found for so many rows, after its cost in nanoseconds; None where none is worth while.
+class Cover(NamedTuple):
+    """Tables that contain every wanted one, what they cost in nanoseconds, and the bundles they are made of."""
+
+    cost: float
+    tables: list[Marginal]
+    bundles: list[Marginal]
+
+
+def choose(wanted: Wanted, sizes: Sizes, rows: int, held: int) -> Cover | None:
+    """The cheapest cover found for so many rows; None where none is worth while.
 
     The search looks at every wanted marginal for every table it finds, so it must have rows to save on. A
     cover may have `held` cells in all.
@@ -149,14 +164,48 @@ def choose(wanted: Wanted, sizes: Sizes, rows: int, held: int) -> tuple[float, l
     if sum(map(len, wanted)) * len(sizes) * _SEARCH_ROWS > rows:
         return None
     members = members_of(wanted, len(sizes))
-    found: list[tuple[float, list[Marginal]]] = []
+    found: list[Cover] = []
+    bundles: list[Marginal] = [(i,) for i in range(len(sizes))]
     for limit in LIMITS:
         tables, used = greedy(members, sizes, limit)
         cells = [math.prod(sizes[i] for i in table) for table in tables]
         cost = sum(rows * row_cost(n) + (1 + times) * n * _CELL_NS for n, times in zip(cells, used, strict=True))
         if sum(cells) <= held:
-            found.append((cost, tables))
+            found.append(Cover(cost, tables, bundles))
+    bundles = bundled(sizes, np.flatnonzero(members.any(axis=0)).tolist())
+    tables = of_bundles(members, bundles)
+    cells = [math.prod(sizes[i] for i in table) for table in tables]
+    if tables and sum(cells) <= held:
+        joined = sum(map(len, tables)) - sum(set(b) <= set(table) for table in tables for b in bundles)
+        cost = sum(rows * row_cost(n) + (1 + len(members) / len(tables)) * n * _CELL_NS for n in cells)
+        found.append(Cover(cost - rows * _JOIN_NS * (joined - len(sizes)), tables, bundles))
     return min(found, default=None)
+
+
+def bundled(sizes: Sizes, used: Sequence[int]) -> list[Marginal]:
+    """Neighbouring attributes, as many together as one byte can tell apart.
+
+    >>> bundled((10, 10, 10, 2, 300, 15, 16), [0, 1, 2, 4, 5, 6])
+    [(0, 1), (2,), (4,), (5, 6)]
+    """
+    found: list[list[int]] = []
+    for i in used:
+        if found and math.prod(sizes[k] for k in (*found[-1], i)) <= _BUNDLE:
+            found[-1].append(i)
+        else:
+            found.append([i])
+    return [tuple(bundle) for bundle in found]
+
+
+def of_bundles(members: Bools, bundles: Sequence[Marginal]) -> list[Marginal]:
+    """The largest tables that consist of the bundles of some wanted marginal; none where there are too many."""
+    touched = np.array([members[:, bundle].any(axis=1) for bundle in bundles], dtype=bool).reshape(len(bundles), -1)
+    kinds = np.unique(touched, axis=1).T
+    if len(kinds) > _MOST_BUNDLED:
+        return []
+    within = (kinds.astype(np.int64) @ ~kinds.T) == 0
+    largest = kinds[within.sum(axis=1) == 1]
+    return [tuple(i for bundle, kept in zip(bundles, kind, strict=True) if kept for i in bundle) for kind in largest]
 
 
 def row_cost(cells: int) -> float:
@@ -204,16 +253,32 @@ def members_of(wanted: Wanted, attributes: int) -> Bools:
 class CoverCounts(ExactCounts):
     """Holds the covering tables, and sums their cells into what it is asked for."""
 
-    def __init__(self, cover: Sequence[Marginal], sizes: Sizes) -> None:
+    def __init__(self, cover: Sequence[Marginal], sizes: Sizes, bundles: Sequence[Marginal] | None = None) -> None:
         by_cells = sorted((math.prod(sizes[i] for i in table), table) for table in cover if table)
         self._cover = [(table, np.zeros(cells, dtype=np.int64)) for cells, table in by_cells]
         self._sizes = sizes
+        self._bundles: Sequence[Marginal] = [(i,) for i in range(len(sizes))] if bundles is None else bundles
+        self._bundle_sizes = [math.prod(sizes[i] for i in bundle) for bundle in self._bundles]
+        self._counted = [
+            (tuple(k for k, bundle in enumerate(self._bundles) if bundle[0] in table), total)
+            for table, total in self._cover
+        ]
         self.rows = 0
 
     def add(self, columns: Columns, rows: int, weights: Weights = None) -> None:
         """Count some more rows, or sum their weights."""
         self.rows += rows if weights is None else int(weights.sum())
-        count(columns, rows, self._sizes, self._cover, weights)
+        used = {k for bundle, _ in self._counted for k in bundle}
+        joined = {k: self._joined(columns, bundle) for k, bundle in enumerate(self._bundles) if k in used}
+        count(joined, rows, self._bundle_sizes, self._counted, weights)
+
+    def _joined(self, columns: Columns, bundle: Marginal) -> Codes:
+        """The positions of a bundle; they are bytes, where it has more than one attribute."""
+        found = columns[bundle[0]]
+        for i in bundle[1:]:
+            found = np.multiply(found, self._sizes[i], dtype=np.uint8, casting="unsafe")
+            np.add(found, columns[i], out=found, casting="unsafe")
+        return found
 
     def tables(self, marginals: NDArray[np.int32]) -> Ints:
         """Roll up the smallest covering table of each marginal."""
@@ -287,11 +352,10 @@ class Counter:
         chosen = choose(self._wanted, self._sizes, rows, max(HELD_CELLS, expected_bytes // _CELL_BYTES))
         if chosen is None:
             return
-        cost, cover = chosen
         cells = [math.prod(self._sizes[i] for i in table) for group in self._wanted for table in group.tolist()]
-        if expected_bytes <= KEPT_BYTES and cost > sum(rows * row_cost(n) + n for n in cells):
+        if expected_bytes <= KEPT_BYTES and chosen.cost > sum(rows * row_cost(n) + n for n in cells):
             return
-        self._cover = CoverCounts(cover, self._sizes)
+        self._cover = CoverCounts(chosen.tables, self._sizes, chosen.bundles)
         for batch in self._kept:
             self._cover.add(*batch)
         self._kept.clear()

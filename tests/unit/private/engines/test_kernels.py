@@ -10,7 +10,17 @@ import pytest
 from hypothesis import given, strategies as st
 
 from hushcube.private.engines import counting
-from hushcube.private.engines.counting import LIMITS, Counter, CoverCounts, RowCounts, choose, greedy, members_of
+from hushcube.private.engines.counting import (
+    LIMITS,
+    Counter,
+    CoverCounts,
+    RowCounts,
+    bundled,
+    choose,
+    greedy,
+    members_of,
+    of_bundles,
+)
 
 SIZES = (3, 1, 10, 300, 2, 256, 7)
 
@@ -111,11 +121,45 @@ def test_a_cover_contains_every_wanted_marginal_and_keeps_its_limit(sizes, limit
         assert math.prod(sizes[i] for i in table) <= limit or table in wanted
 
 
+@given(sizes=st.lists(st.integers(1, 300), min_size=1, max_size=8), seed=st.integers(0, 10**6), data=st.data())
+def test_tables_of_bundles_contain_every_wanted_marginal_and_count_the_same(sizes, seed, data):
+    places = st.lists(st.integers(0, len(sizes) - 1), unique=True, max_size=2).map(sorted).map(tuple)
+    wanted = data.draw(st.lists(places.filter(bool), min_size=1, max_size=12))
+    members = members_of([np.array([m], np.int32) for m in wanted], len(sizes))
+    used = sorted({i for marginal in wanted for i in marginal})
+    bundles = bundled(sizes, used)
+    assert [i for bundle in bundles for i in bundle] == used
+    assert all(len(b) == 1 or math.prod(sizes[i] for i in b) < 255 for b in bundles)
+    tables = of_bundles(members, bundles)
+    for marginal in wanted:
+        assert any(set(marginal) <= set(table) for table in tables)
+    for table in tables:
+        assert not any(set(table) < set(other) for other in tables) and list(table) == sorted(table)
+    columns = coded(50, sizes, seed)
+    weights = np.random.default_rng(seed).integers(-9, 9, 50)
+    counts, sums = CoverCounts(tables, sizes, bundles), CoverCounts(tables, sizes, bundles)
+    counts.add(columns, 50)
+    sums.add(columns, 50, weights)
+    judge = RowCounts(columns, 50, sizes, weights)
+    for marginal in wanted:
+        row = np.array([marginal], np.int32)
+        assert (counts.tables(row)[0] == plain(columns, sizes, marginal)).all()
+        assert (sums.tables(row) == judge.tables(row)).all()
+
+
+def test_too_many_tables_of_bundles_are_none(monkeypatch):
+    monkeypatch.setattr(counting, "_MOST_BUNDLED", 3)
+    assert len(of_bundles(members_of(all_marginals(3, (2,)), 3), [(0,), (1,), (2,)])) == 3
+    assert of_bundles(members_of(all_marginals(4, (2,)), 4), [(0,), (1,), (2,), (3,)]) == []
+
+
 def test_covers_of_the_usual_workloads_are_small():
-    for k, most in ((2, 8), (3, 22)):
+    for k, most in ((2, 10), (3, 22)):
         chosen = choose(all_marginals(10, (k,)), (10,) * 10, 10_000_000, 10**8)
         assert chosen is not None
-        assert len(chosen[1]) <= most
+        assert len(chosen.tables) <= most
+    pairs = choose(all_marginals(10, (2,)), (10,) * 10, 10_000_000, 10**8)
+    assert pairs is not None and len(pairs.bundles) == 5
     assert choose(all_marginals(10, (2,)), (10,) * 10, 10_000_000, 4_000) is None
     assert choose(all_marginals(30, (3,)), (10,) * 30, 10_000, 10**8) is None
 
