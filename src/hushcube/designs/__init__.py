@@ -9,6 +9,7 @@ from hushcube.designs.levels.design import LevelDesign
 from hushcube.designs.matrix.design import MatrixDesign
 from hushcube.designs.matrix.wide import WideMatrixDesign
 from hushcube.designs.selective.design import SelectedDesign, SelectiveDesign
+from hushcube.designs.selective.rolled import SelectedLevels, SelectiveLevels
 from hushcube.designs.sketch.design import SketchDesign
 from hushcube.designs.stacked.design import StackedDesign
 from hushcube.designs.tree.design import TreeDesign
@@ -20,7 +21,9 @@ __all__ = [
     "MatrixDesign",
     "RepeatedDesign",
     "SelectedDesign",
+    "SelectedLevels",
     "SelectiveDesign",
+    "SelectiveLevels",
     "SketchDesign",
     "StackedDesign",
     "TreeDesign",

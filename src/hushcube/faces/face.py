@@ -15,7 +15,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from hushcube.designs import LatticeDesign, MatrixDesign, SelectedDesign, WideMatrixDesign
+from hushcube.designs import (
+    LatticeDesign,
+    MatrixDesign,
+    SelectedDesign,
+    SelectedLevels,
+    SelectiveLevels,
+    WideMatrixDesign,
+)
 from hushcube.designs.answers import Answers
 from hushcube.designs.design import Design
 from hushcube.designs.matrix.design import least_squares
@@ -78,12 +85,19 @@ class Face:
 
 def check_face(design: Design, value: FaceValue, clock: Clock) -> None:
     """Refuse what no measurement of a plan could give, before anything is measured."""
+    if isinstance(design, SelectiveLevels | SelectedLevels):
+        if value.public_facts:
+            problem = "an attribute is published at several levels, and facts are held at one"
+            raise BadInput("facts", problem, "leave them out, or ask for each attribute at one level")
+        check_face(design.underlying, value, clock)
+        return
     if value.promise.whole:
         _check_people(design, value)
     design = design.underlying
     if design.schema.is_nested:
         problem = "an attribute is published at several levels, and faces do not hold levels together"
-        raise BadInput("face", problem, "ask for each attribute at its finest level; tables can be rolled up")
+        fix = "plan with `--for face-valid` or `--strategy selective`, or ask for each attribute at its finest level"
+        raise BadInput("face", problem, fix)
     if (cells := int(design.request.marginals.cells.sum())) > LARGEST_FACE:
         fix = "the unbiased face serves releases of this size; ask for fewer tables"
         raise TooLarge("face", cells, LARGEST_FACE, fix)
@@ -139,6 +153,10 @@ def _check_people(design: Design, value: FaceValue) -> None:
 def make_face(design: Design, measurement: Measurement, value: FaceValue, clock: Clock) -> Face:
     """The face of a measurement that was asked for. Pure post-processing: it costs no budget."""
     check_face(design, value, clock)
+    if isinstance(design, SelectedLevels):
+        fine, seen = make_face(*design.averaged(measurement), value, clock), design.finest
+        people = None if fine.people is None else seen.codes(fine.people)
+        return Face(value, seen.answers(fine.tables), fine.report, people)
     known = design.misfit_shares(measurement) if isinstance(design, SelectedDesign) else None
     maker = FaceMaker(*design.averaged(measurement), value, clock, known)
     face = MAKERS[value.kind](maker)

@@ -178,6 +178,12 @@ class Schema:
             found.setdefault(base_of(attribute).name, []).append(position)
         return tuple(map(tuple, found.values()))
 
+    @cached_property
+    def finest(self) -> Schema:
+        """The schema with each attribute at the finest level at which it is seen."""
+        seen, declared = tuple(self.attributes[chain[-1]] for chain in self.chains), self.declared
+        return declared if seen == declared.attributes else replace(declared, attributes=seen, whole=declared)
+
     @property
     def is_nested(self) -> bool:
         """Whether some attribute is seen at several levels."""

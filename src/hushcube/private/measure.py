@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushcube import interrupts
-from hushcube.designs import AdaptiveDesign, SelectiveDesign
+from hushcube.designs import AdaptiveDesign, SelectiveDesign, SelectiveLevels
 from hushcube.designs.design import Design
 from hushcube.errors import DataError, PlanError
 from hushcube.model.measure import Measure
@@ -24,7 +24,7 @@ from hushcube.model.schema import COUNT, Schema
 from hushcube.planning import memory
 from hushcube.planning.plan import Plan
 from hushcube.private.adaptive.run import run
-from hushcube.private.adaptive.selecting import run_selective
+from hushcube.private.adaptive.selecting import run_at_finest_levels, run_selective
 from hushcube.private.blocks import Noise, noisy_values
 from hushcube.private.boundary import guarded
 from hushcube.private.engines import Engine, ExactCounts
@@ -125,6 +125,8 @@ def draw(
         return run(plan, counts, entropy, report, private=private)
     if isinstance(plan, SelectiveDesign):
         return run_selective(plan, counts, entropy, report, private=private)
+    if isinstance(plan, SelectiveLevels):
+        return run_at_finest_levels(plan, counts, entropy, report, private=private)
     return plan, Measurement(plan.digest, noisy_values(plan, counts, entropy, report, noise), private=private)
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from hushcube.costs import calibrate
 from hushcube.designs.design import Budgets, Design, Recovery
@@ -28,9 +28,13 @@ from hushcube.designs.selective.design import (
     measured_sets,
     sure_budgets,
 )
+from hushcube.designs.selective.rolled import SelectedLevels, SelectiveLevels, fine_request
+from hushcube.errors import TooLarge
 from hushcube.model.privacy import Number
 from hushcube.options import option
 from hushcube.strategies.strategy import Strategy
+
+_OPTIONS: Final = ("misfit_share", "check_share", "objective")  # of a run
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +44,8 @@ class Selective(Strategy):
     name = "selective"
     measures = "what tables add to smaller ones, most precisely where these fall short"
     automatic = False
-    makes: ClassVar[tuple[type[Design], ...]] = (SelectiveDesign, SelectedDesign)
+    makes: ClassVar[tuple[type[Design], ...]] = (SelectiveDesign, SelectedDesign, SelectiveLevels, SelectedLevels)
+    serves_levels = True
 
     misfit_share: Fraction | Number = option(
         Fraction(1, 20),
@@ -68,6 +73,11 @@ class Selective(Strategy):
         """Marginals, for the sum of absolute errors or the largest of them."""
         if request.workload.forms:
             return "it measures marginals, but no ranges and no queries"
+        if request.schema.is_nested:
+            try:
+                fine_request(request, request.objective)
+            except TooLarge as problem:
+                return f"it measures tables at the finest levels asked for, and there {problem.problem}"
         looks = Fraction(self.misfit_share) * max(len(request.spaces.levels) - 2, 1) + Fraction(self.check_share)
         if looks >= MOST_LOOKS:
             return "misfit-share and check-share leave too little for the tables"
@@ -76,6 +86,8 @@ class Selective(Strategy):
     def plan(self, request: Request, budgets: Budgets, recovery: Recovery) -> Design:
         """The start of a run."""
         proof: calibrate.Proof = "direct" if request.privacy.delta is None else "zcdp"
+        if request.schema.is_nested:
+            return self._at_the_finest_levels(request, budgets, recovery)
         measured = measured_sets(request)
         sure = sure_budgets(request, measured, proof)
         own = (LatticeDesign, {"basis": basis_of(request.privacy), "measured": measured})
@@ -83,3 +95,12 @@ class Selective(Strategy):
         aim = {} if request.objective == "total" else {"objective": request.objective}
         decided = (request, self.name, budgets, recovery, proof, sure)
         return SelectiveDesign(*decided, *own, *shares, request.objective, details=aim)
+
+    def _at_the_finest_levels(self, request: Request, budgets: Budgets, recovery: Recovery) -> Design:
+        """The start of a run over fine tables."""
+        below = self.plan(fine_request(request, request.objective), budgets, recovery)
+        if not isinstance(below, SelectiveDesign):
+            raise TypeError(type(below).__name__)
+        fields = {name: getattr(below, name) for name in ("base", "measured_by", *_OPTIONS)}
+        decided = (request, self.name, budgets, recovery, below.proof, below.budgets)
+        return SelectiveLevels(*decided, SelectiveDesign, fields, details=below.details)

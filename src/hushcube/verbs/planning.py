@@ -198,7 +198,7 @@ def for_purpose(asked: Question, purpose: Purpose, strategy: Choice) -> Question
 
 def face_for(plan: Plan) -> str:
     """The face in which a plan for face values is published: with an opinion, where the plan allows one."""
-    serves = isinstance(plan.count.underlying, LatticeDesign) and plan.count.recovery == "gls"
+    serves = isinstance(plan.count.underlying.underlying, LatticeDesign) and plan.count.recovery == "gls"
     return "integral:method=entropy" if serves else "integral"
 
 

@@ -21,6 +21,7 @@ from itertools import combinations
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hushcube.costs import calibrate
 from hushcube.designs.design import Design
@@ -38,6 +39,7 @@ from hushcube.designs.selective.design import (
     unit_costs,
 )
 from hushcube.designs.selective.largest import Inside, least_largest
+from hushcube.designs.selective.rolled import Finest, SelectedLevels, SelectiveLevels
 from hushcube.lattice.entropy import Noisy
 from hushcube.lattice.family import Family
 from hushcube.lattice.guesses import Fitted, fit_order, fitted, guesses, order
@@ -77,6 +79,32 @@ def run_selective(
     }
     made = replace(made, details={"adaptive": told})
     return made, Measurement(made.digest, (*run.values, *run.misfits.values()), private)
+
+
+def run_at_finest_levels(
+    design: SelectiveLevels, counts: ExactCounts, entropy: Entropy, report: Progress, *, private: bool
+) -> tuple[Design, Measurement]:
+    """Carry a plan over levels out: the run over the fine tables is all there is."""
+    below = design.underlying
+    if not isinstance(below, SelectiveDesign):
+        raise TypeError(type(below).__name__)
+    done, measurement = run_selective(below, _Fine(counts, design.finest), entropy, report, private=private)
+    if not isinstance(done, SelectedDesign):
+        raise TypeError(type(done).__name__)
+    fields = {"base": done.base, "measured_by": done.measured_by}
+    own = (design.request, design.strategy, design.budget_rule, design.recovery, design.proof, done.budgets)
+    made = SelectedLevels(*own, SelectedDesign, fields, details=done.details)
+    return made, Measurement(made.digest, measurement.values, private)
+
+
+class _Fine(ExactCounts):
+    """Exact counts of the fine tables."""
+
+    def __init__(self, counts: ExactCounts, finest: Finest) -> None:
+        self._counts, self._finest, self.rows = counts, finest, counts.rows
+
+    def tables(self, marginals: NDArray[np.int32]) -> Ints:
+        return self._counts.tables(self._finest.places[marginals])
 
 
 @dataclass(eq=False)
