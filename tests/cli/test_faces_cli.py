@@ -408,3 +408,35 @@ def test_a_number_of_people_does_not_go_with_facts(desk, refused):
         ["synth", "published", "--rows", "9", "--face", "integral:facts=facts.yaml", "--out", "x.csv"],
         "--rows: cannot be combined with",
     )
+
+
+SELECTIVE = ["--rho", "1", "--neighbours", "add-remove", "--strategy", "selective"]
+
+
+def test_an_earlier_edition(desk, done):
+    done("release", *ASKED, *BUDGET, "--data", "people.csv", "--out", "before", "--face", "integral")
+    out, _ = done("plan", *ASKED, *SELECTIVE, "--like", "before", "--out", "like.json")
+    assert "publishes what these files hold: people.yaml, before" in out
+    shutil.move("before", "moved")
+    done("release", "like.json", "--data", "people.csv", "--out", "after", "--face", "integral")
+    assert "Everything holds" in done("verify", "after")[0]
+    assert "guessed from an earlier edition" in Path("after/PRIVACY.md").read_text()
+    out, _ = done("recover", "published", "--face", "nonnegative:method=entropy", "--like", "moved", "--json")
+    told = json.loads(out)["like"]
+    assert told["plan_digest"] == manifest("moved")["plan_digest"] and "tenths" not in told
+    assert manifest("published")["faces"]["nonnegative"]["like"]["tenths"]
+    assert "Everything holds" in done("verify", "published")[0]
+
+
+def test_what_is_no_earlier_edition_is_refused(desk, refused):
+    refused(["plan", *ASKED, *SELECTIVE, "--like", "nowhere"], "'nowhere'", "is not a release")
+    refused(["plan", *ASKED, *BUDGET, "--like", "published"], "--like", "only selective plans")
+    refused(
+        ["release", "plan.json", "--like", "published", "--data", "people.csv", "--out", "x"], "--like", "plan file"
+    )
+    refused(["recover", "published", "--like", "published"], "--like", "guesses nothing")
+    word = "integral:method=entropy,like=published"
+    refused(["recover", "published", "--face", word, "--like", "published"], "--like", "twice")
+    Path("people.yaml").write_text(Path("people.yaml").read_text().replace("range: [0, 9]", "range: [0, 8]"))
+    before = ["plan", *ASKED, *SELECTIVE, "--like", "published"]
+    refused(before, "--like", "the attribute 'age' has other values than here")

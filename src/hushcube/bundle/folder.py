@@ -93,6 +93,7 @@ def _open(folder: Path, verify: bool) -> Release:
             values, estimated = face_columns(folder, plan, faces[name], estimated=ESTIMATED in told)
             published[name] = PublishedFace(name, told, values, codes, estimated)
             published[name].facts(plan.schema)  # which can be read
+            published[name].edition(plan.schema)
         tables = partial(MeasuredTables, folder, plan, faces[UNBIASED], private=private, version=manifest["format"])
         parts = {name: Part(design, tables(name, file=files[name]), private) for name, design in plan.designs.items()}
         receipt = Receipt.from_dict(manifest.get("receipt"))

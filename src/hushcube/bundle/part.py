@@ -23,6 +23,7 @@ from hushcube.faces.value import HALF_WIDTH
 from hushcube.model.arrays import Floats, Marginal, position_rows
 from hushcube.model.attribute import Attribute
 from hushcube.model.coarser import base_of, coarsening, depth_of, is_finer
+from hushcube.model.edition import Edition
 from hushcube.model.facts import Facts
 from hushcube.model.form import Form, GroupTable, members, sum_groups
 from hushcube.model.noise import Measurement
@@ -229,7 +230,8 @@ class PublishedFace:
 
     name: str
     description: dict[str, Any]
-    """`asked` (the choices), `report` (what came out), `facts` (in the form of a facts file), for the manifest."""
+    """For the manifest: `asked` (the choices), `report` (what came out), `facts` (in the form of a facts file), and
+    `like` (the earlier edition that tables were guessed from)."""
     source: Values
     read_people: Callable[[], NDArray[np.integer]] | None = None
     estimated: Values | None = None
@@ -241,11 +243,12 @@ class PublishedFace:
     @classmethod
     def of(cls, face: Face) -> PublishedFace:
         """A face that has just been made."""
-        people, facts = face.people, face.value.public_facts
+        people, facts, like = face.people, face.value.public_facts, face.value.edition
         description = {
             "asked": face.value.to_dict(),
             "report": face.report,
             "facts": facts.to_dict() if facts else None,
+            **({} if like is None else {"like": like.to_dict()}),
             "std_error": "of the unbiased estimate",
         }
         estimated = None if face.errors is None else FormsFromCells(face.errors)
@@ -263,6 +266,18 @@ class PublishedFace:
         """The public facts that the face satisfies: the publisher's claims, not measured."""
         raw = self.description.get("facts")
         return Facts.from_dict(raw, schema) if raw else Facts.none(schema)
+
+    def edition(self, schema: Schema) -> Edition | None:
+        """The earlier edition that its tables were guessed from."""
+        raw = self.description.get("like")
+        return None if raw is None else Edition.from_dict(raw, schema)
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """The description without the cells of an earlier edition, for readers."""
+        like = self.description.get("like")
+        short = {} if like is None else {"like": {name: value for name, value in like.items() if name != "tenths"}}
+        return {**self.description, **short}
 
 
 def _in_order(axes: Sequence[str], word: str) -> tuple[str, ...]:

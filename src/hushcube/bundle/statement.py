@@ -9,7 +9,10 @@ from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
+from hushcube.designs.design import digest_of
+from hushcube.designs.selective.design import GuessingDesign
 from hushcube.faces.value import HALF_WIDTH, published_promises
+from hushcube.model.edition import Edition
 from hushcube.model.privacy import Privacy, Unit
 from hushcube.model.schema import Schema
 from hushcube.model.words import UNIT_NOUN
@@ -136,6 +139,7 @@ def _counts_met(design: Design) -> list[str]:
         "Everything else in this folder is computed from those noisy numbers and costs nothing more. "
         "The full description is in `plan.json`.",
         *_left_out(design),
+        *_guessed_from(design.like if isinstance(design, GuessingDesign) else None),
         *([] if design.composition is None else [design.composition]),
         *_spending(design),
         *([] if design.note is None else [f"Note: {design.note}."]),
@@ -164,6 +168,18 @@ def _left_out(design: Design) -> list[str]:
     return [f"Asked for, but left out, for they would not be precise: {told}."] if words else []
 
 
+def _guessed_from(edition: Edition | None) -> list[str]:
+    """From which earlier edition tables were guessed."""
+    if edition is None:
+        return []
+    return [
+        f"Tables were guessed from an earlier edition, the release of the plan {code(edition.plan_digest)}, which the "
+        "publisher declares to be public; what was used of its tables has the digest "
+        f"{code(digest_of(edition.to_dict()))}. That costs nothing here. What the earlier edition says of people is "
+        "under its own guarantee; for whoever is in both, the two add up, as those of any two releases do."
+    ]
+
+
 def _measured(design: Design) -> str:
     noise = f"exact discrete {design.law.name.title()} noise{_PROOFS.get(design.proof, '')}"
     return f"strategy {code(design.strategy)} measured {prose(design.in_words)} with {noise}"
@@ -174,6 +190,7 @@ def _face(face: PublishedFace, plan: Plan, place: str) -> list[str]:
     sentence = published_promises()[face.name].of(prose(plan.schema.unit_noun))
     promise = f"The face `{face.name}` ({place}) {sentence}"
     told = [f"{promise} It is computed from the same noisy numbers, and costs no privacy."]
+    told += _guessed_from(face.edition(plan.schema))
     if facts := face.facts(plan.schema).describe():
         told += [
             "It also satisfies these facts, which the publisher declares to be public knowledge. They were not "

@@ -83,6 +83,7 @@ _PURPOSE = option(
     group=HOW,
     type=click.Choice(["unbiased", "face-valid"]),
 )
+_LIKE = option("--like", "BUNDLE", "An earlier edition to guess tables from (selective).", group=HOW)
 _BALANCE = option("--balance", None, "Tables count alike: coarse ones are not the worst.", group=HOW, is_flag=True)
 _MEASURED = "What to measure: 'a*b=0.3,c*d=0.7', or without shares; means given."
 _GOALS = (
@@ -135,6 +136,7 @@ planning = taking(
     *_SEARCH,
     _BALANCE,
     _PURPOSE,
+    _LIKE,
     *_GOALS,
 )
 """The options of `plan`, which `release` takes too."""
@@ -216,7 +218,9 @@ def _share(text: str) -> tuple[str, str]:
 def how(options: dict[str, Any]) -> dict[str, Any]:
     """What is made least, and how long that may take; what is not given keeps its default."""
     return {
-        name: options[name] for name in ("objective", "effort", "balance", "purpose") if options.get(name) is not None
+        name: options[name]
+        for name in ("objective", "effort", "balance", "purpose", "like")
+        if options.get(name) is not None
     }
 
 
@@ -241,4 +245,5 @@ def public_files(options: dict[str, Any], schema: Schema) -> list[str]:
     folder = Path(options["schema"]).parent
     labels = (str(folder / name) for name in schema.label_files)
     matrices = [file for strategy in read_strategies(chosen_strategy(options))[0] for file in strategy.files]
-    return [options["schema"], *labels, *filter(None, [options["queries"]]), *matrices]
+    others = filter(None, [options["queries"], options.get("like")])
+    return [options["schema"], *labels, *others, *matrices]

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hushcube.cli.command import option, verb
-from hushcube.cli.options import FACES, OUTPUT, as_json, taking
+from hushcube.cli.options import FACES, HOW, OUTPUT, as_json, taking
 from hushcube.cli.output import print_about, progress_bar
+from hushcube.errors import BadInput
 from hushcube.shown import number
 from hushcube.text import visible
 
@@ -18,9 +19,12 @@ if TYPE_CHECKING:
 @verb("recover")
 @click.argument("folder", metavar="BUNDLE")
 @taking(*FACES)
+@option("--like", "BUNDLE", "An earlier edition to guess tables from (method=entropy).", group=HOW)
 @option("--out", "FOLDER", "Write a new bundle there and leave BUNDLE as it is.", group=OUTPUT)
 @as_json
-def command(folder: str, face: str | None, time_limit: float | None, out: str | None, as_json: bool) -> None:
+def command(
+    folder: str, face: str | None, time_limit: float | None, like: str | None, out: str | None, as_json: bool
+) -> None:
     """Add a face to a release: tables that add up, without negative cells, or in whole numbers.
 
     Everything is computed from the stored noisy measurements: no data is read, no budget is spent.
@@ -30,6 +34,7 @@ def command(folder: str, face: str | None, time_limit: float | None, out: str | 
     hushcube recover published                                  (whole numbers)
     hushcube recover published --face nonnegative:facts=facts.yaml
     hushcube recover published --face consistent:norm=l1 --out published-l1
+    hushcube recover published --face integral:method=entropy --like published-last-year
     """
     import hushcube as hc
     from hushcube.bundle.change import check_change
@@ -41,6 +46,10 @@ def command(folder: str, face: str | None, time_limit: float | None, out: str | 
         check_output(Path(out))
     check_change(Path(folder), in_place=out is None)
     value = read_face(face or "integral", hc.open(folder).schema)
+    if like is not None:
+        if value.like is not None:
+            raise BadInput("--like", "is given twice, once with the face", "give it once")
+        value = value.with_options({"like": like})
     with progress_bar() as progress:
         published = recover(folder, value, out=out, time_limit=time_limit, progress=progress)
     made = published.face(value.name)
@@ -51,7 +60,7 @@ def command(folder: str, face: str | None, time_limit: float | None, out: str | 
         shown, checked = f"hushcube show {place} --face {made.name}", f"hushcube verify {place}"
         click.echo(f"look at it with: {shown}  |  check it with: {checked}")
 
-    document = {"out": place, "face": made.name, **made.description}
+    document = {"out": place, "face": made.name, **made.told}
     print_about(published.private, as_json=as_json, document=lambda: document, text=text)
 
 

@@ -101,7 +101,7 @@ def command(plan_file: str | None, data: str | None, out: str | None, as_json: b
             "privacy": plan.privacy.to_dict(),
             "plan_digest": published.plan.digest,
             **({} if published.receipt is None else {"receipt": published.receipt.to_dict()}),
-            "faces": {name: shown.description for name, shown in published.faces.items()},
+            "faces": {name: shown.told for name, shown in published.faces.items()},
             **run,
         }
         print_about(published.private, as_json=as_json, document=lambda: document, text=say)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Final
 
+from hushcube.bundle.earlier_edition import face_with_edition, with_edition
 from hushcube.bundle.part import FormsFromCells
 from hushcube.designs import AdaptiveDesign
 from hushcube.designs.design import Budgets, Design, Recovery, digest_of
@@ -83,7 +84,7 @@ class Contender:
         if isinstance(method, str) and name in NOT_PRIVATE:
             strategy: Strategy = read_word(method.replace(name, TwoPhase.name, 1), ADAPTIVE, "method")
         else:
-            strategy = read_strategy(method)
+            strategy = with_edition(read_strategy(method))
         if isinstance(strategy, Adaptive):
             strategy = strategy.filled(**usual)
         if not strategy.publishes_all:
@@ -105,7 +106,7 @@ class Contender:
             return self
         if self.name in NOT_PRIVATE:
             raise NotApplicable(self.name, "it knows the counts: its tables have no other face")
-        value = read_face(face, self.plan.schema)
+        value = face_with_edition(read_face(face, self.plan.schema), self.plan)
         check_face(self.plan, value, Clock())
         return replace(self, face=value, setting=replace(self.setting, face=str(face)))
 
@@ -116,6 +117,7 @@ class Contender:
         if self.face is not None:
             facts = self.face.public_facts
             face = {**self.face.to_dict(), "rows": self.face.rows, "facts": None if facts is None else facts.to_dict()}
+            face |= {} if self.face.edition is None else {"like": self.face.edition.to_dict()}
         return digest_of({"method": self.name, "plan": self.plan.digest, "face": face})
 
     def run(self, counts: ExactCounts, entropy: Entropy) -> Answers:

@@ -20,6 +20,7 @@ from hushcube.faces.local import LocalTables, nonnegative_marginals
 from hushcube.faces.target import Target
 from hushcube.lattice.entropy import Noisy
 from hushcube.lattice.guesses import fit_by_orders
+from hushcube.lattice.second_guesses import Earlier
 from hushcube.model.arrays import Floats, Marginal
 from hushcube.progress import Clock
 
@@ -35,10 +36,13 @@ def entropy_tables(
     facts_about: Sequence[Marginal] = (),
     fixed: Sequence[Floats] | None = None,
     known: Mapping[int, Floats] | None = None,
+    earlier: Earlier | None = None,
+    known_second: Mapping[int, Floats] | None = None,
 ) -> tuple[LocalTables, dict[str, Any]]:
     """The tables, and what is reported of them.
 
-    `fixed` has the cells that public facts about some tables fix; `known` misfits from guesses, by order.
+    `fixed` has the cells that public facts about some tables fix; `known` misfits from guesses, by order, and
+    `known_second` those from second guesses, by an `earlier` edition.
     """
     unbiased = Target.of(design, answers)
     noisy = Noisy(unbiased.coefficients, design.errors.space_variances(exact=True))
@@ -47,7 +51,7 @@ def entropy_tables(
         clock.show(STAGE, share)
         return not clock.over  # the tables so far will do
 
-    found = fit_by_orders(unbiased.tables, noisy, goes_on, known)
+    found = fit_by_orders(unbiased.tables, noisy, goes_on, known, earlier, known_second)
     near = Target.of(design, found.tables, facts_about)
     variance = max(design.errors.total_variance(exact=True), 1e-6)
     local = nonnegative_marginals(near, clock, fixed=fixed, tolerance=_SHARE * variance)

@@ -26,6 +26,7 @@ from hushcube.designs import (
 from hushcube.designs.answers import Answers
 from hushcube.designs.design import Design
 from hushcube.designs.matrix.design import least_squares
+from hushcube.designs.selective.design import GuessingDesign, earlier_of
 from hushcube.errors import BadInput, FactsError, HushcubeError, NotApplicable, TooLarge
 from hushcube.faces import barak, facts as public, norms
 from hushcube.faces.atoms import atoms, fixed_cells
@@ -42,6 +43,7 @@ from hushcube.faces.rounding import round_parts, round_table
 from hushcube.faces.target import Target, observe, observed_tables
 from hushcube.faces.value import PROMISES, FaceValue, Objective
 from hushcube.lattice.coefficients import Weighed
+from hushcube.lattice.second_guesses import Earlier
 from hushcube.model.arrays import Floats, position_rows
 from hushcube.model.facts import Fact, Facts
 from hushcube.model.noise import Measurement
@@ -93,7 +95,7 @@ def check_face(design: Design, value: FaceValue, clock: Clock) -> None:
         return
     if value.promise.whole:
         _check_people(design, value)
-    design = design.underlying
+    chosen, design = design, design.underlying
     if design.schema.is_nested:
         problem = "an attribute is published at several levels, and faces do not hold levels together"
         fix = "plan with `--for face-valid` or `--strategy selective`, or ask for each attribute at its finest level"
@@ -126,6 +128,8 @@ def check_face(design: Design, value: FaceValue, clock: Clock) -> None:
     if value.method == "entropy" and not (isinstance(design, LatticeDesign) and design.recovery == "gls"):
         problem = "it needs plans of marginals, or parts of marginals, with the recovery gls"
         raise NotApplicable("entropy", problem)
+    if value.like is not None:
+        _check_like(chosen, value)
     if isinstance(design, WideMatrixDesign):
         raise NotApplicable(
             value.kind, "the plan measures sparse rows of a matrix, and knows no cells of its large table"
@@ -137,6 +141,17 @@ def check_face(design: Design, value: FaceValue, clock: Clock) -> None:
         return
     if value.norm != "l2" and (program := int(observed_tables(design, value.near).cells.sum())) > LARGEST_PROGRAM:
         raise TooLarge("norm", program, LARGEST_PROGRAM, "use l2, which needs no linear program")
+
+
+def _check_like(design: Design, value: FaceValue) -> None:
+    """Refuse an earlier edition where no guess is made of it."""
+    if isinstance(design, GuessingDesign):
+        fix = "plan with it (`--like`): the run looks at both guesses, and the face needs no word more"
+        raise BadInput("like", "the plan is selective, and its run looks at guesses without it", fix)
+    if value.method != "entropy":
+        raise BadInput("like", f"the method {value.method} guesses nothing", "add `method=entropy`, or leave it out")
+    if value.edition is not None and value.edition.schema != design.schema:
+        raise BadInput("like", "is for another schema", "read it again for this release")
 
 
 def _check_people(design: Design, value: FaceValue) -> None:
@@ -159,6 +174,10 @@ def make_face(design: Design, measurement: Measurement, value: FaceValue, clock:
         return Face(value, seen.answers(fine.tables), fine.report, people)
     known = design.misfit_shares(measurement) if isinstance(design, SelectedDesign) else None
     maker = FaceMaker(*design.averaged(measurement), value, clock, known)
+    if isinstance(design, SelectedDesign) and design.earlier is not None:
+        maker.earlier, maker.second = design.earlier, design.misfit_shares(measurement, second=True)
+    elif value.edition is not None:
+        maker.earlier = earlier_of(value.edition, design.schema.sizes)
     face = MAKERS[value.kind](maker)
     if isinstance(design, SelectedDesign) and maker.fitted is not None:
         checked = design.checked(measurement)
@@ -211,6 +230,8 @@ class FaceMaker:
         """`misfits` of tables from their guesses, by order, are known where a selective run looked at them."""
         self.plan, self.measurement, self.value, self.clock = design, measurement, value, clock
         self.misfits = misfits
+        self.earlier: Earlier | None = None
+        self.second: Mapping[int, Floats] | None = None  # misfits of guesses by the earlier edition
         self.fitted: Answers | None = None  # with an opinion
         self.answers: Answers = design.answers(measurement)
         if isinstance(design, MatrixDesign):  # also cells that are not published have to be near something
@@ -304,7 +325,14 @@ class FaceMaker:
         largest = Target.of(self.plan, self.answers, about).largest
         fixed = fixed_cells(self.facts, largest).batches if self.facts else None
         local, report = entropy_tables(
-            self.plan, self.answers, self.clock, facts_about=about, fixed=fixed, known=self.misfits
+            self.plan,
+            self.answers,
+            self.clock,
+            facts_about=about,
+            fixed=fixed,
+            known=self.misfits,
+            earlier=self.earlier,
+            known_second=self.second,
         )
         self.fitted = local
         if math.prod(self.plan.schema.sizes) > _SMALL_TABLE or self.clock.over:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, get_args
 
 from hushcube.errors import BadInput, FactsError
+from hushcube.model.edition import Edition, read_like
 from hushcube.model.facts import Facts
 from hushcube.model.files import read_text
 from hushcube.model.schema import Schema
@@ -56,7 +57,7 @@ PROMISES: Final[dict[str, Promise]] = {
         "nonnegative",
         "also no negative cell",
         "holds tables that add up and have no negative cell; cells can be fractional.",
-        ("norm", "near", "method", "weights", "minimise", "probability", "facts"),
+        ("norm", "near", "method", "weights", "minimise", "probability", "facts", "like"),
         nonnegative=True,
     ),
     "integral": Promise(
@@ -64,7 +65,7 @@ PROMISES: Final[dict[str, Promise]] = {
         "also whole numbers: the counts of synthetic people",
         "holds whole numbers that add up, without negative cells: the counts of synthetic {people} "
         "(`people.parquet`), {who} are made up and stand for nobody.",
-        ("norm", "near", "method", "weights", "minimise", "facts", "rows"),
+        ("norm", "near", "method", "weights", "minimise", "facts", "like", "rows"),
         nonnegative=True,
         whole=True,
     ),
@@ -134,6 +135,12 @@ class FaceValue(Configured):
     facts: Facts | str | None = option(
         None, "public facts (YAML): structural zeros and known totals", takes="FILE", read=_facts
     )
+    like: Any = option(
+        None,
+        "for entropy: an earlier edition, a bundle of (some of) the same attributes, which tables are guessed from",
+        takes="BUNDLE",
+        read=read_like,
+    )
     rows: int | None = option(
         None, "how many synthetic people; as many as the tables say unless given", takes="NUMBER", read=_people
     )
@@ -189,6 +196,13 @@ class FaceValue(Configured):
         if isinstance(self.facts, str):
             raise TypeError("the file of facts is not read yet")
         return self.facts
+
+    @property
+    def edition(self) -> Edition | None:
+        """The earlier edition, which was read for the release [bundle/earlier_edition.py]."""
+        if self.like is None or isinstance(self.like, Edition):
+            return self.like
+        raise TypeError("the earlier edition is not read yet")
 
     def to_dict(self) -> dict[str, Any]:
         """What was asked for, for the manifest."""

@@ -32,6 +32,8 @@ the entropy is told FREEDOM times as much; and m of cells(A) numbers are free, s
     stiffness = m / cells(A) / (FREEDOM² d² q)                                                    [lattice/entropy.py]
 
 Pairs are guessed a second time when all of them have been fitted, from other pairs             [lattice/mediators.py].
+Tables of which an earlier edition is known are guessed from that, too; the nearer guess is taken
+[lattice/second_guesses.py].
 The number of people is held where it was measured: tables without negative cells would push it up, all together.
 """
 
@@ -39,7 +41,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -49,12 +51,13 @@ from hushcube.lattice.coefficients import Coefficients
 from hushcube.lattice.entropy import EntropyFit, Noisy, Tick, entropic
 from hushcube.lattice.family import Batch, Family
 from hushcube.lattice.mediators import Tables, apart, by_mediators, unexplained
-from hushcube.model.arrays import Floats
+from hushcube.lattice.proportional import proportional
+from hushcube.lattice.second_guesses import Earlier, Second, instead, spread
+from hushcube.model.arrays import Bools, Floats
 
 FREEDOM: Final = 2.0
+_EDITION_FREEDOM: Final = 1.4  # the same of guesses by an earlier edition
 _FIRMEST: Final = 1e-6  # the least relative deviation that is expected
-_SWEEPS: Final = 25
-_CLOSE: Final = 1e-4  # of all people: what margins may be off by when proportional fitting stops
 _BORROWED: Final = 2.0  # numbers of the usual deviation that each table is taken to have beside its own
 _SURE: Final = 1e4  # what is seen of a table at most, in units of its noise, when its guess is believed less for it
 _ALL: Final = 1e-12  # what is left by margins at least, where one value has everybody
@@ -87,35 +90,18 @@ def _guess(batch: Batch, smaller: Tables, people: float) -> Floats:
     return found
 
 
-def proportional(shape: tuple[int, ...], margins: Sequence[Floats]) -> Floats:
-    """The tables (tables, *shape) of greatest entropy with given margins; margin i lacks axis i.
-
-    >>> proportional((2, 2), [np.array([[3.0, 1.0]]), np.array([[2.0, 2.0]])]).tolist()
-    [[[1.5, 0.5], [1.5, 0.5]]]
-    """
-    x = np.ones((len(margins[0]), *shape))
-    scale = max(float(margins[0].reshape(len(x), -1).sum(axis=1).max(initial=0.0)), 1e-300)
-    for sweep in range(_SWEEPS):
-        worst = 0.0
-        for axis, margin in enumerate(margins, start=1):
-            now = x.sum(axis=axis)
-            if sweep:
-                worst = max(worst, float(np.abs(now - margin).reshape(len(x), -1).sum(axis=1).max(initial=0.0)))
-            x *= np.expand_dims(np.divide(margin, now, out=np.zeros_like(now), where=now > 0), axis)
-        if (sweep and worst <= _CLOSE * scale) or len(shape) == 2:
-            break
-    return x
-
-
-def deviations(wanted: Family, guess: Sequence[Floats], noisy: Noisy, misfits: Floats | None = None) -> Floats:
+def deviations(
+    wanted: Family, guess: Sequence[Floats], noisy: Noisy, misfits: Floats | None = None, *, by_edition: bool = False
+) -> Floats:
     """d of each table: from its misfit as a share of all people, or from the coefficients of its own residual space."""
     found, free = np.zeros(len(wanted)), np.zeros(len(wanted))
-    for batch, q in zip(wanted.batches, guess, strict=True):
-        squares, absolute = _left_by_margins(q)
+    for batch, given in zip(wanted.batches, guess, strict=True):
+        q = spread(given) if by_edition else given
+        squares, absolute = (np.ones(len(q)), np.ones(len(q))) if by_edition else _left_by_margins(q)
         if misfits is not None:
             found[batch.ids] = misfits[batch.ids] / np.sqrt(absolute)
             continue
-        seen, m, v = _seen(batch, q, noisy)
+        seen, m, v = _seen(batch, given, noisy)
         energy = np.maximum(seen, math.sqrt(m / 2) * v)
         found[batch.ids] = energy / (np.sqrt(squares) * (q**2).reshape(len(q), -1).sum(axis=1))
         free[batch.ids] = m
@@ -137,11 +123,30 @@ def loosened(wanted: Family, guess: Sequence[Floats], noisy: Noisy) -> Floats:
 
 def _seen(batch: Batch, q: Floats, noisy: Noisy) -> tuple[Floats, int, Floats]:
     """||residual(z) - residual(q)||² - m v of tables, zero at least; m; and v."""
+    v, m = noisy.variances[noisy.spaces.find(batch.rows)], math.prod(n - 1 for n in batch.shape)
+    return np.maximum(_apart(batch, q, noisy) - m * v, 0.0), m, v
+
+
+def _apart(batch: Batch, q: Floats, noisy: Noisy) -> Floats:
+    """||residual(z) - residual(q)||² of tables."""
     z = np.asarray(noisy.coefficients.gather(batch.rows), np.float64)
     h = helmert.residual_norms(batch.shape)
-    square = ((z - helmert.residual(q, range(1, q.ndim))) ** 2 / h).reshape(len(q), -1).sum(axis=1)
-    v, m = noisy.variances[noisy.spaces.find(batch.rows)], math.prod(n - 1 for n in batch.shape)
-    return np.maximum(square - m * v, 0.0), m, v
+    square = (z - helmert.residual(q, range(1, q.ndim))) ** 2 / h
+    return np.asarray(square.reshape(len(q), -1).sum(axis=1))
+
+
+def nearer(
+    wanted: Family, guess: Sequence[Floats], second: Second, misfits: Floats | None, noisy: Noisy | None = None
+) -> Bools:
+    """Which tables have a second guess that is nearer than the first: by their misfits, or else by what is noisy."""
+    if misfits is not None and second.misfits is not None:
+        return np.asarray(second.has & (second.misfits < misfits))
+    if noisy is None:
+        return np.zeros(len(wanted), bool)
+    found = np.zeros(len(wanted), bool)
+    for batch, first, other in zip(wanted.batches, guess, second.guess, strict=True):
+        found[batch.ids] = _apart(batch, other, noisy) < _apart(batch, first, noisy)
+    return np.asarray(second.has & found)
 
 
 def _left_by_margins(q: Floats) -> tuple[Floats, Floats]:
@@ -165,12 +170,23 @@ class Guessed:
     family: Family
     guess: tuple[Floats, ...]
     deviations: Floats
+    by_edition: Bools | None = None
+    """Which of them are guessed by an earlier edition."""
 
     def stiffness(self, batch: Batch, q: Floats) -> Floats:
         """Of the cells of some of these tables with guesses q."""
-        d = self.deviations[self.family.find(batch.rows)].reshape(-1, *[1] * len(batch.shape))
+        ids, ones = self.family.find(batch.rows), [1] * len(batch.shape)
+        d = self.deviations[ids].reshape(-1, *ones)
         free = math.prod(1 - 1 / n for n in batch.shape if n > 1)
+        if self.by_edition is not None:
+            other = (_EDITION_FREEDOM / FREEDOM * spread(q)) ** 2 / q
+            q = np.where(self.by_edition[ids].reshape(-1, *ones), other, q)
         return np.asarray(free / (FREEDOM**2 * np.maximum(d, _FIRMEST) ** 2 * q))
+
+    def or_instead(self, other: Guessed, taken: Bools) -> Guessed:
+        """These, but for some tables other guesses of the same tables."""
+        guess = instead(self.family, self.guess, other.guess, taken)
+        return Guessed(self.family, guess, np.where(taken, other.deviations, self.deviations), taken)
 
     def mediated(self, found: Tables, misfits: Floats | None) -> Guessed:
         """Pairs as a third attribute explains them, given their fit; misfits are shares of all people."""
@@ -221,27 +237,77 @@ def fitted(tables: Family, k: int, noisy: Noisy, guessed: Mapping[int, Guessed],
 
 
 def fit_order(
-    tables: Family, noisy: Noisy, before: Fitted, guess: Sequence[Floats], misfits: Floats | None, tick: Tick
+    tables: Family,
+    noisy: Noisy,
+    before: Fitted,
+    guess: Sequence[Floats],
+    misfits: Floats | None,
+    tick: Tick,
+    second: Second | None = None,
 ) -> Fitted:
-    """The fit of tables with one more attribute than before, given their guesses, and misfits as shares of people."""
+    """The fit of tables with one more attribute than before, given their guesses, and misfits as shares of people.
+
+    Some may have a `second` guess, which is taken where it is nearer.
+    """
     k, people = len(before.guessed) + 1, before.people
     wanted = order(tables, k)
-    d = deviations(wanted, guess, noisy, misfits) * loosened(wanted, guess, noisy)
-    own = Guessed(wanted, tuple(guess), d)
+
+    def guessed(guess: Sequence[Floats], misfits: Floats | None, *, by_edition: bool = False) -> Guessed:
+        d = deviations(wanted, guess, noisy, misfits, by_edition=by_edition) * loosened(wanted, guess, noisy)
+        return Guessed(wanted, tuple(guess), d)
+
+    first = own = guessed(guess, misfits)
+    taken = np.zeros(len(wanted), bool) if second is None else nearer(wanted, guess, second, misfits, noisy)
+    if second is not None and taken.any():
+        own = first.or_instead(guessed(second.guess, second.misfits, by_edition=True), taken)
     found = fitted(tables, k, noisy, {**before.guessed, k: own}, people, tick)
     if k != 2:
         return found
-    near = own.mediated(found.tables, misfits)
+    near = first.mediated(found.tables, misfits)
+    if second is not None and taken.any():
+        near = near.or_instead(own, taken & _holds(first, near, second, found.tables, misfits))
     return fitted(tables, k, noisy, {**before.guessed, k: near}, people, tick)
 
 
-def fit_by_orders(tables: Family, noisy: Noisy, tick: Tick, known: Mapping[int, Floats] | None = None) -> Fitted:
-    """Guess and fit order after order; `known` has misfits as shares of all people, for the tables of some orders."""
+def _holds(first: Guessed, near: Guessed, second: Second, found: Tables, misfits: Floats | None) -> Bools:
+    """Whether second guesses of pairs are expected to be nearer than those by mediators."""
+    if misfits is None or second.misfits is None:
+        misfits, others = (apart(first.family, guess, found) for guess in (first.guess, second.guess))
+    else:
+        others = second.misfits
+    left = np.divide(near.deviations, first.deviations, out=np.ones(len(misfits)), where=first.deviations > 0)
+    return np.asarray(others <= misfits * left)
+
+
+def fit_by_orders(
+    tables: Family,
+    noisy: Noisy,
+    tick: Tick,
+    known: Mapping[int, Floats] | None = None,
+    earlier: Earlier | None = None,
+    known_second: Mapping[int, Floats] | None = None,
+) -> Fitted:
+    """Guess and fit order after order; `known` has misfits as shares of all people, for the tables of some orders.
+
+    Those of second guesses, from an `earlier` edition, are in `known_second`.
+    """
     people = max(float(np.asarray(noisy.coefficients.blocks[0]).reshape(-1)[0]), 1.0)
     top = len(tables.closure.levels) - 1
     found = fitted(tables, 0, noisy, {}, people, tick)
     for k in range(1, top + 1):
-        guess = guesses(order(tables, k), found.tables, people)
+        wanted = order(tables, k)
+        guess = guesses(wanted, found.tables, people)
         misfits = known.get(k) if known else None
-        found = fit_order(tables, noisy, found, guess, misfits, lambda share, k=k: tick((k - 1 + share) / top))  # type: ignore[misc]
+        second = None if earlier is None else earlier.second(wanted, guess, found.tables)
+        if second is not None and known_second:
+            second = replace(second, misfits=known_second.get(k))
+        found = fit_order(
+            tables,
+            noisy,
+            found,
+            guess,
+            misfits,
+            lambda share, k=k: tick((k - 1 + share) / top),  # type: ignore[misc]
+            second,
+        )
     return found

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from hushcube.costs import calibrate
 from hushcube.designs.design import Budgets, Design, Recovery
@@ -30,6 +30,7 @@ from hushcube.designs.selective.design import (
 )
 from hushcube.designs.selective.rolled import SelectedLevels, SelectiveLevels, fine_request
 from hushcube.errors import TooLarge
+from hushcube.model.edition import read_like
 from hushcube.model.privacy import Number
 from hushcube.options import option
 from hushcube.strategies.strategy import Strategy
@@ -61,6 +62,15 @@ class Selective(Strategy):
         read=share,
     )
 
+    like: Any = option(
+        None,
+        "an earlier edition, a bundle of (some of) the same attributes, which tables are guessed from where it is near",
+        takes="BUNDLE",
+        read=read_like,
+    )
+
+    """What has a `within` [model/edition.py]; a text or a release until it is read."""
+
     def concerns(self, request: Request) -> bool:  # noqa: ARG002 - whatever is asked
         """Only when it is named: plans are compared by their unbiased tables, and it is for face values."""
         return False
@@ -73,7 +83,11 @@ class Selective(Strategy):
         """Marginals, for the sum of absolute errors or the largest of them."""
         if request.workload.forms:
             return "it measures marginals, but no ranges and no queries"
+        if self.like is not None and not hasattr(self.like, "within"):
+            return "its earlier edition is not read: plan with `hushcube plan --like` or `hushcube.plan(like=...)`"
         if request.schema.is_nested:
+            if self.like is not None:
+                return "with an earlier edition it takes each attribute at one level; leave `like` out"
             try:
                 fine_request(request, request.objective)
             except TooLarge as problem:
@@ -93,8 +107,9 @@ class Selective(Strategy):
         own = (LatticeDesign, {"basis": basis_of(request.privacy), "measured": measured})
         shares = (Fraction(self.misfit_share), Fraction(self.check_share))
         aim = {} if request.objective == "total" else {"objective": request.objective}
+        like = None if self.like is None else self.like.within(request.schema, request.workload.marginals)
         decided = (request, self.name, budgets, recovery, proof, sure)
-        return SelectiveDesign(*decided, *own, *shares, request.objective, details=aim)
+        return SelectiveDesign(*decided, *own, *shares, request.objective, details=aim, like=like)
 
     def _at_the_finest_levels(self, request: Request, budgets: Budgets, recovery: Recovery) -> Design:
         """The start of a run over fine tables."""

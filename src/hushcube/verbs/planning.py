@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from hushcube.designs.design import AnyRecovery, Budgets
 from hushcube.designs.lattice.design import LatticeDesign
@@ -26,10 +26,14 @@ from hushcube.planning.plan import Plan
 from hushcube.planning.question import Amount, Comparison, Queries, Question, Scenarios
 from hushcube.planning.targets import Target
 from hushcube.progress import Progress
-from hushcube.strategies import AUTO, EVERY, Choice
+from hushcube.strategies import AUTO, EVERY, Choice, read_strategies
 from hushcube.strategies.given import Given, GivenTables
 from hushcube.strategies.selective import Selective
 from hushcube.verbs.schemas import schema_of
+
+if TYPE_CHECKING:
+    from hushcube.bundle.earlier_edition import EarlierEdition
+    from hushcube.bundle.release import Release
 
 _PASSED_ON: Final = ("queries", "measures", "shares", "budgets", "recovery", "objective", "effort", "balance")
 """What a question is told as the verbs are told it."""
@@ -62,6 +66,7 @@ def compare(
     effort: Effort = "default",
     balance: bool = False,
     purpose: Purpose = "unbiased",
+    like: Release | str | Path | None = None,
     progress: Progress | None = None,
     settle: bool = True,
 ) -> Comparison:
@@ -73,6 +78,7 @@ def compare(
     With `balance`, tables count alike whatever their number of cells, so that coarse ones are not the least precise.
     With the purpose `face-valid` the plan is made for tables at face value: `selective` where it applies and a strategy
     is not named; such a plan is released with the face `face_for(plan)`.
+    `like` is an earlier edition, a release or its folder, which a selective plan guesses its tables from.
     With the strategy `auto`, a design that is proven to be the best ends the comparison, unless it may not `settle`.
     """
     return question.compare(_asked(locals()), progress=progress, settle=settle)
@@ -98,6 +104,7 @@ def plan(
     effort: Effort = "default",
     balance: bool = False,
     purpose: Purpose = "unbiased",
+    like: Release | str | Path | None = None,
 ) -> Plan:
     """The plan of one strategy, or of the best one; no data, no cost. Words are those of `compare`."""
     return compare(**locals()).chosen
@@ -176,11 +183,34 @@ def _asked(given: Mapping[str, Any]) -> Question:
     privacy = Privacy.of(**amounts, neighbours=given["neighbours"], rows_per_person=rows)
     told = {name: given[name] for name in _PASSED_ON}
     strategy = measuring(given["strategy"], given["measure_tables"])
+    strategy, like = _liking(strategy, given.get("like"))
     asked = Question.of(schema, given["workload"], privacy, strategy=strategy, **told)
-    return for_purpose(asked, given.get("purpose", "unbiased"), strategy)
+    served = for_purpose(asked, given.get("purpose", "unbiased"), strategy, like)
+    named = read_strategies(served.strategy)[0]
+    if like is not None and not any(isinstance(one, Selective) and one.like is not None for one in named):
+        fix = "use the strategy `selective`, or give it to the face: `--face integral:method=entropy,like=FOLDER`"
+        raise BadInput("like", "only selective plans are guessed from an earlier edition, and this is none", fix)
+    return served
 
 
-def for_purpose(asked: Question, purpose: Purpose, strategy: Choice) -> Question:
+def _liking(strategy: Choice, like: Release | str | Path | None) -> tuple[Choice, EarlierEdition | None]:
+    """The strategies with the earlier edition that they are guessed from, and that edition, if one is given."""
+    named, comparing = read_strategies(strategy)
+    given = any(isinstance(one, Selective) and one.like is not None for one in named)
+    if like is None and not given:
+        return strategy, None
+    from hushcube.bundle.earlier_edition import read_edition, with_edition
+
+    if like is None:
+        return (*sorted(comparing), *map(with_edition, named)), None
+    if given:
+        raise BadInput("like", "is given twice, once with the strategy", "give it once")
+    edition = read_edition(like)
+    own = [replace(one, like=edition) if isinstance(one, Selective) else one for one in named]
+    return (*sorted(comparing), *own) if own else strategy, edition
+
+
+def for_purpose(asked: Question, purpose: Purpose, strategy: Choice, like: EarlierEdition | None = None) -> Question:
     """The question, with the strategy that serves a purpose best, unless one is named.
 
     Under Gaussian noise that is `selective` for face values, whatever the data: it measures everything where the budget
@@ -190,7 +220,7 @@ def for_purpose(asked: Question, purpose: Purpose, strategy: Choice) -> Question
     check_choice(purpose, "purpose", PURPOSES)
     if purpose == "unbiased" or strategy not in (AUTO, EVERY) or asked.asked or asked.privacy.is_pure:
         return asked
-    selective, request = Selective(), asked.requests[COUNT]
+    selective, request = Selective(like=like), asked.requests[COUNT]
     if selective.refusal(request) is not None or float(request.marginals.cells.mean()) < FEW_CELLS:
         return asked
     return replace(asked, strategy=selective)

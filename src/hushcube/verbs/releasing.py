@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from hushcube import interrupts
 from hushcube.bundle.change import add_face, check_change
+from hushcube.bundle.earlier_edition import face_with_edition
 from hushcube.bundle.folder import open_bundle
 from hushcube.bundle.manifest import steadily
 from hushcube.bundle.part import PublishedFace
@@ -78,7 +79,7 @@ def release(
         check_strategy(design)
     folder, asked = None if out is None else Path(out), face
     if face is not None:
-        face = read_face(face, plan.count.schema)
+        face = face_with_edition(read_face(face, plan.count.schema), plan.count)
         check_face(plan.count, face, Clock(time_limit))
     with paying(plan, ledger, account, part, key, data=(data, query), folder=folder, seed=seed) as payment:
         repeated = payment.is_published(tell_owner)
@@ -140,7 +141,8 @@ def _make_face(release: Release, face: FaceValue | str, clock: Clock) -> Face:
     from hushcube.faces.face import make_face
 
     counts = release.plan.count
-    return make_face(counts, release.source.measurement(), read_face(face, counts.schema), clock)
+    value = face_with_edition(read_face(face, counts.schema), counts)
+    return make_face(counts, release.source.measurement(), value, clock)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,8 @@ from hushcube.lattice import helmert
 from hushcube.lattice.coefficients import Coefficients, Projection
 from hushcube.lattice.entropy import Noisy, entropic
 from hushcube.lattice.family import Family
-from hushcube.lattice.guesses import deviations, fit_by_orders, guesses, largest, loosened, order, proportional
+from hushcube.lattice.guesses import deviations, fit_by_orders, guesses, largest, loosened, order
+from hushcube.lattice.proportional import proportional
 
 
 def goes_on(_share):

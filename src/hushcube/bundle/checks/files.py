@@ -130,6 +130,11 @@ def open_release(folder: Path, manifest: Entry, broken: frozenset[str], files: C
     faces = [PublishedFace(name, told, BundleTables(folder, plan, {})) for name, told in described.items()]
     for face in faces:
         try:
+            face.edition(plan.schema)
+        except (BadInput, TypeError):
+            files.add(f"manifest.json: the earlier edition of the face {face.name} cannot be read")
+            continue
+        try:
             facts[face.name] = face.facts(plan.schema)
         except BadInput as problem:
             files.add(f"manifest.json: the facts of the face {face.name}: {problem.field}: {problem.problem}")

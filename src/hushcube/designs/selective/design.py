@@ -15,15 +15,18 @@ noise of a known law, at how wrong the published tables are, whatever was assume
     SelectiveDesign   before a run: what is measured, and the least budget that each set is sure to get
     SelectedDesign    after it: the budgets that sets got, those of the misfits of each order, and of the last look
 
+Where an earlier edition of the tables is known, those that it has are guessed twice [lattice/second_guesses.py]; both
+guesses are looked at, and the nearer one is taken. The edition is public, and both designs hold it.
+
 Cost: that of the sets, and for each noisy misfit what a change by 1 costs, or by 2 where one row replaces another.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Final
 
 import numpy as np
@@ -42,7 +45,9 @@ from hushcube.lattice.basis import HELMERT, MARGINAL, Basis, residual_variances,
 from hushcube.lattice.coefficients import Coefficients, combine
 from hushcube.lattice.entropy import Noisy
 from hushcube.lattice.family import Family
-from hushcube.model.arrays import Floats, Ints
+from hushcube.lattice.second_guesses import Earlier
+from hushcube.model.arrays import Bools, Floats, Ints
+from hushcube.model.edition import Edition
 from hushcube.model.noise import Measurement
 from hushcube.model.privacy import Privacy
 from hushcube.model.schema import Schema
@@ -115,8 +120,47 @@ def noisy_spaces(basis: Basis, measured: Family, values: list[Floats], variances
     return Noisy(found, np.where(np.isfinite(v), v, 1.0))
 
 
+def earlier_of(edition: Edition, sizes: Sequence[int]) -> Earlier:
+    """The tables of an earlier edition, for guesses."""
+    family = Family.of(edition.marginals, sizes)
+    values = [np.stack([edition.tables[tuple(row)] for row in batch.rows.tolist()]) for batch in family.batches]
+    return Earlier.of(family, values)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class SelectiveDesign(DerivedDesign, kind="selective"):
+class GuessingDesign(DerivedDesign):
+    """What is known before anything is measured: an earlier edition, if any."""
+
+    like: Edition | None = field(default=None, kw_only=True)
+
+    @property
+    def measured(self) -> Family:
+        """The sets."""
+        return self.measured_by["measured"]  # type: ignore[no-any-return]
+
+    @cached_property
+    def earlier(self) -> Earlier | None:
+        """The tables of the earlier edition."""
+        return None if self.like is None else earlier_of(self.like, self.schema.sizes)
+
+    def twice(self, k: int) -> Bools:
+        """Which of the measured sets of k attributes have tables that are guessed twice."""
+        rows = self.measured.levels[k]
+        return np.zeros(len(rows), bool) if self.earlier is None else self.earlier.has(rows)
+
+    def specification(self) -> dict[str, Any]:
+        """The JSON form."""
+        return {**super().specification(), **({} if self.like is None else {"like": self.like.to_dict()})}
+
+    @classmethod
+    def from_specification(cls, raw: dict[str, Any], schema: Schema) -> dict[str, Any]:
+        """The fields from the JSON form."""
+        like = {"like": Edition.from_dict(raw["like"], schema)} if "like" in raw else {}
+        return {**super().from_specification(raw, schema), **like}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SelectiveDesign(GuessingDesign, kind="selective"):
     """Before a run: what is measured, the least budget of each set, and the share of misfits."""
 
     adapts = True
@@ -140,11 +184,6 @@ class SelectiveDesign(DerivedDesign, kind="selective"):
         same = self.base is LatticeDesign and self.based(sure, asked).specification() == self.underlying.specification()
         if not same or self.strategy != "selective" or (sure != self.budgets).any():
             raise PlanError("plan, under", "is not what the workload asks for", "plan again")
-
-    @property
-    def measured(self) -> Family:
-        """The sets."""
-        return self.measured_by["measured"]  # type: ignore[no-any-return]
 
     @property
     def note(self) -> str | None:
@@ -175,7 +214,7 @@ class SelectiveDesign(DerivedDesign, kind="selective"):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SelectedDesign(DerivedDesign, kind="selected"):
+class SelectedDesign(GuessingDesign, kind="selected"):
     """What a run ended with: budgets of the sets, after them those of the misfits, from two attributes on, and last
     that of the misfits of the tables asked for from their fit."""
 
@@ -185,11 +224,6 @@ class SelectedDesign(DerivedDesign, kind="selected"):
         if self.base is not LatticeDesign:
             raise PlanError("plan, under", "is nothing that a selective run ends with", "plan again")
         super().__post_init__()
-
-    @property
-    def measured(self) -> Family:
-        """The sets."""
-        return self.measured_by["measured"]  # type: ignore[no-any-return]
 
     @property
     def orders(self) -> range:
@@ -203,8 +237,12 @@ class SelectedDesign(DerivedDesign, kind="selected"):
 
     @property
     def looks(self) -> list[int]:
-        """How many tables have their misfits measured, look by look; the last is at the fitted tables."""
-        return [*(len(self.measured.levels[k]) for k in self.orders), len(self.request.marginals)]
+        """How many misfits are measured, look by look: those of tables, and of those guessed twice once more.
+
+        The last is at the fitted tables.
+        """
+        looks = (len(self.measured.levels[k]) + int(self.twice(k).sum()) for k in self.orders)
+        return [*looks, len(self.request.marginals)]
 
     @property
     def underlying_budgets(self) -> Floats:
@@ -246,8 +284,8 @@ class SelectedDesign(DerivedDesign, kind="selected"):
         values = measurement.values[: len(self.underlying.shapes)]
         return self.underlying, Measurement(self.underlying.digest, values, measurement.private)
 
-    def misfit_shares(self, measurement: Measurement) -> dict[int, Floats]:
-        """The noisy misfits of tables from their guesses as shares of all people, by order.
+    def misfit_shares(self, measurement: Measurement, *, second: bool = False) -> dict[int, Floats]:
+        """The noisy misfits of tables from their guesses as shares of all people, by order; or from second guesses.
 
         In the order of all tables of so many attributes inside the workload's; those that vary with nothing have none.
         """
@@ -256,10 +294,14 @@ class SelectedDesign(DerivedDesign, kind="selected"):
         values = measurement.values[len(self.underlying.shapes) : -1]
         for k, misfits, budget in zip(self.orders, values, self.misfit_budgets[:-1].tolist(), strict=True):
             known = shares_of(misfits, self._noise(budget), people)
+            first, others = np.split(known, [len(self.measured.levels[k])])
+            if second:
+                first = np.zeros_like(first)
+                first[self.twice(k)] = others
             every = self.request.spaces.levels[k]
             found[k] = np.zeros(len(every))
             at = of_order(self.measured, k).find(every)
-            found[k][at >= 0] = known[at[at >= 0]]
+            found[k][at >= 0] = first[at[at >= 0]]
         return found
 
     def checked(self, measurement: Measurement) -> tuple[Floats, float]:

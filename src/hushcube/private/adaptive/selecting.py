@@ -42,8 +42,9 @@ from hushcube.designs.selective.largest import Inside, least_largest
 from hushcube.designs.selective.rolled import Finest, SelectedLevels, SelectiveLevels
 from hushcube.lattice.entropy import Noisy
 from hushcube.lattice.family import Family
-from hushcube.lattice.guesses import Fitted, fit_order, fitted, guesses, order
-from hushcube.model.arrays import Floats, Ints
+from hushcube.lattice.guesses import Fitted, fit_order, fitted, guesses, nearer, order
+from hushcube.lattice.second_guesses import Second, instead, spread
+from hushcube.model.arrays import Bools, Floats, Ints
 from hushcube.model.noise import LAPLACE, Law, Measurement
 from hushcube.private.blocks import EXACT, drawn
 from hushcube.private.engines import ExactCounts
@@ -69,7 +70,7 @@ def run_selective(
     run.check(fit)
     budgets = np.concatenate([run.budgets, list(run.misfit_budgets.values())])
     own = (design.request, design.strategy, design.budget_rule, design.recovery, design.proof, budgets)
-    made: Design = SelectedDesign(*own, LatticeDesign, design.measured_by)
+    made: Design = SelectedDesign(*own, LatticeDesign, design.measured_by, like=design.like)
     told = {
         "method": design.strategy,
         "asked": design.asked,
@@ -124,6 +125,7 @@ class _Run:
         design = self.design
         self.request, self.under = design.request, design.underlying
         self.measured, self.tables = design.measured, self.request.marginals
+        self.earlier = design.earlier
         self.top = len(self.measured.levels) - 1
         self.allowed = calibrate.row_budget(design.privacy, design.proof)
         self.sure = design.budgets
@@ -144,19 +146,21 @@ class _Run:
         extra, paid = np.zeros(len(sets)), Fraction(0)
         known: Floats | None = None
         guess: Sequence[Floats] = ()
+        second: Second | None = None
         if self.fit is None:
             extra[:] = float(_TOTAL * self.allowed) / self.costs[sets] * BELOW
         else:
             wanted = order(self.tables, k)
             guess = guesses(wanted, self.fit.tables, self.people)
-            known = self._look(k, wanted, guess) if k >= 2 else None
+            second = None if self.earlier is None else self.earlier.second(wanted, guess, self.fit.tables)
+            known, second = self._look(k, wanted, guess, second) if k >= 2 else (None, second)
             paid = self._misfit_cost(k)
-            extra = self._divide(k, wanted, guess, known) if len(sets) else extra
+            extra = self._divide(k, wanted, *_nearest(wanted, guess, known, second)) if len(sets) else extra
         self._grant(sets, extra)
         self._measure(k)
         own = np.where(np.isin(np.arange(len(self.budgets)), sets), self.budgets, 0.0)
         self.spent[k] = self.under.row_cost(own) + paid
-        self.fit = self._fitted(k, known, guess)
+        self.fit = self._fitted(k, known, guess, second)
         return self.fit
 
     def _grant(self, sets: Ints, extra: Floats) -> None:
@@ -178,16 +182,26 @@ class _Run:
             return Fraction(0)
         return misfit_cost(self.design.privacy, len(self.misfits[k]), self.misfit_budgets[k])
 
-    def _look(self, k: int, wanted: Family, guess: Sequence[Floats]) -> Floats:
-        """The misfits of tables from their guesses, noisy, as shares of all people."""
-        own = of_order(self.measured, k)
-        noise = self._misfits(k, own, wanted, guess, self._look_budget(k))
+    def _look(
+        self, k: int, wanted: Family, guess: Sequence[Floats], second: Second | None
+    ) -> tuple[Floats, Second | None]:
+        """The misfits of tables from their guesses, noisy, as shares of all people; those of second guesses in them."""
+        own, twice = of_order(self.measured, k), self.design.twice(k)
+        noise = self._misfits(k, own, wanted, guess, self._look_budget(k), (second, twice))
         self.free -= self._misfit_cost(k)
-        seen = shares_of(self.misfits[k], noise, self.people)
-        found = np.zeros(len(wanted))
+        seen, others = np.split(shares_of(self.misfits[k], noise, self.people), [len(own)])
         at = own.find(wanted.levels[k])
-        found[at >= 0] = seen[at[at >= 0]]
-        return found
+
+        def of_wanted(shares: Floats) -> Floats:
+            found = np.zeros(len(wanted))
+            found[at >= 0] = shares[at[at >= 0]]
+            return found
+
+        if second is None:
+            return of_wanted(seen), None
+        every = np.zeros(len(own))
+        every[twice] = others
+        return of_wanted(seen), replace(second, misfits=of_wanted(every))
 
     def check(self, fit: Fitted) -> None:
         """The last look: how far the fitted tables asked for are from the true ones."""
@@ -197,7 +211,7 @@ class _Run:
 
     def _look_budget(self, k: int) -> float:
         """That of the misfits of k attributes: their share, or what brings their noise down to a detail, if less."""
-        law, share = self.design.law, self._budget_of(len(of_order(self.measured, k)), self.design.misfit_share)
+        law, share = self.design.law, self._budget_of(self._looked_at(k), self.design.misfit_share)
         enough = float(law.formula(np.asarray(1.0))) / (_DETAIL * self.people) ** 2
         return min(share, math.pow(enough, 1 / law.power))
 
@@ -206,9 +220,31 @@ class _Run:
         unit = misfit_cost(self.design.privacy, tables, 1.0)
         return float(share * self.allowed / unit) * BELOW if unit else 1.0
 
-    def _misfits(self, look: int, own: Family, wanted: Family, guess: Sequence[Floats], budget: float) -> float:
-        """Measure the misfits of tables from guesses, those of a family that are also in another; their noise."""
+    def _looked_at(self, k: int) -> int:
+        """How many misfits a look at the tables of k attributes has."""
+        return len(of_order(self.measured, k)) + int(self.design.twice(k).sum())
+
+    def _misfits(
+        self,
+        look: int,
+        own: Family,
+        wanted: Family,
+        guess: Sequence[Floats],
+        budget: float,
+        again: tuple[Second | None, Bools] | None = None,
+    ) -> float:
+        """Measure the misfits of tables from guesses, those of a family that are also in another; their noise.
+
+        After them those of some tables from second guesses.
+        """
+        exact = self._exact_misfits(own, wanted, guess)
+        if again is not None and again[0] is not None:
+            exact = np.concatenate([exact, self._exact_misfits(own, wanted, again[0].guess)[again[1]]])
         self.misfit_budgets[look] = budget
+        self.misfits[look] = with_noise(exact, budget, self.design.law, self.entropy)
+        return float(np.sqrt(self.design.law.formula(np.asarray(budget))))
+
+    def _exact_misfits(self, own: Family, wanted: Family, guess: Sequence[Floats]) -> Ints:
         exact = np.zeros(len(own), np.int64)
         for batch, q in zip(wanted.batches, guess, strict=True):
             ids = own.find(batch.rows)
@@ -217,13 +253,12 @@ class _Run:
                     continue
                 x = self.counts.tables(batch.rows[part]).reshape(q[part].shape)
                 exact[ids[part]] = misfits_of(x, q[part])
-        self.misfits[look] = with_noise(exact, budget, self.design.law, self.entropy)
-        return float(np.sqrt(self.design.law.formula(np.asarray(budget))))
+        return exact
 
     def _divide(self, k: int, wanted: Family, guess: Sequence[Floats], known: Floats | None) -> Floats:
         """The budgets of the sets of this order beyond what is sure, given what later orders may be worth."""
         later = range(max(k, 1) + 1, self.top + 1)
-        looks = (misfit_cost(self.design.privacy, len(of_order(self.measured, j)), self._look_budget(j)) for j in later)
+        looks = (misfit_cost(self.design.privacy, self._looked_at(j), self._look_budget(j)) for j in later)
         budget = float(self.free - sum(looks, Fraction(0))) * BELOW
         sets = self._ids(k)
         if known is None:  # nothing is known of single attributes: they fall off as 1, 1/2, 1/3 ...
@@ -306,12 +341,12 @@ class _Run:
         if k == 0:
             self.people = max(float(np.asarray(self.values[0]).reshape(-1)[0]), 1.0)
 
-    def _fitted(self, k: int, misfits: Floats | None, guess: Sequence[Floats]) -> Fitted:
+    def _fitted(self, k: int, misfits: Floats | None, guess: Sequence[Floats], second: Second | None) -> Fitted:
         """The tables of up to k attributes, from everything that is noisy so far."""
         noisy, goes_on = self._noisy(k), lambda _share: True
         if self.fit is None:
             return fitted(self.tables, k, noisy, {}, self.people, goes_on)
-        return fit_order(self.tables, noisy, self.fit, guess, misfits, goes_on)
+        return fit_order(self.tables, noisy, self.fit, guess, misfits, goes_on, second)
 
     def _noisy(self, k: int) -> Noisy:
         spaces = Family(self.measured.sizes, self.tables.closure.levels[: k + 1])
@@ -339,6 +374,16 @@ def misfits_of(exact: Ints, guess: Floats) -> Ints:
     """
     apart = np.abs(exact - np.rint(guess).astype(np.int64))
     return np.asarray(apart.reshape(len(exact), -1).sum(axis=1), np.int64)
+
+
+def _nearest(
+    wanted: Family, guess: Sequence[Floats], known: Floats | None, second: Second | None
+) -> tuple[Sequence[Floats], Floats | None]:
+    """Of each table how far its cells are expected from the nearer guess, in proportion, and the misfit of that."""
+    if second is None or known is None or second.misfits is None:
+        return guess, known
+    taken = nearer(wanted, guess, second, known)
+    return instead(wanted, guess, [spread(q) for q in second.guess], taken), np.where(taken, second.misfits, known)
 
 
 def _zipf(n: int) -> Floats:

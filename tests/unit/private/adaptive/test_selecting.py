@@ -16,6 +16,7 @@ from hushcube.designs.selective.design import misfit_cost
 from hushcube.experiments.truth import HeldTables, wanted
 from hushcube.faces.face import make_face
 from hushcube.faces.value import FaceValue
+from hushcube.model.edition import Edition
 from hushcube.model.noise import GAUSSIAN, LAPLACE
 from hushcube.planning.plan import Plan
 from hushcube.private.adaptive import selecting
@@ -284,3 +285,90 @@ def test_the_objective_max_makes_the_worst_table_better(words, rho, part):
         runs = [[error.sum() for error, _ in face_errors(design, counts, seed)] for seed in range(5)]
         worst[objective] = np.mean([(weights[rows] * run).max() for run in runs])
     assert worst["max"] < part * worst["total"]
+
+
+class Held:
+    """Tables of people as an earlier edition."""
+
+    def __init__(self, codes):
+        self.codes = codes
+
+    def within(self, schema, wanted):
+        tables = {}
+        for m in filter(None, wanted):
+            shape = schema.shape(m)
+            flat = np.ravel_multi_index(tuple(self.codes[:, i] for i in m), shape)
+            tables[m] = np.bincount(flat, minlength=int(np.prod(shape))).reshape(shape)
+        return Edition.of(schema, tables, "0" * 64)
+
+
+def like(codes, sizes, words, **given):
+    return Selective(like=Held(codes)).plan(make_request(sizes, words, **given), "optimal", "gls")
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("neighbours", NEIGHBOURS)
+def test_runs_from_an_edition_cost_no_more_and_are_plans(law, neighbours):
+    sizes = (3, 4, 2, 1)
+    design = like(people(sizes, 300, 2), sizes, "<=3-way", neighbours=neighbours, **law)
+    made, measurement = draw(design, counted(design, people(sizes, 500, 1)), entropy=SeededEntropy(1))
+    allowed = calibrate.row_budget(made.privacy, made.proof)
+    assert allowed * Fraction(9, 10) < made.row_cost(made.budgets) <= allowed
+    assert made.looks == [6, 2, 15], "of three pairs and one triple that vary, two guesses each"
+    again = Plan.from_json(Plan.of_counts(made).to_json()).count
+    assert again.digest == made.digest and again.like == design.like
+    assert [np.shape(values) for values in measurement.values] == again.shapes
+    first, second = (again.misfit_shares(measurement, second=which) for which in (False, True))
+    assert all((first[k] > 0).sum() == (second[k] > 0).sum() for k in (2, 3))
+
+
+def test_decisions_from_an_edition_are_functions_of_the_noisy_answers(monkeypatch):
+    sizes = (3, 4, 2)
+    design = like(people(sizes, 300, 2), sizes, "<=3-way", rho="0.1")
+    replay, codes = Replay(monkeypatch), people(sizes, 400, 1)
+    made, measurement = replay.run(design, counted(design, codes))
+    for other in (codes[1:], people(sizes, 50, 9)):
+        again, same = replay.run(design, counted(design, other))
+        assert again.budgets.tolist() == made.budgets.tolist()
+        assert again.digest == made.digest
+        assert all((a == b).all() for a, b in zip(same.values, measurement.values, strict=True))
+
+
+def test_faces_guess_as_the_run_did(monkeypatch):
+    """The tables that the last look was at are those of the face: what is noisy, and the edition, say everything."""
+    seen = []
+    check = selecting._Run.check
+    monkeypatch.setattr(selecting._Run, "check", lambda run, fit: (seen.append(fit), check(run, fit))[1])
+    sizes = (6, 7, 5, 4)
+    design = like(people(sizes, 2_000, 2), sizes, "3-way", rho="0.002")
+    made, measurement = draw(design, counted(design, people(sizes, 3_000, 1)), entropy=SeededEntropy(1))
+    tables = make_face(made, measurement, FaceValue("nonnegative"), Clock()).tables
+    batch = made.request.marginals.batches[0]
+    fit = np.maximum(seen[0].tables.tables(batch.rows, batch.shape), 0.0)
+    assert np.abs(tables.tables(batch.rows, batch.shape) - fit).sum() < 0.05 * fit.sum()
+
+
+def test_a_near_edition_lowers_the_error_and_a_wrong_one_hardly_raises_it():
+    """From year to year a tenth of the people change; in the wrong edition all values have other names."""
+    sizes, words, rho = (6, 7, 5, 4), "3-way", "0.002"
+    now, others = people(sizes, 3_000, 5), people(sizes, 3_000, 6)
+    rng = np.random.default_rng(7)
+    changed = rng.integers(0, sizes, (3_000, len(sizes)))
+    near = np.where((rng.random(3_000) < 0.1)[:, None], changed, others)
+    wrong = np.stack([rng.permutation(n)[others[:, i]] for i, n in enumerate(sizes)], axis=1)
+    designs = {
+        "none": planned(sizes, words, rho=rho),
+        "near": like(near, sizes, words, rho=rho),
+        "wrong": like(wrong, sizes, words, rho=rho),
+    }
+    counts, family = counted(designs["none"], now), designs["none"].request.marginals
+    errors = dict.fromkeys(designs, 0.0)
+    for name, design in designs.items():
+        for seed in range(4):
+            run = draw(design, counts, entropy=SeededEntropy(seed))
+            tables = make_face(*run, FaceValue("nonnegative"), Clock()).tables
+            errors[name] += sum(
+                float(np.abs(tables.tables(b.rows, b.shape) - counts.tables(b.rows)).sum()) for b in family.batches
+            )
+    assert errors["near"] < 0.8 * errors["none"]
+    assert errors["wrong"] < 1.1 * errors["none"]
