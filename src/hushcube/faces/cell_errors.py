@@ -131,7 +131,7 @@ class Shape:
         with np.errstate(invalid="ignore"):  # spaces that vary with nothing have no variance
             noise = under.errors.space_variances(exact=True) * dimensions(spaces) / spaces.cells
         noise = np.where(np.isfinite(noise), noise, 0.0)
-        misfits = design.misfit_shares(measurement)
+        misfits = design.nearest_misfits(measurement)
         q, relative = [], []
         for batch, block in zip(spaces.batches, y.blocks, strict=True):
             found = _smoothed(batch, np.asarray(block), y, people)

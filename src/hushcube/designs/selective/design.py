@@ -304,6 +304,11 @@ class SelectedDesign(GuessingDesign, kind="selected"):
             found[k][at >= 0] = first[at[at >= 0]]
         return found
 
+    def nearest_misfits(self, measurement: Measurement) -> dict[int, Floats]:
+        """Those from the nearer guess, where tables are guessed twice."""
+        first, second = (self.misfit_shares(measurement, second=which) for which in (False, True))
+        return {k: np.where(second[k] > 0, np.minimum(first[k], second[k]), first[k]) for k in self.orders}
+
     def checked(self, measurement: Measurement) -> tuple[Floats, float]:
         """The noisy misfits of the tables asked for from their fit, in people, and the margin of each of them.
 

@@ -320,6 +320,8 @@ def test_runs_from_an_edition_cost_no_more_and_are_plans(law, neighbours):
     assert [np.shape(values) for values in measurement.values] == again.shapes
     first, second = (again.misfit_shares(measurement, second=which) for which in (False, True))
     assert all((first[k] > 0).sum() == (second[k] > 0).sum() for k in (2, 3))
+    nearest = again.nearest_misfits(measurement)
+    assert all((nearest[k] == np.minimum(first[k], second[k])).all() for k in (2, 3)), "errors are estimated by these"
 
 
 def test_decisions_from_an_edition_are_functions_of_the_noisy_answers(monkeypatch):
