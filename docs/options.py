@@ -13,13 +13,14 @@ from hushcube.cli.command import in_digits
 from hushcube.faces.value import faces
 from hushcube.options import Configured
 from hushcube.strategies import ADAPTIVE, REGISTRY
+from hushcube.strategies.selective import Selective
 
 HERE = Path(__file__).parent
 BLOCK = re.compile(
     r"(<!-- options of (?P<name>[\w ]+): written by docs/options\.py -->\n).*?(<!-- end of options -->)", re.DOTALL
 )
 OWNERS: dict[str, Iterable[Configured]] = {
-    "strategies": REGISTRY.values(),
+    "strategies": [*REGISTRY.values(), Selective()],
     "adaptive methods": ADAPTIVE.values(),
     "faces": faces().values(),
 }

@@ -111,6 +111,14 @@ def deviations(
     return np.asarray(np.sqrt((free * found + _BORROWED * usual) / (free + _BORROWED)))
 
 
+def believed(wanted: Family, guess: Sequence[Floats], misfits: Floats) -> Floats:
+    """The relative deviations of cells that the entropy is told of, from misfits as shares of all people."""
+    found = np.zeros(len(wanted))
+    for batch, q in zip(wanted.batches, guess, strict=True):
+        found[batch.ids] = FREEDOM * misfits[batch.ids] / np.sqrt(_left_by_margins(q)[1])
+    return found
+
+
 def loosened(wanted: Family, guess: Sequence[Floats], noisy: Noisy) -> Floats:
     """What d of each table is multiplied by: more than 1 where its numbers stand out of their noise."""
     found = np.ones(len(wanted))

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Final
 from hushcube.costs import calibrate
 from hushcube.designs.design import Budgets, Design, Recovery
 from hushcube.designs.lattice.design import LatticeDesign
-from hushcube.designs.refinement import share
+from hushcube.designs.refinement import positive, share
 from hushcube.designs.request import Request
 from hushcube.designs.selective.design import (
     MOST_LOOKS,
@@ -35,7 +35,7 @@ from hushcube.model.privacy import Number
 from hushcube.options import option
 from hushcube.strategies.strategy import Strategy
 
-_OPTIONS: Final = ("misfit_share", "check_share", "objective")  # of a run
+_OPTIONS: Final = ("misfit_share", "check_share", "objective", "sanity_bound")  # of a run
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,13 +62,19 @@ class Selective(Strategy):
         read=share,
     )
 
+    sanity_bound: Fraction | Number | None = option(
+        None,
+        "make relative errors small, those over max(count, this), in place of absolute ones",
+        takes="COUNT",
+        read=positive,
+    )
+
     like: Any = option(
         None,
         "an earlier edition, a bundle of (some of) the same attributes, which tables are guessed from where it is near",
         takes="BUNDLE",
         read=read_like,
     )
-
     """What has a `within` [model/edition.py]; a text or a release until it is read."""
 
     def concerns(self, request: Request) -> bool:  # noqa: ARG002 - whatever is asked
@@ -85,6 +91,8 @@ class Selective(Strategy):
             return "it measures marginals, but no ranges and no queries"
         if self.like is not None and not hasattr(self.like, "within"):
             return "its earlier edition is not read: plan with `hushcube plan --like` or `hushcube.plan(like=...)`"
+        if request.objective == "max" and self.sanity_bound is not None:
+            return "it makes the sum of relative errors small, not the largest of them: leave sanity-bound out"
         if request.schema.is_nested:
             if self.like is not None:
                 return "with an earlier edition it takes each attribute at one level; leave `like` out"
@@ -106,10 +114,12 @@ class Selective(Strategy):
         sure = sure_budgets(request, measured, proof)
         own = (LatticeDesign, {"basis": basis_of(request.privacy), "measured": measured})
         shares = (Fraction(self.misfit_share), Fraction(self.check_share))
-        aim = {} if request.objective == "total" else {"objective": request.objective}
+        aim: dict[str, Any] = {} if request.objective == "total" else {"objective": request.objective}
+        bound = None if self.sanity_bound is None else Fraction(self.sanity_bound)
+        aim |= {} if bound is None else {"sanity_bound": float(bound)}
         like = None if self.like is None else self.like.within(request.schema, request.workload.marginals)
         decided = (request, self.name, budgets, recovery, proof, sure)
-        return SelectiveDesign(*decided, *own, *shares, request.objective, details=aim, like=like)
+        return SelectiveDesign(*decided, *own, *shares, request.objective, bound, details=aim, like=like)
 
     def _at_the_finest_levels(self, request: Request, budgets: Budgets, recovery: Recovery) -> Design:
         """The start of a run over fine tables."""

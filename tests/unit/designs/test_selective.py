@@ -14,7 +14,7 @@ from hushcube import Attribute, Schema, plan
 from hushcube.costs import calibrate
 from hushcube.designs import SelectiveDesign
 from hushcube.designs.request import OBJECTIVES
-from hushcube.designs.selective.allocation import Division, Expected, allocated
+from hushcube.designs.selective.allocation import Division, Expected, allocated, shares_above
 from hushcube.designs.selective.design import misfit_cost
 from hushcube.designs.selective.largest import GAP, Inside, least_largest
 from hushcube.errors import BadInput, NotApplicable, PlanError
@@ -55,6 +55,45 @@ def test_expected_errors_are_sums_over_cells():
             tau = d * q.ravel() * np.sqrt(np.pi / 2)
             assert at[row, 0] == pytest.approx(d * q.sum(), rel=1e-6), "unmeasured: what the guess is off by"
             assert at[row, 1] == pytest.approx(np.sqrt(2 / np.pi) * (tau / np.sqrt(1 + tau**2 / 100)).sum(), rel=0.02)
+
+
+def test_expected_relative_errors_are_means_over_the_cells_of_larger_tables():
+    """If all cells of B are off by one part of their guess, so are those of A: its mean is s_A times B's number."""
+    family = Family.of([(0,), (0, 1)], (3, 4))
+    rng = np.random.default_rng(3)
+    large = rng.gamma(0.5, 20.0, (1, 3, 4))
+    guess, bound, d = [large.sum(axis=2), large], 10.0, 0.2
+    found = next(iter(Expected.of(family, guess, np.array([d, d]), bound).errors(np.array([np.inf, 1e-12]))))[1]
+    assert found[:, 0] == pytest.approx([d, d], rel=0.03), "the part itself, for tables of any size"
+    assert found[:, 1] == pytest.approx(0.0, abs=1e-6), "nothing is off where there is no noise"
+    s = shares_above(family, guess, bound)
+    for q, share in zip(guess, s, strict=True):
+        assert (d * q / np.maximum(q, bound)).mean() == pytest.approx(d * share)
+
+
+def test_budgets_for_relative_errors_are_those_of_all_tried_out():
+    rng = np.random.default_rng(4)
+    family = Family.of([(0, 1), (0, 2), (1, 2)], (3, 4, 5))
+    guess = [rng.gamma(0.3, 100.0, (len(b.ids), *b.shape)) for b in family.batches]
+    d, bound, budget, costs = np.array([0.5, 0.3, 0.1]), 10.0, 1e-2, np.array([0.5, 0.7, 0.8])
+    weights = shares_above(family, guess, bound)
+
+    def total(budgets):
+        """The sum over tables of the means over cells."""
+        found = 0.0
+        for batch, q in zip(family.batches, guess, strict=True):
+            for at, cells in zip(batch.ids.tolist(), q, strict=True):
+                tau = d[at] * cells * np.sqrt(np.pi / 2)
+                left = tau / np.sqrt(1 + tau**2 * 2 * budgets[at]) * np.sqrt(2 / np.pi)
+                found += (left / np.maximum(cells, bound)).mean()
+        return found
+
+    own = allocated(Expected.of(family, guess, d, bound), weights, costs, GAUSSIAN, budget)
+    steps = np.linspace(0.0, 1.0, 51)
+    tried = [np.array([a, b, 1 - a - b]) for a in steps for b in steps if a + b <= 1]
+    assert total(own) <= min(total(shares * budget / costs) for shares in tried) * 1.01
+    plain = allocated(Expected.of(family, guess, d), np.ones(3), costs, GAUSSIAN, budget)
+    assert total(own) <= total(plain)
 
 
 @pytest.mark.parametrize("budget", [1e-5, 1e-3, 0.1])
@@ -181,7 +220,7 @@ def test_misfits_cost_what_a_row_can_move_them_by():
 @pytest.mark.parametrize(
     ("field", "value"),
     [("misfit_share", "0"), ("misfit_share", "9/10"), ("check_share", "-1/2"), ("check_share", "x"),
-     ("objective", "worst")],
+     ("objective", "worst"), ("sanity_bound", "0"), ("sanity_bound", "x")],
 )  # fmt: skip
 def test_shares_of_a_file_are_checked(field, value):
     written = Plan.of_counts(Selective().plan(make_request((2, 3), "2-way", rho=1), "optimal", "gls"))
@@ -202,6 +241,19 @@ def test_the_largest_error_is_its_concern_if_asked():
     request = replace(make_request((4, 5), "2-way", rho=1), objective="max")
     made = compare(request, strategy="selective").chosen
     assert made.objective == made.details["objective"] == "max"
+
+
+def test_relative_errors_are_its_concern_if_asked():
+    request = make_request((4, 5), "2-way", rho=1)
+    made = compare(request, strategy="selective:sanity-bound=2.5").chosen
+    assert made.sanity_bound == Fraction(5, 2)
+    again = Plan.from_json(Plan.of_counts(made).to_json()).count
+    assert again.sanity_bound == Fraction(5, 2)
+    assert again.digest == made.digest
+    with pytest.raises(NotApplicable, match="leave sanity-bound out"):
+        compare(replace(request, objective="max"), strategy="selective:sanity-bound=2.5")
+    with pytest.raises(BadInput, match="above zero"):
+        compare(request, strategy="selective:sanity-bound=0")
 
 
 def test_ranges_are_not_its_concern():

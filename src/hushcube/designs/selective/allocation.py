@@ -13,6 +13,13 @@ noise cost nothing, so that large tables are no dearer than what is in them. The
 by the multiplier of the constraint: each set takes from a grid the budget that is best at the price of a unit. Under
 Gaussian noise the problem is convex and the answer its optimum, to the grid's steps; under Laplace noise, where small
 budgets gain nothing, it is the best for its own price. Many sets get nothing: that is the selection.
+
+For relative errors, with a sanity bound, a table's error is the mean of |error| / max(count, bound) over its cells. If
+all cells of B are off by the same part of their guess, the cells of a table A that holds B are off by that part too,
+and its mean is the part times s_A, the mean of min(1, q_c / bound) over its own cells. So B counts for A by s_A / s_B:
+
+    error_B(v) = sqrt(2/pi) sum_c tau_c / sqrt(1 + tau_c² / v) / max(q_c, bound) / sum_c min(1, q_c / bound)
+    W_B = sum of w_A s_A over the tables A that hold B
 """
 
 from __future__ import annotations
@@ -45,8 +52,11 @@ class Expected:
     counts: Floats
 
     @classmethod
-    def of(cls, family: Family, guess: Sequence[Floats], deviations: Floats) -> Expected:
-        """Of the tables of a family, an array for each batch, with relative deviations d."""
+    def of(cls, family: Family, guess: Sequence[Floats], deviations: Floats, bound: float | None = None) -> Expected:
+        """Of the tables of a family, an array for each batch, with relative deviations d.
+
+        With a sanity bound `counts` says for how much the errors of cells count, in proportion to the cells.
+        """
         taus, counts = np.zeros((len(family), _BINS)), np.zeros((len(family), _BINS))
         for batch, q in zip(family.batches, guess, strict=True):
             for part in batch.parts(_TOGETHER):
@@ -60,6 +70,10 @@ class Expected:
                 sums = np.bincount(places.ravel(), lines.ravel(), minlength=shape[0] * _BINS).reshape(shape)
                 mean = np.divide(sums, counts[ids], out=np.zeros(shape), where=counts[ids] > 0)
                 taus[ids] = mean * deviations[ids, None] * _HALF
+                if bound is not None:
+                    scale = 1 / np.maximum(lines, bound)
+                    scale /= np.maximum(np.minimum(lines / bound, 1.0).sum(axis=1, keepdims=True), 1e-300)
+                    counts[ids] = np.bincount(places.ravel(), scale.ravel(), minlength=shape[0] * _BINS).reshape(shape)
         return cls(taus, counts)
 
     def __add__(self, other: Expected) -> Expected:
@@ -81,6 +95,14 @@ class Expected:
             t = self.taus[part][:, :, None]
             left = t / np.sqrt(1 + t**2 / variances)
             yield part, np.einsum("sb,sbv->sv", self.counts[part], left) / _HALF
+
+
+def shares_above(family: Family, guess: Sequence[Floats], bound: float) -> Floats:
+    """s of each table: the share of its cells that are not below a sanity bound, those below by their part of it."""
+    found = np.zeros(len(family))
+    for batch, q in zip(family.batches, guess, strict=True):
+        found[batch.ids] = np.minimum(q / bound, 1.0).reshape(len(q), -1).mean(axis=1)
+    return found
 
 
 @dataclass(frozen=True, eq=False)

@@ -171,10 +171,14 @@ class SelectiveDesign(GuessingDesign, kind="selective"):
     """Of the budget: what the last look at the fitted tables may cost."""
     objective: Objective = "total"
     """Whether the sum of the tables' expected errors is made small, or the largest of them."""
+    sanity_bound: Fraction | None = None
+    """Where errors count in proportion to cells, over max(count, this)."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_choice(self.objective, "plan, objective", OBJECTIVES)
+        if self.sanity_bound is not None and (self.sanity_bound <= 0 or self.objective == "max"):
+            raise PlanError("plan, sanity_bound", "is none for this objective", "plan again")
         rounds = len(self.measured.levels) - 1
         looks = self.misfit_share * max(rounds - 1, 1) + self.check_share
         if min(self.misfit_share, self.check_share) <= 0 or looks >= MOST_LOOKS:
@@ -203,14 +207,16 @@ class SelectiveDesign(GuessingDesign, kind="selective"):
     def asked(self) -> dict[str, str]:
         """The options of the run, in the JSON form: shares of the budget, and what is not usual."""
         shares = {"misfit_share": str(self.misfit_share), "check_share": str(self.check_share)}
-        return {**shares, **({} if self.objective == "total" else {"objective": self.objective})}
+        aim = {} if self.objective == "total" else {"objective": self.objective}
+        return {**shares, **aim, **({} if self.sanity_bound is None else {"sanity_bound": str(self.sanity_bound)})}
 
     @classmethod
     def from_specification(cls, raw: dict[str, Any], schema: Schema) -> dict[str, Any]:
         """The fields from the JSON form."""
         shares = {name: Fraction(raw[name]) for name in ("misfit_share", "check_share")}
         aim = {"objective": raw["objective"]} if "objective" in raw else {}
-        return {**super().from_specification(raw, schema), **shares, **aim}
+        bound = {"sanity_bound": Fraction(raw["sanity_bound"])} if "sanity_bound" in raw else {}
+        return {**super().from_specification(raw, schema), **shares, **aim, **bound}
 
 
 @dataclass(frozen=True, eq=False, repr=False)

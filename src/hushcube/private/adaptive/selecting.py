@@ -27,7 +27,7 @@ from hushcube.costs import calibrate
 from hushcube.designs.design import Design
 from hushcube.designs.grid import BELOW
 from hushcube.designs.lattice.design import LatticeDesign
-from hushcube.designs.selective.allocation import Division, Expected, allocated
+from hushcube.designs.selective.allocation import Division, Expected, allocated, shares_above
 from hushcube.designs.selective.design import (
     SelectedDesign,
     SelectiveDesign,
@@ -42,7 +42,7 @@ from hushcube.designs.selective.largest import Inside, least_largest
 from hushcube.designs.selective.rolled import Finest, SelectedLevels, SelectiveLevels
 from hushcube.lattice.entropy import Noisy
 from hushcube.lattice.family import Family
-from hushcube.lattice.guesses import Fitted, fit_order, fitted, guesses, nearer, order
+from hushcube.lattice.guesses import Fitted, believed, fit_order, fitted, guesses, nearer, order
 from hushcube.lattice.second_guesses import Second, instead, spread
 from hushcube.model.arrays import Bools, Floats, Ints
 from hushcube.model.noise import LAPLACE, Law, Measurement
@@ -135,6 +135,7 @@ class _Run:
         weights = self.tables.sum_over_supersets(self.measured, self.request.as_asked.weights)
         self.weights = np.maximum(weights, 1e-9 * weights.max())
         self.past = np.zeros(len(self.measured))  # what sets that are measured are expected to be off by
+        self.above = np.ones(len(self.tables))  # the share of their cells above the sanity bound
         self.people = 1.0
         # what is left for choosing: without what every set is sure to get, the total and the last look
         self.free = self.allowed * (1 - _TOTAL - self.design.check_share) - self.under.row_cost(self.sure)
@@ -269,7 +270,7 @@ class _Run:
             d = known
         own = of_order(self.measured, k)
         at = wanted.find(own.levels[k])
-        expected = Expected.of(wanted, guess, d)
+        expected = self._expected(wanted, guess, d, known is not None)
         expected = Expected(expected.taus[at], expected.counts[at])
         ids = [sets]
         nearest: Mapping[tuple[int, ...], float] | None = (
@@ -285,7 +286,7 @@ class _Run:
             else:
                 e = np.array([_FADING * np.mean([nearest.get(b, 0.0) for b in combinations(r, j - 1)]) for r in rows])
                 nearest = dict(zip(rows, e.tolist(), strict=True))
-            expected += Expected.of(larger, self._independent(larger, shares), e)
+            expected += self._expected(larger, self._independent(larger, shares), e, known is not None)
             ids.append(self._ids(j))
         every = np.concatenate(ids)
         found = self._allocated(expected, every, budget)[: len(sets)]
@@ -302,10 +303,24 @@ class _Run:
         self.past[sets] = now.left(self.design.law.formula(self.sure[sets] + extra))
         return extra
 
+    def _expected(self, family: Family, guess: Sequence[Floats], d: Floats, is_seen: bool) -> Expected:
+        """What tables are expected to be off by, given deviations, which were seen or are only assumed."""
+        if self.design.sanity_bound is None:
+            return Expected.of(family, guess, d)
+        bound = float(self.design.sanity_bound)
+        at = np.concatenate([self.tables.find(batch.rows) for batch in family.batches])
+        ids = np.concatenate([batch.ids for batch in family.batches])
+        self.above[at[at >= 0]] = shares_above(family, guess, bound)[ids[at >= 0]]
+        return Expected.of(family, guess, believed(family, guess, d) if is_seen else d, bound)
+
     def _allocated(self, expected: Expected, sets: Ints, budget: float) -> Floats:
         """The budgets of sets by the objective, given what was measured before."""
         if self.design.objective == "total":
-            return allocated(expected, self.weights[sets], self.costs[sets], self.design.law, budget)
+            weights = self.weights
+            if self.design.sanity_bound is not None:
+                weights = self.tables.sum_over_supersets(self.measured, self.request.as_asked.weights * self.above)
+                weights = np.maximum(weights, 1e-9 * weights.max())
+            return allocated(expected, weights[sets], self.costs[sets], self.design.law, budget)
         inside = Inside.of(self.tables, self.measured, sets, self.request.as_asked.weights, self.past)
         return least_largest(Division(expected, self.costs[sets], self.design.law, budget), inside).budgets
 
