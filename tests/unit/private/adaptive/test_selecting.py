@@ -17,7 +17,9 @@ from hushcube.designs.selective.design import misfit_cost
 from hushcube.experiments.truth import HeldTables, wanted
 from hushcube.faces.face import make_face
 from hushcube.faces.value import FaceValue
+from hushcube.model.arrays import position_rows
 from hushcube.model.edition import Edition
+from hushcube.model.facts import Facts
 from hushcube.model.noise import GAUSSIAN, LAPLACE
 from hushcube.model.privacy import Privacy
 from hushcube.model.workload import Workload
@@ -423,3 +425,20 @@ def test_a_sanity_bound_on_real_data():
     assert own < plain
     plain, own = relative_errors(request, codes, 10, range(100, 104))
     assert own < 1.03 * plain
+
+
+@pytest.mark.parametrize("kind", ["nonnegative", "integral"])
+@pytest.mark.parametrize("edition", [False, True])
+def test_public_facts_hold_in_faces_of_a_run(kind, edition):
+    """Guesses do not know them; the tables that are published do."""
+    sizes, codes = (3, 4, 2), people((3, 4, 2), 800, 1)
+    codes = codes[(codes[:, 0] != 0) | (codes[:, 1] != 3)]
+    given = (sizes, "<=2-way")
+    design = like(codes, *given, rho="0.02") if edition else planned(*given, rho="0.02")
+    zeros, totals = [{"a0": "0", "a1": "3"}], [({}, len(codes)), ({"a2": "1"}, int(codes[:, 2].sum()))]
+    facts = Facts.of(design.schema, zeros=zeros, totals=totals)
+    run = draw(design, counted(design, codes), entropy=SeededEntropy(1))
+    tables = make_face(*run, FaceValue(kind, method="entropy", facts=facts), Clock()).tables
+    pair, single = tables.tables(position_rows((0, 1)), (3, 4))[0], tables.tables(position_rows((2,)), (2,))[0]
+    assert abs(pair[0, 3]) < 1e-9
+    assert single.sum() == pytest.approx(len(codes)) and single[1] == pytest.approx(codes[:, 2].sum())
