@@ -330,8 +330,13 @@ def _digits(errors: Floats) -> int | None:
 
 
 def _numbers(values: Floats, digits: int | None) -> list[float | None]:
-    """Numbers in the order of the cells, to some decimals; whole ones without a point, unknown ones as null."""
-    rounded = values.ravel() if digits is None else np.round(values.ravel(), digits)
+    """Numbers in the order of the cells, to some decimals; whole ones without a point, unknown ones as null.
+
+    >>> _numbers(np.array([1.25, 2.0, np.nan]), 1), _numbers(np.array([3, 4]), None)
+    ([1.2, 2, None], [3, 4])
+    """
+    given = np.asarray(values, np.float64).ravel()  # counts of people are integers, which have no `is_integer`
+    rounded = given if digits is None else np.round(given, digits)
     return [None if math.isnan(x) else int(x) if x.is_integer() else x for x in rounded.tolist()]
 
 
