@@ -199,8 +199,9 @@ def bundled(sizes: Sizes, used: Sequence[int]) -> list[Marginal]:
 
 def of_bundles(members: Bools, bundles: Sequence[Marginal]) -> list[Marginal]:
     """The largest tables that consist of the bundles of some wanted marginal; none where there are too many."""
-    touched = np.array([members[:, bundle].any(axis=1) for bundle in bundles], dtype=bool).reshape(len(bundles), -1)
-    kinds = np.unique(touched, axis=1).T
+    if not bundles:
+        return []
+    kinds = np.unique(np.stack([members[:, bundle].any(axis=1) for bundle in bundles], axis=1), axis=0)
     if len(kinds) > _MOST_BUNDLED:
         return []
     within = (kinds.astype(np.int64) @ ~kinds.T) == 0

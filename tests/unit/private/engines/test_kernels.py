@@ -147,6 +147,13 @@ def test_tables_of_bundles_contain_every_wanted_marginal_and_count_the_same(size
         assert (sums.tables(row) == judge.tables(row)).all()
 
 
+def test_a_total_alone_needs_no_bundles():
+    assert of_bundles(members_of(all_marginals(3, (0,)), 3), []) == []
+    assert of_bundles(members_of(all_marginals(3, (0, 1)), 3), [(0, 1), (2,)]) == [(2,), (0, 1)]
+    chosen = choose(all_marginals(3, (0,)), (3,) * 3, 10_000, 10**8)
+    assert chosen is not None and chosen.tables == [()]
+
+
 def test_too_many_tables_of_bundles_are_none(monkeypatch):
     monkeypatch.setattr(counting, "_MOST_BUNDLED", 3)
     assert len(of_bundles(members_of(all_marginals(3, (2,)), 3), [(0,), (1,), (2,)])) == 3
