@@ -1,13 +1,15 @@
 """`make adaptive`: cases, metrics, contenders and page; the rivals where mbi's environment is there."""
 
 import json
+import math
+import re
 import subprocess
 import sys
 from itertools import combinations
 
 import numpy as np
 import pytest
-from benchmarks.adaptive import __main__ as program, own_fit, results
+from benchmarks.adaptive import __main__ as program, coverage, own_fit, results
 from benchmarks.adaptive.aim import Measured
 from benchmarks.adaptive.cases import ACS, ADULT15, CASES, CENSUS, NLTCS, TINY, Absent, errors, settings
 from benchmarks.adaptive.ours import METHODS as OURS
@@ -277,3 +279,33 @@ def test_the_judge_refuses_no_table():
     job = Job((2, 3), ((0, 1),), np.zeros((4, 2), dtype=int), rho=1.0)
     with pytest.raises(ValueError, match="zip"):
         errors(job, [])
+
+
+def test_coverage_counts_every_cell_of_every_run(monkeypatch):
+    monkeypatch.setitem(CASES, "tiny", TINY)
+    found = coverage.covered("tiny", "2-way", 1.0, 3)
+    job = TINY.job(2, 1.0)
+    cells = 3 * sum(math.prod(job.sizes[i] for i in table) for table in job.tables)
+    for shares in (found.unbiased, found.cells):
+        assert sum(own.number for own in shares.values()) == cells
+    assert sum(own.number for own in found.tables.values()) == cells
+    assert sum(own.hits for own in found.tables.values()) == sum(own.hits for own in found.cells.values())
+    assert found.bounds.number == 3 * len(job.tables)
+    assert sum(own.hits for own in found.cells.values()) > 0.9 * cells
+
+
+def test_kinds_of_cells_below_nine_tenths_are_not_covered():
+    shares = coverage.Shares()
+    assert shares.told == ""
+    shares.add(np.arange(1000) < 899, np.full(1000, 3.0), np.full(1000, 4.0))
+    assert shares.told == "not covered: 89.9% (0.75)"
+    shares.add(np.ones(500, bool), 1500.0, 2000.0)
+    assert shares.told == "93.3% (0.75)"
+
+
+def test_the_page_says_where_intervals_do_not_cover():
+    text = coverage.PAGE.read_text(encoding="utf-8").partition(coverage.MARK)[2].partition(coverage.END)[0]
+    estimated = text.partition("`estimated_error`")[2]
+    told = re.findall(r"\| (not covered: )?([0-9.]+)% \([0-9.]+\)", estimated)
+    assert len(told) >= 16
+    assert all(bool(missed) == (float(share) < 90) for missed, share in told)
