@@ -30,6 +30,7 @@ from functools import cached_property, partial
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hushcube.costs import calibrate, row_cost as cost
 from hushcube.designs.block import Block
@@ -188,6 +189,12 @@ class SelectiveDesign(GuessingDesign, kind="selective"):
         same = self.base is LatticeDesign and self.based(sure, asked).specification() == self.underlying.specification()
         if not same or self.strategy != "selective" or (sure != self.budgets).any():
             raise PlanError("plan, under", "is not what the workload asks for", "plan again")
+
+    @cached_property
+    def counted(self) -> Sequence[NDArray[np.int32]]:
+        """Those of the sets, and the tables asked for: the last look is at these, whatever they vary with."""
+        every = {tuple(row) for level in super().counted for row in level.tolist()} | {*self.request.marginals}
+        return Family.of(every, self.schema.sizes).levels
 
     @property
     def note(self) -> str | None:

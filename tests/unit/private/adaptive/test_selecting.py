@@ -5,6 +5,7 @@ from fractions import Fraction
 from itertools import product
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
 
@@ -26,6 +27,7 @@ from hushcube.model.workload import Workload
 from hushcube.planning.plan import Plan
 from hushcube.private.adaptive import selecting
 from hushcube.private.adaptive.selecting import misfits_of
+from hushcube.private.engines import open_source
 from hushcube.private.measure import draw
 from hushcube.private.noise import SeededEntropy
 from hushcube.progress import Clock
@@ -129,6 +131,18 @@ def test_looks_cost_no_more_than_their_detail_is_worth(law):
         assert shares[200, look] == pytest.approx(0.05)
         assert shares[200_000, look] < Fraction(1, 100)
     assert shares[200_000, 2] == pytest.approx(0.025), "the last look is as fine as it was asked to be"
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("words", ["2-way", "<=3-way", "1-way"])
+def test_whatever_a_run_looks_at_is_counted(law, words):
+    """The last look is at tables with attributes of one value, too, which no set is about."""
+    sizes = (3, 1, 4)
+    design = planned(sizes, words, neighbours="add-remove", **law)
+    codes = people(sizes, 300, 1)
+    rows = pa.table({name: codes[:, i] for i, name in enumerate(design.schema.names)})
+    made, measurement = draw(design, open_source(rows).count(design.schema, design.counted), entropy=SeededEntropy(1))
+    assert measurement.values[-1].shape == (len(made.request.marginals),)
 
 
 def test_a_row_moves_a_misfit_by_one_at_most():
