@@ -1,6 +1,5 @@
 """Cells at face value have estimated errors beside them after a selective run; verify makes them again."""
 
-import json
 import re
 import shutil
 
@@ -13,9 +12,8 @@ import hushcube as hc
 from hushcube.bundle import writing
 from hushcube.bundle.crossing import documents
 from hushcube.bundle.folder import find_table
-from hushcube.bundle.manifest import manifest_text
-from hushcube.bundle.reading import checksum
 from hushcube.faces.value import HALF_WIDTH
+from manifests import manifest_of, resealed
 
 SIZES = {"a": 3, "estimated_error": 4, "c": 5}
 FACES = ("nonnegative", "face-valid")
@@ -44,16 +42,6 @@ def published(request, tmp_path_factory):
 @pytest.fixture
 def copied(published, tmp_path):
     return shutil.copytree(published, tmp_path / "copy")
-
-
-def manifest_of(folder):
-    return json.loads((folder / "manifest.json").read_text())
-
-
-def resealed(folder, manifest, *files):
-    for name in files:
-        manifest["checksums"][name], manifest["sizes"][name] = checksum(folder, name), (folder / name).stat().st_size
-    (folder / "manifest.json").write_text(manifest_text(manifest))
 
 
 def files_of(folder, face):

@@ -1,6 +1,5 @@
 """Every unbiased number of a release has its flag beside it; verify recomputes it, and earlier releases have none."""
 
-import json
 import re
 import shutil
 
@@ -11,8 +10,7 @@ import pytest
 
 import hushcube as hc
 from hushcube.bundle import writing
-from hushcube.bundle.manifest import manifest_text
-from hushcube.bundle.reading import checksum
+from manifests import manifest_of, resealed
 
 SCHEMA = hc.Schema(
     [hc.Attribute("a", codes=4, ordered=True), hc.Attribute("b", codes=3), hc.Attribute("quality", values=["x", "y"])],
@@ -43,16 +41,6 @@ def published(request, tmp_path_factory):
 @pytest.fixture
 def copied(published, tmp_path):
     return shutil.copytree(published, tmp_path / "copy")
-
-
-def manifest_of(folder):
-    return json.loads((folder / "manifest.json").read_text())
-
-
-def resealed(folder, manifest, *files):
-    for name in files:
-        manifest["checksums"][name], manifest["sizes"][name] = checksum(folder, name), (folder / name).stat().st_size
-    (folder / "manifest.json").write_text(manifest_text(manifest))
 
 
 def table_file(folder, word):

@@ -1,6 +1,5 @@
 """Range tables and queries through a release on disk: files, columns, labels, manifest, and the checks."""
 
-import json
 import re
 import shutil
 
@@ -24,6 +23,7 @@ from hushcube.model.queries import QueryTable, SparseRows
 from hushcube.model.schema import Schema
 from hushcube.private.measure import measure
 from hushcube.private.noise import SeededEntropy
+from manifests import manifest_of
 from ranged import every_variant, ranged_request, strategies
 
 SCHEMA = Schema(
@@ -68,10 +68,6 @@ def written(tmp_path_factory):
 @pytest.fixture
 def folder(written, tmp_path):
     return shutil.copytree(written, tmp_path / "out")
-
-
-def manifest_of(folder):
-    return json.loads((folder / "manifest.json").read_text())
 
 
 def entry_of(folder, word):

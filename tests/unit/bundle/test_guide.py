@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import html.parser
-import json
 import re
 import shutil
 from pathlib import Path
@@ -15,8 +14,8 @@ import pytest
 
 import hushcube as hc
 from hushcube.bundle import writing
-from hushcube.bundle.manifest import GUIDE, manifest_text
-from hushcube.bundle.reading import checksum
+from hushcube.bundle.manifest import GUIDE
+from manifests import manifest_of, resealed
 
 NASTY = "<b>\u202e=x|`*_#[a](javascript:1)&'\""
 SCHEMA = hc.Schema(
@@ -73,17 +72,6 @@ def index(folder: Path, face: str | None = None) -> dict[str, dict[str, str]]:
 
 def problems(folder: Path) -> list[str]:
     return [problem for check in hc.verify(folder).checks for problem in check.problems]
-
-
-def resealed(folder: Path, manifest: dict, *files: str) -> None:
-    """The manifest as whoever changed files would write it."""
-    for name in files:
-        manifest["checksums"][name], manifest["sizes"][name] = checksum(folder, name), (folder / name).stat().st_size
-    (folder / "manifest.json").write_text(manifest_text(manifest), encoding="utf-8")
-
-
-def manifest_of(folder: Path) -> dict:
-    return json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
 
 
 class _Page(html.parser.HTMLParser):

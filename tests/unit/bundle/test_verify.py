@@ -29,6 +29,7 @@ from hushcube.private.measure import measure
 from hushcube.private.noise import SeededEntropy
 from hushcube.samples import TITANIC, titanic
 from hushcube.strategies import Matrix
+from manifests import manifest_of
 
 PEOPLE = "faces/face-valid/people.parquet"
 CODES = random_codes(TITANIC.sizes, 300, seed=3)
@@ -71,10 +72,6 @@ def bundle(good, tmp_path):
 
 def failed(folder):
     return {check.name: list(check.problems) for check in verify(folder, allow_seeded=True).checks if not check.holds}
-
-
-def manifest_of(folder):
-    return json.loads((folder / "manifest.json").read_text())
 
 
 def write_manifest(folder, manifest):
