@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from cli.desk import ASKED, BUDGET, COLUMNS, SECRET
-from hushcube.bundle.manifest import manifest_text
+from hushcube.bundle.manifest import FORMAT, manifest_text
 from hushcube.cli import run
 from hushcube.designs.design import digest_of
 from hushcube.planning.plan import Plan
@@ -624,7 +624,7 @@ def swap_files(raw):
 
 
 MANIFESTS = {
-    "another version": lambda raw: raw.update(format=7),
+    "another version": lambda raw: raw.update(format=FORMAT + 1),
     "a version that is no number": lambda raw: raw.update(format=True),
     "no checksums": lambda raw: raw.pop("checksums"),
     "checksums empty": lambda raw: raw.update(checksums={}),
