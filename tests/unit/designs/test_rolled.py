@@ -240,3 +240,16 @@ def test_a_release_is_published_verified_and_rolled_up(tmp_path):
         rolled = published.table("s@l2*t@l1", face=face)
         whole = published.table("t@l1", face=face)
         np.testing.assert_allclose(rolled.values.sum(axis=0), whole.values, atol=1e-3)
+
+
+def test_tables_with_an_attribute_of_one_value_are_counted_too():
+    """The last look is at them, although no set is about that attribute."""
+    age = Attribute("age", range=[0, 9], levels=[{"name": "band", "starts": [0, 5]}])
+    schema = Schema([Attribute("one", values=["x"]), Attribute("sex", values=["F", "M"]), age])
+    rng = np.random.default_rng(1)
+    rows = pa.table({"one": ["x"] * 400, "sex": rng.choice(["F", "M"], 400), "age": rng.integers(0, 10, 400)})
+    asked = plan(
+        schema, ["one*sex", "sex*age", "sex*age@band"], rho="0.1", neighbours="add-remove", strategy="selective"
+    )
+    published = release(asked, rows, seed=1)
+    assert published.table("one*sex").values.shape == (1, 2)

@@ -17,7 +17,7 @@ each fine table, as it is in one of each asked for.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Final
@@ -163,6 +163,11 @@ class _RolledDesign(DerivedDesign):
         """Those of the design below, in positions of the schema with its levels."""
         for block in self.underlying.blocks():
             yield replace(block, marginals=self.finest.places[block.marginals])
+
+    @cached_property
+    def counted(self) -> Sequence[NDArray[np.int32]]:
+        """The fine tables that the design below needs."""
+        return [self.finest.places[level] for level in self.underlying.counted]
 
     @property
     def in_words(self) -> str:
