@@ -7,6 +7,7 @@ Nothing heavy is imported here, so that requests to stop are heard from the firs
 
 from __future__ import annotations
 
+import os
 import sys
 
 from hushcube import interrupts
@@ -15,6 +16,7 @@ from hushcube import interrupts
 def main() -> None:
     """Run the command line and turn errors into exit codes."""
     interrupts.listen()
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # more would wait for work at full speed, beside our own threads
     code = run(sys.argv[1:])
     interrupts.ignore()
     sys.exit(code)

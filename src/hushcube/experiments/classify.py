@@ -30,7 +30,7 @@ from hushcube.experiments.runs import repeated
 from hushcube.experiments.trial import Trial
 from hushcube.experiments.truth import Answers, HeldTables, truth, wanted
 from hushcube.lattice.family import Family
-from hushcube.model.arrays import Floats, Ints, Marginal
+from hushcube.model.arrays import Floats, Ints, Marginal, position_rows
 from hushcube.model.schema import Schema
 from hushcube.model.workload import Workload
 from hushcube.private.boundary import guarded
@@ -155,7 +155,7 @@ class Division:
         extra = len(schema)
         marginals = sorted(marginal for marginal in family if marginal)
         cells = [np.zeros(folds * schema.cells(marginal), np.int64) for marginal in marginals]
-        tables = [((extra, *marginal), own) for marginal, own in zip(marginals, cells, strict=True)]
+        tables = [(position_rows((extra, *m)), own[None]) for m, own in zip(marginals, cells, strict=True)]
         counting.count({**columns, extra: places}, len(places), (*schema.sizes, folds), tables, None)
         shapes = [(folds, *schema.shape(marginal)) for marginal in marginals]
         self._counted = {m: own.reshape(shape) for m, own, shape in zip(marginals, cells, shapes, strict=True)}

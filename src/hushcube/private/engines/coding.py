@@ -160,7 +160,8 @@ def _within_range(attribute: Attribute) -> Callable[[pa.Array], Codes]:
     def positions(array: pa.Array) -> Codes:
         values, null = _values(array)
         whole = values.dtype.kind in "iu"
-        if whole and null is None and len(values) and low <= values.min() and values.max() <= high:
+        above = low == 0 and values.dtype.kind == "u"
+        if whole and null is None and len(values) and (above or low <= values.min()) and values.max() <= high:
             return values.astype(code, copy=False) if low == 0 else (values.astype(np.int64) - low).astype(code)
         inside = (values >= low) & (values <= high)
         if not whole:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
+import shutil
 
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from hushcube.private.engines import counting
+from hushcube.private.engines import compiled, counting
 from hushcube.private.engines.counting import (
     LIMITS,
     Counter,
@@ -43,8 +44,19 @@ def all_marginals(d, orders):
     return [np.array(list(itertools.combinations(range(d), k)), np.int32).reshape(-1 if k else 1, k) for k in orders]
 
 
+@pytest.fixture(params=["compiled", "numpy"])
+def by(request, monkeypatch):
+    """What counts: compiled code, which has to be there where it can be built, and numpy."""
+    if request.param == "numpy":
+        monkeypatch.setattr(compiled, "kernel", lambda: None)
+    elif shutil.which("cc") is None and compiled.kernel() is None:
+        pytest.skip("there is no C compiler")
+    else:
+        monkeypatch.setattr(counting, "_Indices", None)
+
+
 @pytest.fixture(params=["rows", "cover", "late cover", "small blocks", "chosen"])
-def finish(request, monkeypatch):
+def finish(request, monkeypatch, by):
     """Each way of counting, forced by moving the limits."""
     way = request.param
     if way == "rows":
@@ -160,8 +172,9 @@ def test_too_many_tables_of_bundles_are_none(monkeypatch):
     assert of_bundles(members_of(all_marginals(4, (2,)), 4), [(0,), (1,), (2,), (3,)]) == []
 
 
-def test_covers_of_the_usual_workloads_are_small():
-    for k, most in ((2, 10), (3, 22)):
+def test_covers_of_the_usual_workloads_are_small(by):
+    """Compiled code counts into small tables so fast that twice as many of them pay."""
+    for k, most in ((2, 10), (3, 22 if compiled.kernel() is None else 38)):
         chosen = choose(all_marginals(10, (k,)), (10,) * 10, 10_000_000, 10**8)
         assert chosen is not None
         assert len(chosen.tables) <= most
@@ -178,7 +191,7 @@ def test_what_was_not_announced_is_refused_rather_than_guessed():
 
 
 @pytest.mark.parametrize("block", [1 << 18, 17])
-def test_weighted_rows_count_as_often_as_they_weigh(block, monkeypatch):
+def test_weighted_rows_count_as_often_as_they_weigh(block, monkeypatch, by):
     monkeypatch.setattr(counting, "BLOCK", block)
     columns, times = coded(300), np.random.default_rng(4).integers(0, 5, 300)
     repeated = {i: np.repeat(column, times) for i, column in columns.items()}
@@ -191,7 +204,7 @@ def test_weighted_rows_count_as_often_as_they_weigh(block, monkeypatch):
 
 
 @pytest.mark.parametrize("bits", [20, 35, 36, 44])
-def test_large_weights_of_both_signs_are_summed_exactly(bits):
+def test_large_weights_of_both_signs_are_summed_exactly(bits, by):
     """2^18 weights of 44 bits sum to 2^62 at most; Python's integers are the judge."""
     rows = counting.BLOCK + 5
     random = np.random.default_rng(bits)
@@ -199,3 +212,58 @@ def test_large_weights_of_both_signs_are_summed_exactly(bits):
     weights = random.integers(2**bits - 1_000, 2**bits, rows, endpoint=True) * np.where(column == 1, -1, 1)
     (found,) = RowCounts({0: column}, rows, (3,), weights).tables(np.array([[0]], np.int32))
     assert found.tolist() == [sum(weights[column == code].tolist()) for code in range(3)]
+
+
+@pytest.mark.parametrize("rows", [0, 1, 3, 2_047, 2_048, 2_050, 5_001])
+@pytest.mark.parametrize("sizes", [(3,), (255, 257), (255, 258), (2, 70_000), (40, 41, 42)])
+def test_codes_of_every_width_are_counted_by_both(rows, sizes, by):
+    """Cells of 16 and of 32 bits on both sides of the border, blocks that are full, begun, and of no four rows."""
+    random = np.random.default_rng(rows)
+    kinds = [np.uint8 if n < 255 else np.uint16 if n < 65_535 else np.uint32 for n in sizes]
+    columns = {
+        i: random.integers(0, n, rows).astype(kind) for i, (n, kind) in enumerate(zip(sizes, kinds, strict=True))
+    }
+    for column, n in zip(columns.values(), sizes, strict=True):
+        column[-1:] = n - 1
+    marginal = tuple(range(len(sizes)))
+    (found,) = RowCounts(columns, rows, sizes).tables(np.array([marginal], np.int32))
+    assert np.array_equal(found, plain(columns, sizes, marginal))
+
+
+@given(data=st.data(), rows=st.integers(0, 50), weighted=st.booleans())
+def test_compiled_code_and_numpy_give_the_same_tables(data, rows, weighted):
+    """Whatever the order of attributes; slices and strides are no obstacle."""
+    if compiled.kernel() is None:
+        pytest.skip("there is no C compiler")
+    sizes = data.draw(st.lists(st.integers(1, 20), min_size=1, max_size=4))
+    random = np.random.default_rng(data.draw(st.integers(0, 99)))
+    kind = data.draw(st.sampled_from([np.uint16, np.uint32]))
+    columns = {i: random.integers(0, n, 2 * rows).astype(kind)[::2] for i, n in enumerate(sizes)}
+    weights = random.integers(-(2**40), 2**40, rows) if weighted else None
+    marginal = data.draw(st.permutations(range(len(sizes))))[: data.draw(st.integers(1, len(sizes)))]
+    cells = math.prod(sizes[i] for i in marginal)
+    ours, theirs = np.zeros((1, cells), np.int64), np.zeros((1, cells), np.int64)
+    compiled.add(columns, rows, sizes, np.array([marginal], np.int32), ours, weights)
+    index = np.zeros(rows, np.int64)
+    for i in marginal:
+        index = index * sizes[i] + columns[i]
+    np.add.at(theirs[0], index, 1 if weights is None else weights)
+    assert np.array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize(
+    ("codes", "size", "cells", "rows"), [([0, 3], 3, 3, 2), ([0, 255], 3, 3, 2), ([0, 1], 3, 2, 2), ([0, 1], 3, 3, 3)]
+)
+def test_compiled_code_never_writes_outside_of_a_table(codes, size, cells, rows):
+    if compiled.kernel() is None:
+        pytest.skip("there is no C compiler")
+    tables = np.zeros((1, cells), np.int64)
+    with pytest.raises(IndexError):
+        compiled.add({0: np.array(codes, np.uint8)}, rows, (size,), np.array([[0]], np.int32), tables, None)
+    assert not tables.any()
+
+
+def test_signed_codes_are_left_to_numpy():
+    assert not compiled.can_count({0: np.zeros(3, np.int64)}, np.zeros((1, 3), np.int64))
+    (found,) = RowCounts({0: np.array([2, 0, 2])}, 3, (3,)).tables(np.array([[0]], np.int32))
+    assert found.tolist() == [1, 0, 2]
