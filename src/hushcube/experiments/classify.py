@@ -34,9 +34,9 @@ from hushcube.model.arrays import Floats, Ints, Marginal, position_rows
 from hushcube.model.schema import Schema
 from hushcube.model.workload import Workload
 from hushcube.private.boundary import guarded
-from hushcube.private.engines import counting
 from hushcube.private.engines.coding import code_type
 from hushcube.private.engines.contract import refused
+from hushcube.private.engines.counting import Totals
 from hushcube.private.engines.duckdb import coded, recognise
 from hushcube.progress import Progress
 
@@ -156,7 +156,7 @@ class Division:
         marginals = sorted(marginal for marginal in family if marginal)
         cells = [np.zeros(folds * schema.cells(marginal), np.int64) for marginal in marginals]
         tables = [(position_rows((extra, *m)), own[None]) for m, own in zip(marginals, cells, strict=True)]
-        counting.count({**columns, extra: places}, len(places), (*schema.sizes, folds), tables, None)
+        Totals(tables, (*schema.sizes, folds)).add({**columns, extra: places}, len(places))
         shapes = [(folds, *schema.shape(marginal)) for marginal in marginals]
         self._counted = {m: own.reshape(shape) for m, own, shape in zip(marginals, cells, shapes, strict=True)}
         self.totals: dict[Marginal, Ints] = {m: by_fold.sum(axis=0) for m, by_fold in self._counted.items()}

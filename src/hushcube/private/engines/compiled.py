@@ -48,42 +48,51 @@ def kernel() -> Callable[..., None] | None:
     return found
 
 
-def can_count(columns: Mapping[int, Codes], tables: Ints) -> bool:
-    """Whether compiled code is there, and made for codes and tables like these."""
-    plain = all(each.dtype.kind == "u" and each.itemsize <= 4 for each in columns.values())
-    return plain and tables.shape[1] < _MOST_CELLS and tables.flags.c_contiguous and kernel() is not None
+Tables = tuple[NDArray[np.int32], Ints]
+"""Marginals of one length and shape, and the cells of their tables: (marginals, cells)."""
 
 
-def add(
-    columns: Mapping[int, Codes],
-    rows: int,
-    sizes: Sequence[int],
-    marginals: NDArray[np.int32],
-    tables: Ints,
-    weights: Ints | None,
-) -> None:
-    """Add rows, or their weights, to the tables of marginals of one length and shape: (marginals, cells).
+class Target:
+    """Tables that rows are added to; what does not depend on the rows is done once."""
 
-    Every code is compared with its size first: whatever comes in, nothing is written outside the tables.
-    """
-    if (function := kernel()) is None:
-        raise RuntimeError("counting.c was not built")
-    used = np.unique(marginals).tolist()
-    codes = [np.ascontiguousarray(columns[i]) for i in used]
-    own = np.array([sizes[i] for i in used], np.uint32)
-    cells = own[np.searchsorted(used, marginals)].prod(axis=1, dtype=np.uint64)
-    if any(len(each) < rows or each[:rows].max(initial=0) >= n for each, n in zip(codes, own, strict=True)):
-        raise IndexError("a code is not below the size of its attribute")
-    if (cells > tables.shape[1]).any() or len(tables) != len(marginals):
-        raise IndexError("a table has fewer cells than its marginal")
-    places = np.array([each.ctypes.data for each in codes], np.uintp)
-    widths = np.array([each.itemsize for each in codes], np.uint8)
-    times = None if weights is None else np.ascontiguousarray(weights, np.int64)
-    attributes = np.searchsorted(used, marginals).astype(np.int32)
-    every = _Rows(
-        rows, *(each.ctypes.data for each in (places, widths, own)), times.ctypes.data if times is not None else None
-    )
-    step = max(1, _AT_ONCE // max(1, rows))
-    for start in range(0, len(marginals), step):
-        some, part = attributes[start : start + step], tables[start : start + step]
-        function(ctypes.byref(every), *some.shape, some.ctypes.data, part.shape[1], part.ctypes.data)
+    def __init__(self, every: Sequence[Tables], sizes: Sequence[int]) -> None:
+        self._used = sorted({i for marginals, _ in every for i in np.unique(marginals).tolist()})
+        self._sizes = np.array([sizes[i] for i in self._used], np.uint32)
+        place = np.zeros(len(sizes), np.int32)
+        place[self._used] = np.arange(len(self._used))
+        self._tables = [(place[marginals], tables) for marginals, tables in every]
+        self._fits = all(len(m) == len(t) and t.flags.c_contiguous and _fit(self._sizes[m], t) for m, t in self._tables)
+
+    def add(self, columns: Mapping[int, Codes], rows: int, weights: Ints | None) -> bool:
+        """Add rows, or their weights; False, and nothing done, where this is not for compiled code.
+
+        Every code is compared with its size first: whatever comes in, nothing is written outside the tables.
+        """
+        function, codes = kernel(), [np.ascontiguousarray(columns[i][:rows]) for i in self._used]
+        if (
+            function is None
+            or not self._fits
+            or not all(each.dtype.kind == "u" and each.itemsize <= 4 for each in codes)
+        ):
+            return False
+        if any(
+            len(each) < rows or each.max(initial=0) >= n for each, n in zip(codes, self._sizes.tolist(), strict=True)
+        ):
+            raise IndexError("a code is not below the size of its attribute")
+        places = np.array([each.ctypes.data for each in codes], np.uintp)
+        widths = np.array([each.itemsize for each in codes], np.uint8)
+        times = None if weights is None else np.ascontiguousarray(weights[:rows], np.int64)
+        given = (each.ctypes.data for each in (places, widths, self._sizes))
+        every = _Rows(rows, *given, None if times is None else times.ctypes.data)
+        step = max(1, _AT_ONCE // max(1, rows))
+        for attributes, tables in self._tables:
+            for start in range(0, len(tables), step):
+                some, part = attributes[start : start + step], tables[start : start + step]
+                function(ctypes.byref(every), *some.shape, some.ctypes.data, part.shape[1], part.ctypes.data)
+        return True
+
+
+def _fit(sizes: NDArray[np.uint32], tables: Ints) -> bool:
+    """Whether tables have all the cells of their marginals, no more than 32 bits can tell apart."""
+    cells = tables.shape[1]
+    return cells < _MOST_CELLS and bool((sizes.prod(axis=1, dtype=np.float64) <= cells).all())

@@ -6,8 +6,10 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define TOGETHER 2048 /* rows */
+#define FEW_CELLS 16384
 
 struct rows {
     size_t rows;
@@ -24,49 +26,93 @@ struct rows {
             cells[r] = (CELL)(cells[r] * size + codes[r]);                                                             \
     }
 
-#define COUNT(CELL)                                                                                                    \
+/* The cells of rows from `start` on, in a table of `order` attributes. */
+#define PLACE(CELL)                                                                                                    \
     JOIN(CELL, uint8_t)                                                                                                \
     JOIN(CELL, uint16_t)                                                                                               \
     JOIN(CELL, uint32_t)                                                                                               \
-    static void count_##CELL(const struct rows *all, size_t order, const int32_t *table, uint64_t *totals)             \
+    static void place_##CELL(const struct rows *all, size_t order, const int32_t *table, size_t start, size_t rows,    \
+                             CELL *cells)                                                                              \
     {                                                                                                                  \
-        for (size_t start = 0; start < all->rows; start += TOGETHER) {                                                 \
-            size_t rows = all->rows - start < TOGETHER ? all->rows - start : TOGETHER, r = 0;                          \
-            CELL cells[TOGETHER] = {0};                                                                                \
-            for (size_t k = 0; k < order; k++) {                                                                       \
-                const void *codes = all->columns[table[k]];                                                            \
-                CELL size = (CELL)all->sizes[table[k]];                                                                \
-                switch (all->widths[table[k]]) {                                                                       \
-                case 1: join_##CELL##_uint8_t(cells, (const uint8_t *)codes + start, rows, size); break;               \
-                case 2: join_##CELL##_uint16_t(cells, (const uint16_t *)codes + start, rows, size); break;             \
-                default: join_##CELL##_uint32_t(cells, (const uint32_t *)codes + start, rows, size);                   \
-                }                                                                                                      \
+        for (size_t r = 0; r < rows; r++)                                                                              \
+            cells[r] = 0;                                                                                              \
+        for (size_t k = 0; k < order; k++) {                                                                           \
+            const void *codes = all->columns[table[k]];                                                                \
+            CELL size = (CELL)all->sizes[table[k]];                                                                    \
+            switch (all->widths[table[k]]) {                                                                           \
+            case 1: join_##CELL##_uint8_t(cells, (const uint8_t *)codes + start, rows, size); break;                   \
+            case 2: join_##CELL##_uint16_t(cells, (const uint16_t *)codes + start, rows, size); break;                 \
+            default: join_##CELL##_uint32_t(cells, (const uint32_t *)codes + start, rows, size);                       \
             }                                                                                                          \
-            if (all->weights) {                                                                                        \
-                for (; r < rows; r++)                                                                                  \
-                    totals[cells[r]] += all->weights[start + r];                                                       \
-                continue;                                                                                              \
-            }                                                                                                          \
-            for (; r + 4 <= rows; r += 4) {                                                                            \
-                size_t a = cells[r], b = cells[r + 1], c = cells[r + 2], d = cells[r + 3];                             \
-                totals[a]++, totals[b]++, totals[c]++, totals[d]++;                                                    \
-            }                                                                                                          \
-            for (; r < rows; r++)                                                                                      \
-                totals[cells[r]]++;                                                                                    \
         }                                                                                                              \
     }
 
-COUNT(uint16_t)
-COUNT(uint32_t)
+PLACE(uint16_t)
+PLACE(uint32_t)
+
+/* One more in each cell, four at a time. */
+#define COUNT(CELL, TOTAL)                                                                                             \
+    static void count_##CELL##_##TOTAL(const CELL *cells, size_t rows, TOTAL *totals)                                  \
+    {                                                                                                                  \
+        size_t r = 0;                                                                                                  \
+        for (; r + 4 <= rows; r += 4) {                                                                                \
+            size_t a = cells[r], b = cells[r + 1], c = cells[r + 2], d = cells[r + 3];                                 \
+            totals[a]++, totals[b]++, totals[c]++, totals[d]++;                                                        \
+        }                                                                                                              \
+        for (; r < rows; r++)                                                                                          \
+            totals[cells[r]]++;                                                                                        \
+    }
+
+COUNT(uint16_t, uint16_t)
+COUNT(uint16_t, uint64_t)
+COUNT(uint32_t, uint64_t)
+
+/* A table of few cells and many rows: counts of 16 bits stay in the nearest cache, and are added up before they overflow. */
+static void count_many(const struct rows *all, size_t order, const int32_t *table, size_t cells, uint64_t *totals)
+{
+    uint16_t places[TOGETHER], counts[FEW_CELLS];
+    for (size_t start = 0; start < all->rows;) {
+        memset(counts, 0, cells * sizeof *counts);
+        size_t left = all->rows - start < UINT16_MAX ? all->rows - start : UINT16_MAX;
+        for (size_t stop = start + left; start < stop;) {
+            size_t rows = stop - start < TOGETHER ? stop - start : TOGETHER;
+            place_uint16_t(all, order, table, start, rows, places);
+            count_uint16_t_uint16_t(places, rows, counts);
+            start += rows;
+        }
+        for (size_t c = 0; c < cells; c++)
+            totals[c] += counts[c];
+    }
+}
+
+#define ADD(CELL)                                                                                                      \
+    static void add_##CELL(const struct rows *all, size_t order, const int32_t *table, uint64_t *totals)               \
+    {                                                                                                                  \
+        CELL places[TOGETHER];                                                                                         \
+        for (size_t start = 0; start < all->rows; start += TOGETHER) {                                                 \
+            size_t rows = all->rows - start < TOGETHER ? all->rows - start : TOGETHER;                                 \
+            place_##CELL(all, order, table, start, rows, places);                                                      \
+            if (all->weights)                                                                                          \
+                for (size_t r = 0; r < rows; r++)                                                                      \
+                    totals[places[r]] += all->weights[start + r];                                                      \
+            else                                                                                                       \
+                count_##CELL##_uint64_t(places, rows, totals);                                                         \
+        }                                                                                                              \
+    }
+
+ADD(uint16_t)
+ADD(uint32_t)
 
 /* Add rows to tables of so many attributes and cells each; attributes are positions of columns. */
 void hushcube_count(const struct rows *all, size_t tables, size_t order, const int32_t *attributes, size_t cells,
                     uint64_t *totals)
 {
     for (size_t t = 0; t < tables; t++, attributes += order, totals += cells) {
-        if (cells <= UINT16_MAX)
-            count_uint16_t(all, order, attributes, totals);
+        if (cells <= FEW_CELLS && !all->weights && all->rows >= 2 * cells)
+            count_many(all, order, attributes, cells, totals);
+        else if (cells <= UINT16_MAX)
+            add_uint16_t(all, order, attributes, totals);
         else
-            count_uint32_t(all, order, attributes, totals);
+            add_uint32_t(all, order, attributes, totals);
     }
 }

@@ -1,8 +1,8 @@
-"""The embedded engine: DuckDB reads the rows and finds the texts, numpy counts.
+"""The embedded engine: DuckDB reads the rows and finds the texts, and coded rows are counted here.
 
 Coded columns stream out of one scan as Arrow batches; the next batch is read while one is counted. Numbers in Parquet
-files need no SQL, and are read without DuckDB. Few rows are kept and counted when asked for; many rows go into covering
-tables as they pass.
+files need no SQL, and are read without DuckDB, by two threads that also count what they read. Few rows are kept and
+counted when asked for; many rows go into covering tables as they pass.
 
 What a user may call the data:
 
@@ -17,9 +17,9 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import duckdb
 import pyarrow as pa
@@ -79,9 +79,12 @@ class DuckDBEngine:
             if unit is not None:
                 data, dropped = bounded(data, unit, columns)
             tally = Tally(schema, used, wanted, measures, data.rows)
-            for codes, sums, rows in batches(data, attributes, measures):
+
+            def add(codes: list[Codes], sums: list[tuple[Ints, bool]], rows: int) -> None:
                 check_sums(measures, tally.rows + rows)
                 tally.add(codes, rows, [integers for integers, _ in sums], [refusal for _, refusal in sums])
+
+            for _ in used_where_read(data, attributes, measures, add):
                 if progress and data.rows:
                     progress(min(1.0, tally.rows / data.rows))
         counts = counts_of(schema, measures, [tally])
@@ -93,33 +96,36 @@ class DuckDBEngine:
 
 def coded(data: Opened, attributes: Sequence[Attribute]) -> Iterator[list[Codes]]:
     """The positions of some attributes, in batches of rows."""
-    for codes, _, _ in batches(data, attributes, ()):
-        yield codes
+    yield from used_where_read(data, attributes, (), lambda codes, sums, rows: codes)  # noqa: ARG005
 
 
-Batch = tuple[list[Codes], list[tuple[Ints, bool]], int]
-"""Positions of attributes, integers of measures and whether some were missing, and how many rows there are."""
+Used = TypeVar("Used")
+Use = Callable[[list[Codes], list[tuple[Ints, bool]], int], Used]
+"""What is done with a batch: positions of attributes, integers of measures and whether some were missing, and how many
+rows there are."""
 
 
-def batches(data: Opened, attributes: Sequence[Attribute], measures: Measures) -> Iterator[Batch]:
-    """The rows in batches, in any order."""
+def used_where_read(
+    data: Opened, attributes: Sequence[Attribute], measures: Measures, use: Use[Used]
+) -> Iterator[Used]:
+    """What comes of using the rows, in batches, in any order, each by the thread that has just read it."""
     places = [data.reference(each.source_column, f"attribute {each.name!r}") for each in attributes]
     coders = [coder(each, *place) for each, place in zip(attributes, places, strict=True)]
     places += [data.reference(each.source_column, f"measure {each.name!r}") for each in measures]
     fetches = [each.sql for each in coders] + [fetched_measure(*place) for place in places[len(coders) :]]
     if not fetches:
-        yield [], [], int(data.relation.aggregate("count(*) AS n").fetchall()[0][0])
+        yield use([], [], int(data.relation.aggregate("count(*) AS n").fetchall()[0][0]))
         return
 
-    def coded(columns: Sequence[pa.Array]) -> Batch:
+    def used(columns: Sequence[pa.Array]) -> Used:
         codes = [each.positions(column) for each, column in zip(coders, columns, strict=False)]
         numbers = zip(columns[len(coders) :], measures, strict=True)
-        return codes, [quantised(column, measure) for column, measure in numbers], len(columns[0])
+        return use(codes, [quantised(column, measure) for column, measure in numbers], len(columns[0]))
 
     if (pieces := _stored(data, places, coders)) is not None:
-        yield from gathered(map(coded, piece) for piece in pieces)
+        yield from gathered(map(used, piece) for piece in pieces)
     else:
-        yield from map(coded, _fetched(data, fetches))
+        yield from map(used, _fetched(data, fetches))
 
 
 def _fetched(data: Opened, fetches: Sequence[str]) -> Batches:

@@ -6,6 +6,7 @@ Refusals are raised only after all is counted, so that which one is named does n
 from __future__ import annotations
 
 from collections.abc import Sequence
+from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,16 +31,22 @@ class Tally:
         self._sizes = schema.sizes
         within = [marginals[np.isin(marginals, self.marginal).all(axis=1)] for marginals in wanted]
         within = [marginals for marginals in within if len(marginals)]
+        self._lock = Lock()
         self._counters = [Counter(within, schema.sizes, expected) for _ in range(1 + len(measures))]
 
     def add(self, columns: Sequence[Codes], rows: Ints | int, sums: Sequence[Ints], missing: Sequence[int]) -> None:
-        """Positions of so many rows, or of groups of so many rows each; of each measure, sums and missing values."""
+        """Positions of so many rows, or of groups of so many rows each; of each measure, sums and missing values.
+
+        Several threads may add what they have read.
+        """
         weights, groups = (None, rows) if isinstance(rows, int) else (rows, len(rows))
-        self.rows += groups if weights is None else int(weights.sum())
-        self.groups += groups
-        for i, column in zip(self.marginal, columns, strict=True):
-            self.largest[i] = max(self.largest[i], int(column.max(initial=0)))
-        self.missing = [total + int(more) for total, more in zip(self.missing, missing, strict=True)]
+        counted = groups if weights is None else int(weights.sum())
+        tops = [int(column.max(initial=0)) for column in columns]
+        with self._lock:
+            self.rows += counted
+            self.groups += groups
+            self.largest = {i: max(self.largest[i], top) for i, top in zip(self.marginal, tops, strict=True)}
+            self.missing = [total + int(more) for total, more in zip(self.missing, missing, strict=True)]
         if all(top < self._sizes[i] for i, top in self.largest.items()):
             batch = dict(zip(self.marginal, columns, strict=True))
             for counter, each in zip(self._counters, [weights, *sums], strict=True):

@@ -5,23 +5,16 @@ from __future__ import annotations
 import itertools
 import math
 import shutil
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from hushcube.private.engines import compiled, counting
-from hushcube.private.engines.counting import (
-    LIMITS,
-    Counter,
-    CoverCounts,
-    RowCounts,
-    bundled,
-    choose,
-    greedy,
-    members_of,
-    of_bundles,
-)
+from hushcube.private.engines import compiled, counting, covers
+from hushcube.private.engines.counting import Counter, CoverCounts, RowCounts
+from hushcube.private.engines.covers import LIMITS, bundled, choose, greedy, members_of, of_bundles
 
 SIZES = (3, 1, 10, 300, 2, 256, 7)
 
@@ -167,7 +160,7 @@ def test_a_total_alone_needs_no_bundles():
 
 
 def test_too_many_tables_of_bundles_are_none(monkeypatch):
-    monkeypatch.setattr(counting, "_MOST_BUNDLED", 3)
+    monkeypatch.setattr(covers, "_MOST_BUNDLED", 3)
     assert len(of_bundles(members_of(all_marginals(3, (2,)), 3), [(0,), (1,), (2,)])) == 3
     assert of_bundles(members_of(all_marginals(4, (2,)), 4), [(0,), (1,), (2,), (3,)]) == []
 
@@ -243,7 +236,7 @@ def test_compiled_code_and_numpy_give_the_same_tables(data, rows, weighted):
     marginal = data.draw(st.permutations(range(len(sizes))))[: data.draw(st.integers(1, len(sizes)))]
     cells = math.prod(sizes[i] for i in marginal)
     ours, theirs = np.zeros((1, cells), np.int64), np.zeros((1, cells), np.int64)
-    compiled.add(columns, rows, sizes, np.array([marginal], np.int32), ours, weights)
+    assert compiled.Target([(np.array([marginal], np.int32), ours)], sizes).add(columns, rows, weights)
     index = np.zeros(rows, np.int64)
     for i in marginal:
         index = index * sizes[i] + columns[i]
@@ -251,19 +244,59 @@ def test_compiled_code_and_numpy_give_the_same_tables(data, rows, weighted):
     assert np.array_equal(ours, theirs)
 
 
-@pytest.mark.parametrize(
-    ("codes", "size", "cells", "rows"), [([0, 3], 3, 3, 2), ([0, 255], 3, 3, 2), ([0, 1], 3, 2, 2), ([0, 1], 3, 3, 3)]
-)
-def test_compiled_code_never_writes_outside_of_a_table(codes, size, cells, rows):
+@pytest.mark.parametrize(("codes", "rows"), [([0, 3], 2), ([0, 255], 2), ([0, 1], 3)])
+def test_compiled_code_never_writes_outside_of_a_table(codes, rows):
     if compiled.kernel() is None:
         pytest.skip("there is no C compiler")
-    tables = np.zeros((1, cells), np.int64)
+    tables = np.zeros((1, 3), np.int64)
     with pytest.raises(IndexError):
-        compiled.add({0: np.array(codes, np.uint8)}, rows, (size,), np.array([[0]], np.int32), tables, None)
+        compiled.Target([(np.array([[0]], np.int32), tables)], (3,)).add({0: np.array(codes, np.uint8)}, rows, None)
+    assert not tables.any()
+
+
+@pytest.mark.parametrize(
+    ("codes", "tables"),
+    [
+        (np.zeros(3, np.int64), np.zeros((1, 3), np.int64)),
+        (np.zeros(3, np.uint8), np.zeros((1, 2), np.int64)),
+        (np.zeros(3, np.uint8), np.zeros((2, 3), np.int64)),
+        (np.zeros(3, np.uint8), np.zeros((1, 6), np.int64)[:, ::2]),
+    ],
+    ids=["signed codes", "too few cells", "too many tables", "cells apart"],
+)
+def test_compiled_code_does_nothing_it_was_not_made_for(codes, tables):
+    assert not compiled.Target([(np.array([[0]], np.int32), tables)], (3,)).add({0: codes}, 3, None)
     assert not tables.any()
 
 
 def test_signed_codes_are_left_to_numpy():
-    assert not compiled.can_count({0: np.zeros(3, np.int64)}, np.zeros((1, 3), np.int64))
     (found,) = RowCounts({0: np.array([2, 0, 2])}, 3, (3,)).tables(np.array([[0]], np.int32))
     assert found.tolist() == [1, 0, 2]
+
+
+@pytest.mark.parametrize("turns", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_threads_may_count_at_the_same_time(turns, weighted, by, monkeypatch):
+    """Small tables are copied for each thread, which then take no turns."""
+    if turns:
+        monkeypatch.setattr(counting, "_COPIED_CELLS", 0)
+    sizes, rows = (3, 4, 5), 40_000
+    columns = coded(rows, sizes)
+    weights = np.random.default_rng(2).integers(-3, 9, rows) if weighted else None
+    counts, together = CoverCounts([(0, 1), (1, 2)], sizes), Barrier(4)
+
+    def add(start):
+        together.wait()
+        for at in range(start, rows, 4_000):
+            part = slice(at, at + 1_000)
+            some = None if weights is None else weights[part]
+            counts.add({i: column[part] for i, column in columns.items()}, 1_000, some)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(add, range(0, 4_000, 1_000)))
+    assert (len(counts._copies) == 1) or not turns
+    alone = RowCounts(columns, rows, sizes, weights)
+    assert counts.rows == alone.rows
+    for marginals in [*all_marginals(3, (1,)), np.array([[0, 1], [1, 2]], np.int32)]:
+        for marginal in marginals:
+            assert np.array_equal(counts.tables(marginal[None]), alone.tables(marginal[None]))

@@ -39,7 +39,7 @@ from hushcube.private.engines.contract import (
     refuse_data,
     without_unit,
 )
-from hushcube.private.engines.counting import Sizes, greedy, members_of
+from hushcube.private.engines.covers import Sizes, greedy, members_of
 from hushcube.private.engines.grouped.asking import Asked, asked_for, coded_groups
 from hushcube.private.engines.grouped.warehouse import Opened, Warehouse
 from hushcube.private.engines.tally import Tally, counts_of
