@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from hushcube.bundle.release import Release  # which makes them
 
 _MORE: Final = "`table` has all of them"
+_ESTIMATED: Final = (
+    "After ± stand estimated margins, which should hold the truth in 95% of cases: estimated, not promised."
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -81,6 +84,8 @@ class Cross(Stamped):
 
     def _remarks(self, rows: int, columns: int, more: str) -> Iterator[str]:
         tables = [each for each in (self.table, self.row_totals, self.column_totals, self.total) if each is not None]
+        if any(table.estimated is not None for table in tables):
+            yield _ESTIMATED
         if self.table.face == UNBIASED and any(table.quality.any() for table in tables):
             yield str(self.schema.quality)
         for count, noun in ((rows, "rows"), (columns, "columns")):
@@ -170,7 +175,7 @@ def _totals(
         values = table.values.sum(axis=tuple(table.attributes.index(name) for name in summed))
         unknown = np.full(values.shape, np.nan)
         shape = release.table(kept, what, own, face=face)
-        return replace(shape, values=values, std_errors=unknown, margins=unknown)
+        return replace(shape, values=values, std_errors=unknown, margins=unknown, estimated=None)
     estimates = []
     for part in parts:
         found = part.with_totals(marginal, where, summed)
@@ -184,15 +189,19 @@ def _totals(
 
 
 def _texts(table: Table, most: int) -> list[str]:
-    """The first numbers as a cross-table prints them: with their margins or intervals, and their flags."""
+    """The first numbers as a cross-table prints them: with their margins or intervals, and their flags.
+
+    At face value the margins are estimated ones, where there are any.
+    """
     found: list[str] = []
-    columns = (table.values, table.margins, table.low, table.high, table.quality)
+    margins = table.margins if table.estimated_margins is None else table.estimated_margins
+    columns = (table.values, margins, table.low, table.high, table.quality)
     numbers = (each.ravel()[:most].tolist() for each in columns)
     for value, margin, low, high, flag in zip(*numbers, strict=True):
         if math.isnan(value):
             text = f"unknown {QUALITY_LETTERS[flag]}"
         elif table.face != UNBIASED:
-            text = number(round(value, 9))
+            text = number(round(value, 9)) + ("" if table.estimated is None else f" ± {number(margin)}")
         elif table.is_average:
             text = f"{number(value)} ({number(low)} to {number(high)}) {QUALITY_LETTERS[flag]}"
         else:

@@ -109,6 +109,13 @@ class Table(Stamped):
         return None if self.estimated is None else HALF_WIDTH * self.estimated
 
     @property
+    def estimated_ends(self) -> tuple[Floats, Floats] | None:
+        """Both ends of these intervals; no true count is below zero."""
+        if (margins := self.estimated_margins) is None:
+            return None
+        return np.maximum(self.values - margins, 0.0), self.values + margins
+
+    @property
     def word(self) -> str:
         """What names the table: `age*sex`, or `total`."""
         return "*".join(self.attributes) or "total"
@@ -174,9 +181,7 @@ class Table(Stamped):
         return Grid(f"{self.schema.shown_name}: {self.word}, with 95% intervals", columns, cells)
 
     def _bars(self) -> list[Bar]:
-        ends = (self.low, self.high)
-        if (margins := self.estimated_margins) is not None:
-            ends = (np.maximum(self.values - margins, 0.0), self.values + margins)
+        ends = self.estimated_ends or (self.low, self.high)
         low, values, high = (numbers.ravel().tolist() for numbers in (ends[0], self.values, ends[1]))
         least = min((x for x in low if x < 0), default=0.0)  # an average that is unknown is not a number
         most = max((x for x in high if x > 1e-9), default=1e-9)

@@ -1,7 +1,11 @@
 """Cells at face value have estimated errors beside them after a selective run; verify makes them again."""
 
+import csv
+import html
+import json
 import re
 import shutil
+from html.parser import HTMLParser
 
 import numpy as np
 import pyarrow as pa
@@ -11,8 +15,11 @@ import pytest
 import hushcube as hc
 from hushcube.bundle import writing
 from hushcube.bundle.crossing import documents
+from hushcube.bundle.export import workbook
+from hushcube.bundle.export.formats import FORMATS
 from hushcube.bundle.folder import find_table
 from hushcube.faces.value import HALF_WIDTH
+from hushcube.shown import number
 from manifests import manifest_of, resealed
 
 SIZES = {"a": 3, "estimated_error": 4, "c": 5}
@@ -104,6 +111,127 @@ def test_sums_of_cells_have_none(tmp_path):
     assert release.table("a*c", face="nonnegative").estimated is not None
     assert release.table("a", face="nonnegative").estimated is None
     assert release.table("total", face="nonnegative").estimated is None
+
+
+def test_cross_tables_show_their_margins_and_those_of_totals_that_are_published(published):
+    release = hc.open(published)
+    own = release.cross("a*c", face="nonnegative")
+    told = str(own)
+    assert "± stand estimated margins" in told and "not promised" in told
+    for table in (own.table, own.row_totals, own.column_totals, own.total):
+        assert table.estimated_margins.shape == table.values.shape
+        for value, margin in zip(table.values.ravel(), table.estimated_margins.ravel(), strict=True):
+            assert f"{number(round(float(value), 9))} ± {number(float(margin))}" in told
+    part = release.cross("a*c", where={"c": ["1", "2"]}, face="nonnegative")
+    assert part.table.estimated is not None
+    assert part.row_totals.estimated is None  # a sum of some cells
+    assert "estimated" not in str(release.cross("a*c"))
+
+
+def test_frames_have_them(published):
+    release = hc.open(published)
+    for face in FACES:
+        own = release.table("a*c", face=face)
+        for made in (own.to_arrow().to_pydict(), own.to_pandas(), own.to_polars()):
+            assert list(made["estimated_error"]) == own.estimated.ravel().tolist()
+    taken = release.table("estimated_error*c", face="nonnegative")
+    assert taken.to_pandas()["estimated_error_"].tolist() == taken.estimated.ravel().tolist()
+    for made in (release.table("a*c").to_arrow().column_names, release.table("a*c").to_pandas()):
+        assert "estimated_error" not in made
+
+
+# -------------------------------------------------------------------------------------------------------------- exports
+
+STATISTICS = ("value", "std_error", "estimated_error", "estimated_low", "estimated_high")
+
+
+class Cells(HTMLParser):
+    """The header of the table of a page, and its numbers row by row."""
+
+    def __init__(self):
+        super().__init__()
+        self.head, self.rows, self._at = [], [], ""
+
+    def handle_starttag(self, tag, attrs):
+        self._at = "head" if ("scope", "col") in attrs else "cell" if tag == "td" else ""
+        if tag == "tr":
+            self.rows.append([])
+
+    def handle_data(self, data):
+        if self._at == "head":
+            self.head.append(data)
+        elif self._at == "cell":
+            self.rows[-1].append(data)
+        self._at = ""
+
+
+def exported(folder, place, kind, **asked):
+    """The columns of a table in the words of CSV, whatever the format, and what is said about them."""
+    if kind == "csv":
+        found = hc.read_csv(hc.export(folder, place / "t.csv", kind, **asked))
+        hc.export(folder, place / "all", kind, **asked)
+        return {n: [row[n] for row in found] for n in found[0]}, (place / "all" / "notes.txt").read_text()
+    if kind == "sdmx-csv":
+        with hc.export(folder, place / "t.csv", kind, **asked).open(newline="") as file:
+            found = list(csv.DictReader(file))
+        names = {"OBS_VALUE": "value"}
+        hc.export(folder, place / "all", kind, **asked)
+        columns = {names.get(n, n.lower()): [row[n] for row in found] for n in found[0]}
+        return columns, (place / "all" / "notes.txt").read_text()
+    if kind == "json-stat":
+        told = json.loads(hc.export(folder, place / "t.json", kind, **asked).read_text())
+        (metric,) = told["role"]["metric"]
+        names = told["dimension"][metric]["category"]["index"]
+        return {n: told["value"][at :: len(names)] for at, n in enumerate(names)}, " ".join(told["note"])
+    if kind == "xlsx":
+        openpyxl = pytest.importorskip("openpyxl")
+        book = openpyxl.load_workbook(hc.export(folder, place / "t.xlsx", kind, **asked))
+        head, *rows = book.worksheets[2].iter_rows(min_row=workbook.HEADER + 1, values_only=True)
+        said = " ".join(row[0] or "" for row in book["Notes"].iter_rows(values_only=True))
+        return {name: [row[at] for row in rows] for at, name in enumerate(head)}, said
+    text = hc.export(folder, place / "t.html", kind, **asked).read_text()
+    page = Cells()
+    page.feed(text)
+    rows = [row for row in page.rows if row]
+    names = page.head[-len(rows[0]) :]
+    return {n: [row[at].replace(",", "") for row in rows] for at, n in enumerate(names)}, html.unescape(text)
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_exports_have_them_with_estimated_intervals(published, tmp_path, kind):
+    own = hc.open(published).table("a*c", face="nonnegative")
+    found, said = exported(published, tmp_path, kind, tables="a*c", face="nonnegative")
+    assert [name for name in found if name in STATISTICS] == list(STATISTICS)
+    assert not found.keys() & {"low_95", "high_95", "quality"}
+    low, high = own.estimated_ends
+    assert (low >= 0).all() and (low == 0).any()
+    close = {"rel": 0.01, "abs": 0.06} if kind == "html" else {"rel": 1e-12}
+    for name, numbers in zip(STATISTICS, (own.values, own.std_errors, own.estimated, low, high), strict=True):
+        assert [float(x) for x in found[name]] == pytest.approx(numbers.ravel().tolist(), **close), name
+    assert "estimated, not promised" in said and f"{HALF_WIDTH:.2f} estimated errors" in said
+    assert "confidence" not in said
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_exports_without_estimates_say_nothing_of_them(published, tmp_path, kind):
+    for place, asked in (("unbiased", {}), ("turned", {"face": "consistent"})):
+        (tmp_path / place).mkdir()
+        release = hc.recover(hc.open(published), "consistent")
+        found, said = exported(release, tmp_path / place, kind, tables="a*c", **asked)
+        assert "value" in found and not any("estimated" in name for name in found)
+        assert "estimated error" not in said
+
+
+def test_exports_of_sums_have_none(tmp_path):
+    schema = hc.Schema([hc.Attribute(name, codes=n) for name, n in SIZES.items()])
+    plan = hc.plan(schema, "2-way", rho="0.05", neighbours="add-remove", strategy="selective")
+    release = hc.recover(hc.release(plan, people(), seed=3), "nonnegative")
+    hc.export(release, tmp_path / "out", tables=["c*a", "a"], face="nonnegative")
+    turned, rolled = (set(hc.read_csv(path)[0]) for path in sorted((tmp_path / "out" / "tables").iterdir()))
+    assert "estimated_error" in turned and "estimated_error" not in rolled
+
+
+# ---------------------------------------------------------------------------------------------------- packs and checks
 
 
 def test_one_table_of_a_pack_has_them(published):

@@ -8,7 +8,7 @@ from typing import Final
 
 from hushcube.bundle.release import Release
 from hushcube.bundle.statement import NOT_PRIVATE, in_plain_words
-from hushcube.faces.value import UNBIASED, published_promises
+from hushcube.faces.value import HALF_WIDTH, UNBIASED, published_promises
 
 _NOISE: Final = (
     "Random noise was added before anything was published, so that these tables depend only slightly on any one "
@@ -32,9 +32,14 @@ _SUMS: Final = (
     'Columns that begin with "sum_" and "avg_" hold sums and averages. An average has an interval in place of a '
     "standard error; where its count is no more than noise, it is left empty."
 )
-_FACE: Final = (
-    'The column "std_error" is the standard error of the unbiased estimate from which the value was made; beside the '
-    "values of this face there are no intervals."
+_FACE: Final = 'The column "std_error" is the standard error of the unbiased estimate from which the value was made'
+_NO_INTERVALS: Final = "beside the values of this face there are no intervals."
+_ESTIMATED: Final = (
+    'The column "estimated_error" says how far the value itself is expected to be from the exact number. '
+    f'"estimated_low" and "estimated_high" are the ends of the estimated interval, the value give or take '
+    f"{HALF_WIDTH:.2f} estimated errors, and not below zero. It should hold the exact number in about 95 of 100 cases. "
+    "That is estimated, not promised: how large errors are was measured, how they are spread over cells is a model. "
+    "Tables that were added up from published ones have no such columns."
 )
 _FACTS: Final = (
     "The values also satisfy these facts, which the publisher declares to be public knowledge; they were not measured, "
@@ -111,7 +116,11 @@ def _reading(release: Release, face: str) -> Iterator[str]:
             yield _SUMS
     else:
         promise = published_promises()[face].of(release.schema.unit_noun).replace("`", "")
-        yield f'These are the tables of the face "{face}", which {promise} {_FACE}'
+        estimated = release.face(face).is_estimated
+        told = f"{_FACE}." if estimated else f"{_FACE}; {_NO_INTERVALS}"
+        yield f'These are the tables of the face "{face}", which {promise} {told}'
+        if estimated:
+            yield _ESTIMATED
         facts = release.face(face).facts(release.schema).describe()
         if facts:
             yield f"{_FACTS} {' '.join(f'({at}) {fact}.' for at, fact in enumerate(facts, 1))}"

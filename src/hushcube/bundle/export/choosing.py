@@ -81,17 +81,20 @@ class Chosen:
     def _marginals(self) -> Iterator[Table]:
         release = self.release
         sources: dict[str, Values] = {name: part.source for name, part in release.parts.items()}
+        estimated: Values | None = None
         if self.face != UNBIASED:
-            sources = {COUNT: release.face(self.face).source}
+            face = release.face(self.face)
+            sources, estimated = {COUNT: face.source}, face.estimated
         numbers = Numbers(release.plan, sources, self.quantities, intervals=True)
         for batch in self.marginals.batches:
             for part in batch.parts(_CHUNK):
                 rows = batch.rows[part]
                 found = numbers.estimates(rows, batch.shape)
+                errors = None if estimated is None else estimated.tables(rows, batch.shape)
                 for at, marginal in enumerate(map(tuple, rows.tolist())):
                     tables = (_table(release.schema, marginal, at, *own) for own in found.items())
                     first, *others = (replace(table, face=self.face, private=release.private) for table in tables)
-                    yield replace(first, others=tuple(others))
+                    yield replace(first, others=tuple(others), estimated=None if errors is None else errors[at])
 
 
 def _table(schema: Schema, marginal: Marginal, at: int, quantity: Quantity, found: Combined) -> Table:

@@ -24,6 +24,9 @@ _SAID: Final = {
     "low_95": "lower end of the 95% interval",
     "high_95": "upper end of the 95% interval",
     "quality": "quality",
+    "estimated_error": "estimated error",
+    "estimated_low": "lower end of the estimated interval",
+    "estimated_high": "upper end of the estimated interval",
 }
 """The statistics of a quantity, and what they are called."""
 
@@ -74,7 +77,8 @@ class Column:
     quantity: str
     """Such as `count` or `sum(days)`."""
     statistic: str
-    """`value`, `std_error`, `low_95`, `high_95`, or `quality`: how far the value can be relied on, in words."""
+    """`value`, `std_error`, `low_95`, `high_95`, or `quality`: how far the value can be relied on, in words. At face
+    value `estimated_error`, `estimated_low` and `estimated_high`, where the release has estimates."""
     numbers: NDArray[Any]
 
     @property
@@ -165,13 +169,19 @@ class Exporter:
         return f"{noun[0].upper()}{noun[1:]} by {', '.join(titles[:-1])}{' and ' if titles[1:] else ''}{titles[-1]}"
 
     def _columns(self, table: Table) -> Iterator[Column]:
-        """The statistics of one quantity. Averages have no standard errors, other faces neither intervals nor flags."""
+        """The statistics of one quantity.
+
+        Averages have no standard errors; other faces neither intervals nor flags, but perhaps estimated errors.
+        """
         quantity = Quantity.parse(table.what, self._schema)
         numbers: dict[str, NDArray[Any]] = {"value": table.values}
         if not table.is_average:
             numbers["std_error"] = table.std_errors
         if table.face == UNBIASED:
             numbers |= {"low_95": table.low, "high_95": table.high, "quality": table.quality_words}
+        elif table.estimated is not None and table.estimated_ends is not None:
+            low, high = table.estimated_ends
+            numbers |= {"estimated_error": table.estimated, "estimated_low": low, "estimated_high": high}
         word, what = self._named(quantity)
         for statistic, each in numbers.items():
             name = statistic if not word else word if statistic == "value" else f"{word}_{statistic}"

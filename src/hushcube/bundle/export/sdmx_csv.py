@@ -34,6 +34,9 @@ _VALUES: Final = {
     "low_95": ("LOW_95", "Lower end of the 95% interval"),
     "high_95": ("HIGH_95", "Upper end of the 95% interval"),
     "quality": ("QUALITY", "Quality"),
+    "estimated_error": ("ESTIMATED_ERROR", "Estimated error"),
+    "estimated_low": ("ESTIMATED_LOW", "Lower end of the estimated interval"),
+    "estimated_high": ("ESTIMATED_HIGH", "Upper end of the estimated interval"),
 }
 _STATUS: Final = ("OBS_STATUS", "Observation status")
 _NORMAL, _UNRELIABLE, _MISSING = "A", "U", "O"  # of the cross-domain code list CL_OBS_STATUS

@@ -187,7 +187,9 @@ def _width(column: Column) -> int:
 def places(table: ExportedTable, column: Column) -> int:
     """The digits after the point that errors leave meaningful: two significant ones of a typical error, at most six."""
     own = {each.statistic: each.numbers for each in table.columns if each.quantity == column.quantity}
-    errors = own["std_error"] if "std_error" in own else (own["high_95"] - own["low_95"]) / 4
+    errors = next((own[name] for name in ("estimated_error", "std_error") if name in own), None)
+    if errors is None:  # of averages
+        errors = (own["high_95"] - own["low_95"]) / 4
     known = errors[np.isfinite(errors) & (errors > 0)]
     if (own["value"] == np.rint(own["value"])).all() and column.statistic == "value":
         return 0
