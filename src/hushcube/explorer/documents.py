@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cached_property
 from typing import Any, Final
 
@@ -40,7 +40,7 @@ from hushcube.explorer.covariances import Joint, most_paired
 from hushcube.explorer.guarantee import for_you
 from hushcube.explorer.index import Index
 from hushcube.explorer.shapes import Shapes, read_shapes
-from hushcube.faces.value import UNBIASED, published_promises
+from hushcube.faces.value import HALF_WIDTH, UNBIASED, published_promises
 from hushcube.model.arrays import Floats
 from hushcube.model.attribute import Attribute
 from hushcube.model.coarser import at_level, coarsening
@@ -112,9 +112,10 @@ class Documents:
         }
 
     def _faces(self) -> Iterator[Document]:
-        yield {"name": UNBIASED, "promise": "right on average; cells can be negative or fractional"}
-        for name in self.release.faces:
-            yield {"name": name, "promise": published_promises()[name].summary}
+        promise = "right on average; cells can be negative or fractional"
+        yield {"name": UNBIASED, "promise": promise, "estimated": False}
+        for name, face in self.release.faces.items():
+            yield {"name": name, "promise": published_promises()[name].summary, "estimated": face.is_estimated}
 
     def _notes(self) -> list[str]:
         """What readers must know."""
@@ -155,7 +156,7 @@ class Documents:
 
     def _document(self, word: str, table: Table) -> Document:
         errors = _one_or_all(table.std_errors)
-        digits = _digits(table.std_errors)
+        digits = _digits(table.std_errors if table.estimated is None else np.minimum(table.std_errors, table.estimated))
         joint = self._joint(table)
         ends: Document = {"margins": None, "low": _numbers(table.low, 6), "high": _numbers(table.high, 6)}
         if not table.is_average:
@@ -172,7 +173,8 @@ class Documents:
             "values": _numbers(table.values, 6 if table.is_average else digits),
             "std_errors": None if table.is_average else errors,
             **ends,
-            "quality": table.quality.ravel().tolist(),
+            "estimated": _estimated(table),
+            "quality": _graded(table).quality.ravel().tolist(),
             **_sums(joint, table.attributes),
             "spread": spread,
             "spread_both": both,
@@ -282,6 +284,16 @@ class Documents:
             both.append(two - one + errors.any_quantile(BOTH) - errors.any_quantile())
             steps.append(factor * (2 * one - two))
         return max(spreads), max(both), math.hypot(*steps)
+
+
+def _estimated(table: Table) -> Document | None:
+    """Estimated errors at face value, and half of the 95% interval in these: no promise."""
+    return None if table.estimated is None else {"errors": _one_or_all(table.estimated), "half_width": HALF_WIDTH}
+
+
+def _graded(table: Table) -> Table:
+    """With the errors that say how far a value can be relied on: its own, where these are estimated."""
+    return table if table.estimated is None else replace(table, std_errors=table.estimated)
 
 
 def _sums(joint: Joint | None, names: Sequence[str]) -> Document:

@@ -236,6 +236,29 @@ def test_faces_have_tables_of_their_own(people, tmp_path):
         check_alike(other, documents.table(word, face="nonnegative"))
 
 
+def test_faces_of_a_selective_run_have_estimated_errors(people):
+    given = {"rho": "0.05", "neighbours": "add-remove", "strategy": "selective"}
+    release = hc.recover(released(PEOPLE, "age*sex,sex", people, seed=2, **given), "nonnegative")
+    documents = Documents(hc.recover(release, "consistent"))
+    faces = {face["name"]: face["estimated"] for face in documents.catalogue()["faces"]}
+    assert faces == {"unbiased": False, "nonnegative": True, "consistent": False}
+    for word in ("age*sex", "sex"):
+        told, table = documents.table(word, face="nonnegative"), release.table(word, face="nonnegative")
+        assert told["estimated"]["half_width"] * np.array(told["estimated"]["errors"]) == pytest.approx(
+            table.estimated_margins.ravel(), rel=1e-6
+        )
+        assert told["values"] == pytest.approx(table.values.ravel(), abs=table.estimated.min() / 100)
+        graded = [0 if x <= 0.166 else 1 if x <= 0.333 else 2 for x in (table.estimated / table.values).ravel()]
+        assert told["quality"] == [2 if v == 0 else q for q, v in zip(graded, told["values"], strict=True)]
+        assert documents.table(word)["estimated"] is None
+        assert documents.table(word, face="consistent")["estimated"] is None
+    assert documents.table("age", face="nonnegative")["estimated"] is None  # sums have none
+    for word, (unbiased, *others) in documents.every():
+        check_alike(unbiased, documents.table(word))
+        for other in others:
+            check_alike(other, documents.table(word, face=other["face"]))
+
+
 def test_all_tables_have_what_was_asked_for(stays):
     for word, tables in stays.every():
         for told, quantity in zip(tables, ("count", "sum(nights)", "avg(nights)"), strict=True):

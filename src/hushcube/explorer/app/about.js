@@ -42,6 +42,7 @@ export function notesBox(catalogue, face, words) {
       h("li", {}, words("notes.interval")),
       h("li", {}, words("notes.negative")),
       face && h("li", {}, `${face.title ?? face.name}: ${face.promise}`),
+      face?.estimated && h("li", { class: "estimated" }, words("notes.estimated")),
       h("li", {}, words("notes.caution", { letter: LETTERS[1], word: classes[1], from: percent(caution), to: percent(unreliable) })),
       h("li", {}, words("notes.unreliable", { letter: LETTERS[2], word: classes[2], from: percent(unreliable) }))),
   ];

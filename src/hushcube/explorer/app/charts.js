@@ -1,7 +1,7 @@
 // Pictures of a sheet, drawn by Vega-Lite with its expression interpreter: the page allows no eval.
 
 import { mapOf, mappedAxis } from "./maps.js";
-import { numberAt } from "./sheet.js";
+import { numberAt, seenOf } from "./sheet.js";
 
 /** Colours of Okabe and Ito, which people with any colour vision can tell apart. */
 const COLOURS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999"];
@@ -10,13 +10,14 @@ const COLOURS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00
 function records(sheet, words, numbers) {
   const name = (at, axes) => at.map((position, i) => axes[i].labels[position]).join(" · ");
   return sheet.rows.flatMap((at, r) => sheet.columns.map((col, c) => {
-    const found = numberAt(sheet.table, sheet.cells[r][c]);
+    const found = seenOf(numberAt(sheet.table, sheet.cells[r][c]));
     const error = found.std_error ?? (found.high - found.low) / 4;
+    const interval = words("table.interval", { low: numbers.number(found.low, error), high: numbers.number(found.high, error) });
     return {
       row: name(at, sheet.down) || words("table.all"), outer: name(at.slice(0, -1), sheet.down),
       inner: at.length ? sheet.down.at(-1).labels[at.at(-1)] : words("table.all"),
       column: col === null ? "" : sheet.across.labels[col], value: found.value, low: found.low, high: found.high,
-      told: `${numbers.number(found.value, error)} (${words("table.interval", { low: numbers.number(found.low, error), high: numbers.number(found.high, error) })})`,
+      told: `${numbers.number(found.value, error)} (${found.estimated ? words("table.estimated", { text: interval }) : interval})`,
     };
   }));
 }
@@ -39,10 +40,11 @@ export function specification(kind, sheet, { words, numbers, title, quantity, st
   const isWide = sheet.across !== null;
   const tip = { field: "told", type: "nominal" };
   const value = { field: "value", type: "quantitative", title: quantity };
+  const lined = sheet.table.estimated ? "chart.estimated" : "chart.interval";
   const order = (field) => ({ field, type: "nominal", sort: inOrder(data, field), title: null });
   const base = {
     $schema: "https://vega.github.io/schema/vega-lite/v6.json", data: { values: data }, config: configOf(theme),
-    title: { text: lines(title, width / 10), subtitle: stamp ?? words({ heat: "chart.heat", map: "chart.map" }[kind] ?? "chart.interval"), subtitleFontWeight: stamp ? "bold" : "normal", subtitleColor: stamp ? theme.danger : theme.quiet },
+    title: { text: lines(title, width / 10), subtitle: stamp ?? words({ heat: "chart.heat", map: "chart.map" }[kind] ?? lined), subtitleFontWeight: stamp ? "bold" : "normal", subtitleColor: stamp ? theme.danger : theme.quiet },
     background: theme.surface, autosize: { type: "fit-x", contains: "padding" },
   };
   if (kind === "map") return mapOf(base, sheet, mappedAxis(sheet, shapes), { words, numbers, quantity, width, theme, shapes, lines });

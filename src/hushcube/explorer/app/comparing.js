@@ -12,11 +12,11 @@ export function comparison(answer, { words, numbers, first, second, shown }) {
     if (!found) return null;
     const error = found.std_error ?? (found.high === null ? Math.abs(found.value) / 100 : (found.high - found.low) / 4);
     const value = found.value === null ? words("table.unknown") : format(found.value, error);
-    const interval = found.low === null || found.high === null ? words("select.open")
-      : words("select.interval", { low: format(found.low, error), high: format(found.high, error) });
+    const known = words(found.isEstimated ? "select.estimated" : "select.interval", { low: format(found.low, error), high: format(found.high, error) });
+    const interval = found.low === null || found.high === null ? words("select.open") : known;
     return h("tr", { "data-result": name, "data-numbers": JSON.stringify(found) }, h("th", { scope: "row" }, title), h("td", { class: "number" }, value), h("td", {}, interval));
   };
-  const both = first.length && second.length;
+  const both = first.length > 0 && second.length > 0;
   return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": words("select.result") }, h("table", { class: "result" },
     h("caption", { class: "hidden" }, words("select.result")),
     h("thead", { class: "hidden" }, h("tr", {}, ["what", "value", "interval95"].map((name) => h("th", { scope: "col" }, words(`select.${name}`))))),
@@ -25,5 +25,5 @@ export function comparison(answer, { words, numbers, first, second, shown }) {
       line("versus", words("select.second", { n: second.length }), answer.versus),
       both && line("difference", words("select.difference"), answer.difference),
       both && line("ratio", words("select.ratio"), answer.ratio),
-      shown !== null && line("shown", words("select.shown"), { value: shown, std_error: null, low: null, high: null }))));
+      shown !== null && line("shown", words("select.shown"), shown))));
 }

@@ -22,7 +22,7 @@ export function viewControls({ catalogue, state, quantity, words, change, mapped
       faces.length > 1 && choice(words("face.title"), "face", faces.map((each) => [each.name, each.title ?? each.name]), state.face, (name) => change({ face: name }), { disabled: quantity.kind !== "count" }),
       state.as === "table" && choice(words("margins.title"), "margins", MARGINS.map((name) => [name, words(`margins.${name}`)]), state.margins, (name) => change({ margins: name })),
       state.as === "table" && h("label", { class: "choice check" }, h("input", { type: "checkbox", checked: state.totals, key: "totals", onchange: (event) => change({ totals: event.target.checked }) }), h("span", {}, words("table.totals")))),
-    faces.length > 1 && face && h("p", { class: "quiet" }, words("face.promise", { face: face.title ?? face.name, promise: face.promise }), state.face === "unbiased" ? "" : ` ${words("face.errors")}`),
+    faces.length > 1 && face && h("p", { class: "quiet" }, words("face.promise", { face: face.title ?? face.name, promise: face.promise }), state.face === "unbiased" ? "" : ` ${words(face.estimated ? "face.estimated" : "face.errors")}`),
   ];
 }
 

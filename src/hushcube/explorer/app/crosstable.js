@@ -1,7 +1,7 @@
 // The cross-table: a real table for screen readers, a grid for the keyboard, cells to select.
 
 import { h } from "./dom.js";
-import { numberAt } from "./sheet.js";
+import { numberAt, seenOf } from "./sheet.js";
 
 /** Letters of the classes of quality, so that nothing is told by colour alone. */
 export const LETTERS = ["", "E", "F"];
@@ -12,7 +12,8 @@ export const LETTERS = ["", "E", "F"];
  */
 export function crossTable({ sheet, totals, state, words, numbers, caption, choose, average }) {
   const places = []; // of every row of the grid, its elements that can have the focus
-  const cell = (found, cells, extra = {}) => {
+  const cell = (known, cells, extra = {}) => {
+    const found = seenOf(known);
     const flag = LETTERS[found.quality] ?? "";
     const uncertain = found.quality === null || found.quality === undefined ? 0 : uncertainty(found);
     const told = h("td", {
@@ -36,8 +37,9 @@ export function crossTable({ sheet, totals, state, words, numbers, caption, choo
     if (state.margins === "none" || state.margins === "shading") return null;
     if (found.low === null) return h("span", { class: "margin unknown" }, "±?");
     const interval = words("table.interval", { low: numbers.number(found.low, error), high: numbers.number(found.high, error) });
-    if (state.margins === "interval" || average) return h("span", { class: "margin" }, interval);
-    return h("span", { class: "margin" }, `± ${numbers.number((found.high - found.low) / 2, error)}`);
+    const text = state.margins === "interval" || average ? interval : `± ${numbers.number(found.margin, error)}`;
+    if (!found.estimated) return h("span", { class: "margin" }, text);
+    return h("span", { class: "margin estimated" }, words("table.estimated", { text }));
   };
   const header = (scope, text, cells, extra = {}) => {
     const told = h("th", { scope, tabindex: "-1", ...extra }, h("span", { class: "label" }, text));
@@ -101,7 +103,7 @@ export function markSelected(element, state) {
 /** How uncertain a number is, from 0 to 100, for the shade: its margin over its size. */
 function uncertainty(found) {
   if (found.low === null || found.value === null) return 0;
-  const relative = (found.high - found.low) / 2 / Math.max(Math.abs(found.value), 1e-9);
+  const relative = found.margin / Math.max(Math.abs(found.value), 1e-9);
   return Math.round(100 * Math.min(1, relative));
 }
 

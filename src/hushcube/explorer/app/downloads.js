@@ -31,7 +31,8 @@ function field(text) {
 /** All kept cells, also those on other pages, one line each. */
 function csv(sheet, catalogue) {
   const axes = [...sheet.down, ...(sheet.across ? [sheet.across] : [])];
-  const names = ["value", "std_error", "low", "high", "quality", ...(catalogue.stamp ? ["remark"] : [])];
+  const estimates = sheet.table.estimated ? ["estimated_error", "estimated_low", "estimated_high"] : [];
+  const names = ["value", "std_error", "low", "high", ...estimates, "quality", ...(catalogue.stamp ? ["remark"] : [])];
   const codes = (axis) => (axis.depth === 0 ? axis.attribute.codes : null); // where they are not the labels themselves
   const columns = axes.flatMap((axis) => [axis.word, ...(codes(axis) ? [`${axis.word}_code`] : [])]);
   const lines = [[...columns, ...names]];
@@ -43,7 +44,9 @@ function csv(sheet, catalogue) {
       return [axis.labels[at], ...(codes(axis) ? [codes(axis)[at]] : [])];
     });
     const found = numberAt(sheet.table, cell);
-    const numbers = [found.value, found.std_error, found.low, found.high].map((number) => (number === null ? "" : String(number)));
+    const { std_error, low, high } = found.estimated ?? {};
+    const own = [found.value, found.std_error, found.low, found.high, ...(estimates.length ? [std_error, low, high] : [])];
+    const numbers = own.map((number) => (number === null ? "" : String(number)));
     lines.push([...labels, ...numbers, catalogue.quality.words[found.quality] ?? "", ...(catalogue.stamp ? [catalogue.stamp] : [])]);
   }
   return lines.map((line) => line.map((each) => field(String(each))).join(",")).join("\r\n") + "\r\n";
@@ -92,13 +95,16 @@ async function png(source) {
   return new Promise((done) => canvas.toBlob(done, "image/png"));
 }
 
-const legendText = (words) => [1, 2].map((quality) => `${LETTERS[quality]}: ${words(`quality.${LETTERS[quality]}`)}`).join("; ");
+const legendText = (words, table) => {
+  const flags = [1, 2].map((quality) => `${LETTERS[quality]}: ${words(`quality.${LETTERS[quality]}`)}`);
+  return [...flags, ...(table.querySelector(".estimated") ? [words("margins.estimated.short")] : [])].join("; ");
+};
 
 /** What the buttons below a view do. `seen()` is what there is to take, `say` tells what was done. */
 export function filesOf(seen, words, say) {
   const picture = async ({ catalogue, drawn, title, table }) => {
     if (drawn) return drawn.view.toSVG();
-    return tablePicture(table, { title, stamp: shortStamp(catalogue), legend: legendText(words), theme: themeOf(document.body) });
+    return tablePicture(table, { title, stamp: shortStamp(catalogue), legend: legendText(words, table), theme: themeOf(document.body) });
   };
   const named = (ending, content, type) => save(fileName(seen().catalogue, seen().state, ending), content, type);
   return {

@@ -12,7 +12,7 @@ import { filesOf } from "./downloads.js";
 import { latticeLegend, latticePicture, nodesOf } from "./lattice.js";
 import { mappedAxis } from "./maps.js";
 import { numbersOf } from "./numbers.js";
-import { COLUMNS, ROWS, laidOut } from "./sheet.js";
+import { COLUMNS, ROWS, laidOut, numberAt } from "./sheet.js";
 import { ASK, sourceOf } from "./source.js";
 import { readState, withTable, writeState } from "./state.js";
 import { quantityTitle, viewNotes, viewTitle } from "./titles.js";
@@ -194,13 +194,16 @@ function tip(value, event) {
 /** Pages, legend and files. */
 function below() {
   const flags = state.as === "table" ? LETTERS.filter(Boolean) : [];
+  const seen = (what) => byId("figure").querySelector(what) !== null;
+  const promised = !sheet.table.estimated || seen("span.margin:not(.estimated)");
   refill(byId("under"),
     pager(words, { key: "rows", offset: sheet.row, size: ROWS, total: sheet.rowCount, turn: (to) => go({ ...state, row: to }) }),
     pager(words, { key: "columns", offset: sheet.column, size: COLUMNS, total: sheet.columnCount, turn: (to) => go({ ...state, column: to }) }),
     h("p", { class: "legend" },
       state.as === "map" && `${words("chart.map")}. `,
-      state.as !== "table" ? words("chart.help") : words(state.margins === "shading" ? "margins.shading.help" : "margins.help"),
-      byId("figure").querySelector(".unknown") && ` ${words("margins.unknown.help")}`,
+      state.as !== "table" ? words("chart.help") : state.margins === "shading" ? words("margins.shading.help") : promised && words("margins.help"),
+      (sheet.table.estimated || seen(".estimated")) && ` ${words("margins.estimated.help")}`,
+      seen(".unknown") && ` ${words("margins.unknown.help")}`,
       flags.map((letter) => [" ", h("span", { class: `flag flag-${letter}` }, letter), ` ${words(`quality.${letter}`)}`])),
     state.as === "table" ? h("p", { class: "quiet", id: "grid-help" }, words("table.help")) : null);
   refill(byId("downloads"), downloadControls({ words, act: files }));
@@ -233,7 +236,7 @@ const compare = working(async () => {
     selected();
   } }));
   const told = (answer) => {
-    const shown = state.face === "unbiased" || !first.length ? null : first.reduce((sum, cell) => sum + sheet.table.values[cell], 0);
+    const shown = state.face === "unbiased" || !first.length ? null : shownSum(first);
     refill(byId("result"), comparison(answer, { words, numbers, first, second, shown }));
   };
   if (!first.length && !second.length) return told(null);
@@ -248,6 +251,13 @@ const compare = working(async () => {
   }
   if (question === asked && state.first === first && state.second === second) told(answer);
 });
+
+/** What a face shows of some cells together: one cell may have an estimated error, a sum of several has none. */
+function shownSum(cells) {
+  const value = cells.reduce((sum, cell) => sum + sheet.table.values[cell], 0);
+  const own = cells.length === 1 ? numberAt(sheet.table, cells[0]).estimated : null;
+  return { value, std_error: own?.std_error ?? null, low: own?.low ?? null, high: own?.high ?? null, isEstimated: own !== null };
+}
 
 const files = filesOf(() => ({ catalogue, state, sheet, drawn, title: here(), table: byId("figure").querySelector("table") }), words, (text) => {
   byId("status").textContent = text;

@@ -1,7 +1,7 @@
 // Maps, where the publisher gave shapes: colour is the value, and how far it can be relied on is seen at first sight.
 
 import { LETTERS } from "./crosstable.js";
-import { numberAt } from "./sheet.js";
+import { numberAt, seenOf } from "./sheet.js";
 
 const MOST = 12; // maps beside each other, one for each combination of the other labels
 
@@ -22,9 +22,10 @@ function features(sheet, axis, shapes, { words, numbers }) {
     const label = axis.labels[position(cell, own)];
     const shape = shapes[axis.word][position(cell, own)];
     if (shape === null || facets.indexOf(facet) >= MOST) continue;
-    const { value, std_error, low, high, quality } = numberAt(sheet.table, cell);
+    const { value, std_error, low, high, quality, estimated } = seenOf(numberAt(sheet.table, cell));
     const error = std_error ?? (high - low) / 4;
-    const text = value === null ? words("table.unknown") : `${numbers.number(value, error)} (${words("table.interval", { low: numbers.number(low, error), high: numbers.number(high, error) })})`;
+    const interval = words("table.interval", { low: numbers.number(low, error), high: numbers.number(high, error) });
+    const text = value === null ? words("table.unknown") : `${numbers.number(value, error)} (${estimated ? words("table.estimated", { text: interval }) : interval})`;
     const flag = LETTERS[quality] ?? "";
     const told = [...others, label, text, flag && words(`quality.${flag}`)].filter(Boolean).join(" · ");
     found.push({

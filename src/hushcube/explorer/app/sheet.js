@@ -1,6 +1,6 @@
 // A table laid out in rows and columns: what is kept, on which page, with totals.
 
-import { errorAt } from "./statistics.js";
+import { errorAt, errorOf } from "./statistics.js";
 
 export const ROWS = 100;
 export const COLUMNS = 24;
@@ -66,10 +66,21 @@ function columnAxis(own, order, named) {
 /** Whether cells can be added up: averages and sums that overlap cannot. */
 export const adds = (table, quantity) => quantity.kind !== "avg" && !table.word.includes("(");
 
-/** One number of a table with what is known of its error. */
+/** One number of a table with what is known of its error; at face value perhaps with an estimate of its own. */
 export function numberAt(table, cell) {
   return {
     value: table.values[cell], std_error: table.std_errors === null ? null : errorAt(table, cell),
-    low: table.low[cell], high: table.high[cell], quality: table.quality[cell],
+    low: table.low[cell], high: table.high[cell], quality: table.quality[cell], estimated: estimatedAt(table, cell),
   };
 }
+
+/** The estimated error of a cell and its estimated interval, or null; no true count is below zero. */
+function estimatedAt({ values, estimated }, cell) {
+  if (!estimated) return null;
+  const error = errorOf(estimated.errors, cell);
+  const margin = estimated.half_width * error;
+  return { std_error: error, low: Math.max(0, values[cell] - margin), high: values[cell] + margin, margin };
+}
+
+/** A number with the error and the interval that are shown beside it: the estimated ones, where there are any. */
+export const seenOf = (found) => ({ ...found, ...found.estimated, margin: found.estimated?.margin ?? (found.high - found.low) / 2 });

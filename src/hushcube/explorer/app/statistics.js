@@ -83,5 +83,7 @@ export function qualityOf(value, stdError, mayBeNegative, { caution, unreliable 
   return variation > unreliable ? 2 : variation > caution ? 1 : 0;
 }
 
-/** The errors of cells, whether a table has one for all of them or one each. */
-export const errorAt = (table, cell) => (Array.isArray(table.std_errors) ? table.std_errors[cell] : table.std_errors);
+/** The error of a cell, whether there is one for all of them or one each. */
+export const errorOf = (errors, cell) => (Array.isArray(errors) ? errors[cell] : errors);
+
+export const errorAt = (table, cell) => errorOf(table.std_errors, cell);

@@ -6,13 +6,14 @@ import { around, qualityOf } from "./statistics.js";
 
 /**
  * `{row(at), column(col), all()}`, or null where there are none. Errors follow from the table's covariances, or it has
- * those of its totals. Without these, and for averages, a total of all labels is a cell of a smaller table, and is looked
- * up there.
+ * those of its totals. Without these, for averages, and where errors are estimated, a total of all labels is a cell of a
+ * smaller table, and is looked up there.
  */
 export async function totalsOf(sheet, cube, source, state, quantity) {
   const { table } = sheet;
   if (!state.totals || sheet.own.length === 0) return null;
-  if (adds(table, quantity) && knowsTotals(table.origin ?? table)) return summed(sheet, cube.catalogue.quality);
+  const isOwn = table.estimated && !sheet.isPart; // smaller tables have estimated errors of their own
+  if (!isOwn && adds(table, quantity) && knowsTotals(table.origin ?? table)) return summed(sheet, cube.catalogue.quality);
   if (table.word.includes("(")) return null;
   if (!sheet.isPart) {
     try {
