@@ -30,6 +30,9 @@ Scales are matched by absolute errors. Cells have heavy tails: with those of Lap
 sqrt(2/pi) e, an interval of 95% is the value, give or take ln(20) sqrt(2/pi) e = 2.39 e. This shape and these tails
 were chosen by looking at real tables, and how often they hold on others is measured.             [docs/accuracy.md]
 
+Sums of cells have no estimate, nor have tables at several levels, which are such sums: whether the errors of cells in a
+group add up or cancel is a matter of the data, and no look sees it.
+
 All of it follows from the published tables of the face and the measurement, so that `verify` can do it again.
 """
 

@@ -168,6 +168,13 @@ def test_faces_hold_levels_together(kind):
             assert (made.schema.coarsening(chain[-1], position)[people[:, chain[-1]]] == people[:, position]).all()
 
 
+@pytest.mark.parametrize("kind", ["nonnegative", "integral"])
+def test_faces_at_several_levels_have_no_estimated_errors(kind):
+    made, measurement = done(planned(rho="0.1"))
+    assert make_face(made, measurement, FaceValue(kind), Clock()).errors is None
+    assert make_face(*made.averaged(measurement), FaceValue(kind), Clock()).errors is not None  # of the fine tables
+
+
 def test_the_last_look_bounds_coarse_tables_too():
     """False alarms: a look covers its table with 97.5%; of 60 tables more than 8 are missed with less than 0.1%."""
     design, missed = planned("s*t,s@l1*t@l1,s@l2*u,t*u", rho="0.05"), 0
