@@ -12,8 +12,8 @@ from hushcube import Attribute, Schema, compare, plan, recover, release, strateg
 from hushcube.bundle.verify import verify
 from hushcube.cli import run
 from hushcube.errors import BadInput
-from hushcube.faces import face, value
-from hushcube.faces.face import Face
+from hushcube.faces import maker, value
+from hushcube.faces.maker import Face
 from hushcube.faces.value import Promise
 from hushcube.lattice.basis import MARGINAL
 from hushcube.lattice.family import Family
@@ -92,7 +92,7 @@ def test_a_face(monkeypatch, tmp_path, capfd):
     """A promise and a maker: it is made, published with its statement, shown, and verified."""
     promise = Promise("even", "everybody spread evenly", "spreads everybody evenly over the cells.", nonnegative=True)
     monkeypatch.setitem(value.PROMISES, "even", promise)
-    monkeypatch.setitem(face.MAKERS, "even", make_even)
+    monkeypatch.setitem(maker.MAKERS, "even", make_even)
     monkeypatch.chdir(tmp_path)
     release(plan(SCHEMA, "<=2-way", epsilon=5, neighbours="add-remove"), PEOPLE, out="published")
     published = recover("published", "even")

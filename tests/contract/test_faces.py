@@ -23,7 +23,8 @@ from hushcube.bundle.part import PublishedFace
 from hushcube.designs import LatticeDesign
 from hushcube.designs.design import RECOVERIES
 from hushcube.errors import TooLarge
-from hushcube.faces.face import check_face, make_face
+from hushcube.faces.checking import check_face
+from hushcube.faces.face import make_face
 from hushcube.faces.value import FaceValue
 from hushcube.model.facts import Facts
 from hushcube.model.queries import QueryTable, SparseRows

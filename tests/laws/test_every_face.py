@@ -9,7 +9,8 @@ from helpers import NEIGHBOURS, MemoryEngine, adaptive, carried_out, random_code
 from hushcube.designs.design import BUDGETS, RECOVERIES
 from hushcube.designs.request import Request
 from hushcube.errors import HushcubeError, NotApplicable
-from hushcube.faces.face import check_face, make_face
+from hushcube.faces.checking import check_face
+from hushcube.faces.face import make_face
 from hushcube.faces.value import FaceValue
 from hushcube.model.facts import Fact, Facts
 from hushcube.model.privacy import Privacy

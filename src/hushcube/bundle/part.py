@@ -30,7 +30,7 @@ from hushcube.model.noise import Measurement
 from hushcube.model.schema import Schema
 
 if TYPE_CHECKING:
-    from hushcube.faces.face import Face
+    from hushcube.faces.maker import Face
 
 
 class Tables(Values, Protocol):

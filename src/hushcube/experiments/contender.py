@@ -20,7 +20,8 @@ from hushcube.designs.design import Budgets, Design, Recovery, digest_of
 from hushcube.designs.request import Request
 from hushcube.errors import BadInput, NotApplicable
 from hushcube.experiments.truth import Answers, tables_of
-from hushcube.faces.face import check_face, make_face
+from hushcube.faces.checking import check_face
+from hushcube.faces.face import make_face
 from hushcube.faces.value import UNBIASED, FaceValue, read_face
 from hushcube.model.noise import Measurement
 from hushcube.options import read_word

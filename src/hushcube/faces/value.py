@@ -32,7 +32,7 @@ MOST_PEOPLE: Final = 10**8  # of one face
 
 @dataclass(frozen=True)
 class Promise:
-    """What the tables of one kind of face promise, and what the kind is called; how they are made is in `face.py`."""
+    """What the tables of one kind of face promise, and what the kind is called; how they are made is in `maker.py`."""
 
     name: str  # what such a face is called in a release
     summary: str  # what is promised, for a list of faces
@@ -70,7 +70,7 @@ PROMISES: Final[dict[str, Promise]] = {
         whole=True,
     ),
 }
-"""Every kind of face. A new one is added here, and to the makers of `face.py`."""
+"""Every kind of face. A new one is added here, and to the makers of `maker.py`."""
 
 
 def published_promises() -> dict[str, Promise]:

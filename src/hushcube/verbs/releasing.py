@@ -28,7 +28,7 @@ from hushcube.strategies import check_strategy
 from hushcube.verbs.charging import paying
 
 if TYPE_CHECKING:
-    from hushcube.faces.face import Face
+    from hushcube.faces.maker import Face
     from hushcube.ledger.ledger import Ledger
     from hushcube.private.engines import BadRows
 
@@ -66,7 +66,7 @@ def release(
     same `key` never charges or draws twice: it goes on where nothing was drawn, and else opens what was published.
     Without a key it is that of the account, the plan and the folder, so that a repeated command has the same one.
     """
-    from hushcube.faces.face import check_face
+    from hushcube.faces.checking import check_face
     from hushcube.private.engines import open_source
     from hushcube.private.measure import carry_out, check
     from hushcube.private.noise import SeededEntropy

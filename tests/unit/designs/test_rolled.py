@@ -15,7 +15,8 @@ from hushcube.designs.request import OBJECTIVES
 from hushcube.designs.selective.rolled import Finest, fine_request
 from hushcube.errors import BadInput, NotApplicable, PlanError
 from hushcube.experiments.truth import HeldTables
-from hushcube.faces.face import check_face, make_face
+from hushcube.faces.checking import check_face
+from hushcube.faces.face import make_face
 from hushcube.faces.value import FaceValue, read_face
 from hushcube.model.facts import Fact, Facts
 from hushcube.model.form import GroupTable

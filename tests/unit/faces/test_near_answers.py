@@ -6,7 +6,8 @@ from scipy.optimize import linprog
 
 from helpers import MemoryEngine, all_tables, make_plan, make_request, marginal_rows, random_codes
 from hushcube.errors import BadInput
-from hushcube.faces.face import check_face, make_face
+from hushcube.faces.checking import check_face
+from hushcube.faces.face import make_face
 from hushcube.faces.value import FaceValue, read_face
 from hushcube.private.measure import measure
 from hushcube.private.noise import SeededEntropy
