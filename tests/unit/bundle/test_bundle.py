@@ -26,7 +26,7 @@ from helpers import (
     released,
 )
 from hushcube import plan, release
-from hushcube.bundle import writing
+from hushcube.bundle import table_files, writing
 from hushcube.bundle.folder import open_bundle, table_entries
 from hushcube.bundle.manifest import manifest_text
 from hushcube.bundle.writing import write
@@ -53,7 +53,7 @@ def plans():
 
 @pytest.fixture(params=["one file each", "packs"])
 def layout(request, monkeypatch):
-    monkeypatch.setattr(writing, "MOST_FILES", 1000 if request.param == "one file each" else 3)
+    monkeypatch.setattr(table_files, "MOST_FILES", 1000 if request.param == "one file each" else 3)
     return request.param
 
 
@@ -61,7 +61,7 @@ def layout(request, monkeypatch):
 def written(request, tmp_path_factory):
     """Releases of all plans, and their folders."""
     with pytest.MonkeyPatch.context() as patches:
-        patches.setattr(writing, "MOST_FILES", request.param)
+        patches.setattr(table_files, "MOST_FILES", request.param)
         made = [(make_release(p), tmp_path_factory.mktemp("written") / "out") for p in plans()]
         for published, folder in made:
             write(published, folder)
@@ -129,8 +129,8 @@ def test_every_file_is_listed_and_nothing_else_is_there(tmp_path, layout):
 
 
 def test_packs_are_one_file_for_each_order(tmp_path, monkeypatch):
-    monkeypatch.setattr(writing, "MOST_FILES", 3)
-    monkeypatch.setattr(writing, "_CHUNK", 8)  # so that a table's rows start in the middle of many row groups
+    monkeypatch.setattr(table_files, "MOST_FILES", 3)
+    monkeypatch.setattr(table_files, "_CHUNK", 8)  # so that a table's rows start in the middle of many row groups
     p = make_plan(make_request((2, 3, 2, 3, 2), "<=3-way", rho=1), "residual")
     published = make_release(p)
     write(published, tmp_path / "out")
@@ -149,7 +149,7 @@ def test_packs_are_one_file_for_each_order(tmp_path, monkeypatch):
 
 def test_labels_that_attributes_share_are_written_as_codes(tmp_path, monkeypatch):
     """A text that is twice in a dictionary makes Parquet's writer spell out every label of the file."""
-    monkeypatch.setattr(writing, "MOST_FILES", 3)
+    monkeypatch.setattr(table_files, "MOST_FILES", 3)
     labels = {"a": ["yes", "no"], "b": ["no", "yes", "maybe"], "c": ["maybe", "no"]}
     attributes = tuple(Attribute(name, values=values) for name, values in labels.items())
     made = plan(Schema(attributes), "<=2-way", rho=1, neighbours="add-remove").count
@@ -202,8 +202,8 @@ def test_a_failure_beside_the_tables_leaves_nothing(tmp_path, monkeypatch):
 @pytest.mark.parametrize("layout", ["files", "packs"])
 def test_a_large_table_is_written_in_pieces(layout, tmp_path, monkeypatch):
     """So that memory holds the columns of a few cells, not of the largest table."""
-    monkeypatch.setattr(writing, "MOST_FILES", 1_000 if layout == "files" else 3)
-    monkeypatch.setattr(writing, "_CHUNK", 8)
+    monkeypatch.setattr(table_files, "MOST_FILES", 1_000 if layout == "files" else 3)
+    monkeypatch.setattr(table_files, "_CHUNK", 8)
     published = make_release(make_plan(make_request((2, 3, 5, 3), "cube", epsilon=1), "bmax"))
     write(published, tmp_path / "out")
     for path in (tmp_path / "out" / "tables").glob("*.parquet"):
@@ -341,7 +341,7 @@ def test_measurements_are_checked_when_read(folder):
 
 
 def test_a_pack_is_never_read_at_the_wrong_place(tmp_path, monkeypatch):
-    monkeypatch.setattr(writing, "MOST_FILES", 3)
+    monkeypatch.setattr(table_files, "MOST_FILES", 3)
     p = make_plan(make_request((2, 2, 2), "<=2-way", epsilon=1), "workload")
     write(make_release(p), tmp_path / "out")
     path = tmp_path / "out" / "manifest.json"
@@ -367,7 +367,7 @@ def test_an_existing_folder_is_never_touched(folder):
 def test_a_failure_while_writing_leaves_nothing(tmp_path, layout, worth, monkeypatch):
     """Neither files nor threads."""
     monkeypatch.setattr(writing, "_WORTH", worth)
-    monkeypatch.setattr(writing, "_CHUNK", 8)
+    monkeypatch.setattr(table_files, "_CHUNK", 8)
     before = threading.active_count()
     p = make_plan(make_request(SIZES, "<=2-way", epsilon=1), "workload")
 

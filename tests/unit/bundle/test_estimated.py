@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import hushcube as hc
-from hushcube.bundle import writing
+from hushcube.bundle import table_files
 from hushcube.bundle.crossing import documents
 from hushcube.bundle.export import workbook
 from hushcube.bundle.export.formats import FORMATS
@@ -38,7 +38,7 @@ def published(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("estimated") / "published"
     schema = hc.Schema([hc.Attribute(name, codes=n) for name, n in SIZES.items()])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(writing, "MOST_FILES", 1_000 if request.param == "files" else 3)
+        patch.setattr(table_files, "MOST_FILES", 1_000 if request.param == "files" else 3)
         plan = hc.plan(schema, "<=2-way", rho="0.05", neighbours="add-remove", strategy="selective")
         hc.release(plan, people(), out=folder, seed=3)
         for face in ("nonnegative", "integral"):

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import hushcube as hc
-from hushcube.bundle import writing
+from hushcube.bundle import table_files
 from hushcube.bundle.export import choosing, pages, workbook
 from hushcube.bundle.export.choosing import Chosen
 from hushcube.bundle.export.formats import FORMATS
@@ -40,8 +40,8 @@ def make(folder, *, most_files=1000):
     columns |= {"ward": random.integers(0, 3, 500), "days": random.integers(0, 11, 500).astype(float)}
     plan = hc.plan(schema, "<=2-way,prefix(age)*sex", rho=1, neighbours="add-remove", measures=["avg(days)"])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(writing, "MOST_FILES", most_files)
-        patch.setattr(writing, "_CHUNK", 16 if most_files < 1000 else writing._CHUNK)
+        patch.setattr(table_files, "MOST_FILES", most_files)
+        patch.setattr(table_files, "_CHUNK", 16 if most_files < 1000 else table_files._CHUNK)
         hc.release(plan, pd.DataFrame(columns), out=folder, seed=4, face="nonnegative")
     return folder
 

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import hushcube as hc
-from hushcube.bundle import writing
+from hushcube.bundle import table_files
 from manifests import manifest_of, resealed
 
 SCHEMA = hc.Schema(
@@ -32,7 +32,7 @@ def rows(seed=7, number=400):
 def published(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("flags") / "published"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(writing, "MOST_FILES", 1_000 if request.param == "files" else 3)
+        patch.setattr(table_files, "MOST_FILES", 1_000 if request.param == "files" else 3)
         plan = hc.plan(SCHEMA, WORDS, measures=MEASURES, epsilon=12, neighbours="add-remove", strategy="workload")
         hc.release(plan, rows(), out=folder, seed=1)
     return folder

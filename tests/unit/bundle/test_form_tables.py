@@ -13,7 +13,7 @@ import pytest
 import hushcube as hc
 from helpers import MemoryEngine, label, random_codes, released
 from hushcube import plan, release
-from hushcube.bundle import writing
+from hushcube.bundle import table_files
 from hushcube.bundle.folder import open_bundle
 from hushcube.bundle.manifest import manifest_text
 from hushcube.bundle.writing import write
@@ -53,7 +53,7 @@ def make_plans(**law):
 
 @pytest.fixture(params=["one file each", "packs"])
 def layout(request, monkeypatch):
-    monkeypatch.setattr(writing, "MOST_FILES", 1000 if request.param == "one file each" else 1)
+    monkeypatch.setattr(table_files, "MOST_FILES", 1000 if request.param == "one file each" else 1)
     return request.param
 
 

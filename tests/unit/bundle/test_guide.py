@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import hushcube as hc
-from hushcube.bundle import writing
+from hushcube.bundle import table_files
 from hushcube.bundle.manifest import GUIDE
 from manifests import manifest_of, resealed
 
@@ -166,7 +166,7 @@ def test_an_interval_is_redone_by_hand_without_hushcube(options, tmp_path):
 
 
 def test_tables_in_packs(tmp_path, monkeypatch):
-    monkeypatch.setattr(writing, "MOST_FILES", 3)
+    monkeypatch.setattr(table_files, "MOST_FILES", 3)
     asked = hc.plan(SCHEMA, "<=2-way,prefix(age)", rho=1, neighbours="add-remove")
     release = hc.release(asked, ROWS, out=tmp_path / "out")
     assert hc.verify(tmp_path / "out").holds

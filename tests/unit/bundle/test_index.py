@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from helpers import MemoryEngine, every_plan, label, make_plan, make_request, random_codes, released
-from hushcube.bundle import folder as bundle_folder, reading, writing
+from hushcube.bundle import folder as bundle_folder, reading, table_files
 from hushcube.bundle.change import add_face
 from hushcube.bundle.folder import find_table, open_bundle, table_entries
 from hushcube.bundle.manifest import manifest_text, seal
@@ -29,7 +29,7 @@ SIZES = (2, 3, 2, 2)
 
 @pytest.fixture(autouse=True)
 def packed(monkeypatch):
-    monkeypatch.setattr(writing, "MOST_FILES", 3)
+    monkeypatch.setattr(table_files, "MOST_FILES", 3)
 
 
 def publish(p, folder):
@@ -41,7 +41,7 @@ def publish(p, folder):
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(writing, "MOST_FILES", 3)
+        patch.setattr(table_files, "MOST_FILES", 3)
         folder = tmp_path_factory.mktemp("index") / "r"
         p = make_plan(make_request(SIZES, "<=2-way", rho=1), "residual")
         codes = publish(p, folder)

@@ -12,7 +12,7 @@ import pytest
 
 from helpers import MemoryEngine, every_plan, label, make_plan, make_request, random_codes, released
 from hushcube import plan, release
-from hushcube.bundle import writing
+from hushcube.bundle import table_files
 from hushcube.bundle.change import add_face
 from hushcube.bundle.checks.cells import count_cells
 from hushcube.bundle.folder import read_people, table_entries
@@ -129,7 +129,7 @@ def test_a_good_release_holds(good):
 @pytest.mark.slow
 @pytest.mark.parametrize(("most", "law"), [(1000, {"rho": 20}), (3, {"epsilon": 1, "neighbours": "replace-one"})])
 def test_every_kind_of_plan_holds(most, law, tmp_path, monkeypatch):
-    monkeypatch.setattr(writing, "MOST_FILES", most)  # one file each, or packs
+    monkeypatch.setattr(table_files, "MOST_FILES", most)  # one file each, or packs
     request = make_request((2, 3, 4), ["<=1-way", "a0*a1", "a0*a2"], **law)
     for number, p in enumerate(every_plan(request, recoveries=("gls", "none"))):
         if p.budget_rule == "uniform":
@@ -553,7 +553,7 @@ def test_a_long_list_is_cut(bundle):
 
 
 def test_packs_are_checked_table_by_table(tmp_path, monkeypatch):
-    monkeypatch.setattr(writing, "MOST_FILES", 3)
+    monkeypatch.setattr(table_files, "MOST_FILES", 3)
     p = make_plan(make_request((3, 3, 3, 3), "<=2-way", epsilon=1), "workload")
     engine = MemoryEngine(random_codes(p.schema.sizes, 200))
     write(released(p, measure(p, engine, entropy=SeededEntropy(5))), tmp_path / "r")

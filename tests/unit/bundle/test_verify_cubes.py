@@ -153,8 +153,8 @@ def test_names_of_measures_need_no_quotes(tmp_path):
 def test_a_packed_cube_is_what_was_in_memory(tmp_path, monkeypatch):
     asked = plan(SCHEMA, "<=2-way", measures="avg(days)", rho=50, neighbours="add-remove")
     memory = release(asked, PERSON, seed=3)
-    monkeypatch.setattr("hushcube.bundle.writing.MOST_FILES", 3)
-    monkeypatch.setattr("hushcube.bundle.writing._CHUNK", 8)
+    monkeypatch.setattr("hushcube.bundle.table_files.MOST_FILES", 3)
+    monkeypatch.setattr("hushcube.bundle.table_files._CHUNK", 8)
     memory.save(tmp_path / "out")
     assert verify(tmp_path / "out", allow_seeded=True).holds
     assert (tmp_path / "out" / "tables" / "2-way-index.parquet").exists()

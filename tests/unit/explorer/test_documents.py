@@ -10,7 +10,7 @@ import pytest
 
 import hushcube as hc
 from hushcube import samples
-from hushcube.bundle import folder, writing
+from hushcube.bundle import folder, table_files
 from hushcube.explorer.documents import PAGE, Documents
 from hushcube.model.attribute import Attribute
 
@@ -267,7 +267,7 @@ def test_all_tables_have_what_was_asked_for(stays):
 
 def test_the_tables_of_a_pack_are_read_at_once(tmp_path, monkeypatch):
     """A page of 5,051 tables took a minute, of which most was decoding the same rows again and again."""
-    monkeypatch.setattr(writing, "MOST_FILES", 3)
+    monkeypatch.setattr(table_files, "MOST_FILES", 3)
     schema = hc.Schema([Attribute(name, codes=3) for name in "abcdef"])
     codes = np.arange(60) % 3
     out = tmp_path / "published"
