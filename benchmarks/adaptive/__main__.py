@@ -30,6 +30,7 @@ from hushcube.verbs.charting import saved
 ROOT = Path(__file__).resolve().parent.parent.parent
 KEPT = ROOT / "build" / "adaptive" / "results.jsonl"
 MARK, END = "<!-- figures: written by `make adaptive` -->", "<!-- end -->"
+_SCALE = 0.8  # of the picture in pixels, of which every run leaves one in the history; the pages show the other one
 SEEDS = 5
 LIMIT = 3600.0
 """Seconds on the clock that one run may take."""
@@ -113,7 +114,7 @@ def write_page(rows: Sequence[Row], page: Path) -> None:
     page.write_text(f"{head}{MARK}\n\n{section(rows)}\n\n{END}{rest.partition(END)[2]}", encoding="utf-8")
     for file in (page.parent / "pictures" / "accuracy.svg", page.parent / "pictures" / "accuracy.png"):
         file.parent.mkdir(exist_ok=True)
-        file.write_bytes(saved(picture(medians(rows)), file))
+        file.write_bytes(saved(picture(medians(rows)), file, scale=_SCALE))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -67,11 +67,11 @@ def render(comparison: Comparison, path: Path, field: str = "comparison") -> byt
     return saved(draw(comparison, field), path)
 
 
-def saved(picture: Any, path: Path) -> bytes:
-    """A picture in the form that a file's name asks for."""
+def saved(picture: Any, path: Path, scale: float = 2) -> bytes:
+    """A picture in the form that a file's name asks for; one of pixels has `scale` of them for each of its points."""
     form = path.suffix.lower().removeprefix(".")
     target = io.BytesIO() if form == "png" else io.StringIO()
-    picture.save(target, format=form, **({"scale_factor": 2} if form == "png" else {}))
+    picture.save(target, format=form, **({"scale_factor": scale} if form == "png" else {}))
     content = target.getvalue()
     return content if isinstance(content, bytes) else content.encode("utf-8")
 
