@@ -129,3 +129,27 @@ def test_they_are_downloaded(reader, stays):
     with page.expect_download() as found:
         page.click("[data-key=download-csv]")
     assert "estimated" not in found.value.path().read_text(encoding="utf-8").splitlines()[0]
+
+
+def test_maps_have_them_and_fade_by_them(look, stays, tmp_path):
+    labels = samples.HOSPITAL.attributes[0].labels
+    ring = [(0, 0), (1, 0), (1, 1), (0, 1), (0, 0)]
+    features = [
+        {
+            "type": "Feature",
+            "id": label,
+            "geometry": {"type": "Polygon", "coordinates": [[(x + at, y) for x, y in ring]]},
+        }
+        for at, label in enumerate(labels)
+    ]
+    shapes = tmp_path / "regions.geojson"
+    shapes.write_text(json.dumps({"type": "FeatureCollection", "features": features}))
+    report = hc.report(stays, tmp_path / "map.html", shapes={"region": shapes})
+    page = look(f"{report.as_uri()}#table=region*sex&face={FACE}&as=map")
+    drawn = page.locator("#figure .mark-shape path")
+    assert drawn.count() == 12
+    assert page.locator("#figure .mark-shape path[aria-label*='est.)']").count() == 12
+    table = stays.table("region*sex", face=FACE)
+    graded = (table.estimated / table.values).ravel()
+    faded = [float(each.get_attribute("fill-opacity") or 1) for each in drawn.all()]
+    assert sorted(faded) == sorted(1.0 if x <= 0.166 else 0.55 if x <= 0.333 else 0.12 for x in graded)
