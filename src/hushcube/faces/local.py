@@ -34,6 +34,7 @@ from hushcube.lattice import helmert
 from hushcube.lattice.basis import MARGINAL, kernel
 from hushcube.lattice.coefficients import Coefficients, Projection
 from hushcube.lattice.family import Family
+from hushcube.lattice.proportional import independent
 from hushcube.model.arrays import Floats, position_rows
 from hushcube.progress import Clock
 
@@ -223,15 +224,7 @@ class _Solver:
         """Tables in which attributes are independent, all cells positive."""
         total = max(float(found[0]), 1.0)
         shares = one_way_shares(self.to.unpack(found), self.to.family, total)
-        values = []
-        for batch in self.to.family.batches:
-            axes = range(1, len(batch.shape) + 1)
-            tables = np.full((len(batch.ids), *[1] * len(axes)), total)
-            for axis in axes:
-                factors = np.stack([shares[i] for i in batch.rows[:, axis - 1].tolist()])
-                tables = tables * np.expand_dims(factors, [a for a in axes if a != axis])
-            values.append(tables)
-        return self.to.nearest(self.to.join(values))
+        return self.to.nearest(self.to.join(independent(self.to.family, shares, total)))
 
 
 def one_way_shares(tables: Answers, family: Family, total: float) -> dict[int, Floats]:

@@ -2,16 +2,18 @@
 
 The start is multiplied by factors for the cells of each margin in turn until all margins hold. From a start of ones
 that is the table of greatest entropy; from any other, the one nearest to it in relative entropy. What the start says of
-the interaction of all attributes stays: such factors cannot change it.
+the interaction of all attributes stays: such factors cannot change it. Given the margins of single attributes, the
+table of greatest entropy is the product of their shares.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
 
+from hushcube.lattice.family import Family
 from hushcube.model.arrays import Floats
 
 _SWEEPS: Final = 25
@@ -36,3 +38,21 @@ def proportional(shape: tuple[int, ...], margins: Sequence[Floats], start: Float
         if (sweep and worst <= _CLOSE * scale) or (len(shape) == 2 and start is None):
             break
     return x
+
+
+def independent(family: Family, shares: Mapping[int, Floats], people: float) -> list[Floats]:
+    """The tables of a family if attributes were independent, an array for each batch; by the shares of their values.
+
+    >>> shares = {0: np.array([0.5, 0.5]), 1: np.array([0.25, 0.75])}
+    >>> independent(Family.of([(0, 1)], (2, 2)), shares, 8.0)[0].tolist()
+    [[[1.0, 3.0], [1.0, 3.0]]]
+    """
+    found = []
+    for batch in family.batches:
+        axes = range(1, len(batch.shape) + 1)
+        tables = np.full((len(batch.ids), *[1] * len(axes)), people)
+        for axis in axes:
+            factors = np.stack([shares[i] for i in batch.rows[:, axis - 1].tolist()])
+            tables = tables * np.expand_dims(factors, [a for a in axes if a != axis])
+        found.append(tables)
+    return found
