@@ -1,108 +1,43 @@
-"""How a budget is divided among tables that are expected near a guess: the least sum of expected absolute errors.
+"""How a budget is divided among sets whose tables are expected near a guess: the least sum of expected errors.
 
-A cell with the guess q is expected to be off by a normal deviation tau = d q sqrt(pi/2), so that the table is off by
-d times its people. Measured with noise of variance v, what is left of it has variance 1 / (1/tau² + 1/v), and
+The sets inside a table are measured independently, and what each leaves is expected in directions of its own. So the
+squares of their errors add up, those of sets that were measured before among them:
 
-    error_B(v) = sqrt(2/pi) sum_c tau_c / sqrt(1 + tau_c² / v)
+    E_A(b) = w_A sqrt( past_A² + sum_{B <= A} error_B(variance(b_B))² )       w_A the weight of the table  [expected.py]
 
-which is what the guess is off by where noise is large, and what noise does where it is small; cells far below the
-noise cost nothing, so that large tables are no dearer than what is in them. The budgets b_B minimise
+and the budgets b minimise sum_A E_A subject to sum_B cost_B b_B <= budget. The root is a concave function of the sum:
+at any budgets with the values T_A of the roots it lies below its tangent, so that
 
-    sum_B W_B error_B(variance(b_B))   subject to   sum_B cost_B b_B <= budget,     W_B the weights of the tables with B
+    sum_A E_A  <=  sum_B W_B error_B² + a constant,       W_B = sum_{A >= B} w_A / (2 T_A)
 
-by the multiplier of the constraint: each set takes from a grid the budget that is best at the price of a unit. Under
-Gaussian noise the problem is convex and the answer its optimum, to the grid's steps; under Laplace noise, where small
-budgets gain nothing, it is the best for its own price. Many sets get nothing: that is the selection.
+with equality there. The right side falls apart into sets: at the price of a unit of cost each set takes from a grid
+the budget that is best for it, and the price is the one at which all is spent. The least budgets of the right side are
+where the next tangent is taken; a few of them suffice. The first budgets are those that minimise the sum of
+w_A sum_{B <= A} error_B, a bound of the error, and the best ones seen are kept, so that the sum of E_A is never above
+theirs. Many sets get nothing: that is the selection.
 
-For relative errors, with a sanity bound, a table's error is the mean of |error| / max(count, bound) over its cells. If
-all cells of B are off by the same part of their guess, the cells of a table A that holds B are off by that part too,
-and its mean is the part times s_A, the mean of min(1, q_c / bound) over its own cells. So B counts for A by s_A / s_B:
-
-    error_B(v) = sqrt(2/pi) sum_c tau_c / sqrt(1 + tau_c² / v) / max(q_c, bound) / sum_c min(1, q_c / bound)
-    W_B = sum of w_A s_A over the tables A that hold B
+Under Gaussian noise error_B is convex in b_B, and so are its square and the norm E_A: the answer is the optimum, to the
+grid's steps. Under Laplace noise, where small budgets gain nothing, it is the best of what was tried.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
 import numpy as np
 
+from hushcube.designs.selective.expected import Expected
 from hushcube.lattice.family import Family
-from hushcube.model.arrays import Floats
+from hushcube.model.arrays import Floats, Ints
 from hushcube.model.noise import Law
 
-_BINS: Final = 32
-_OCTAVES: Final = 20  # deviations below the largest one by more factors of two are taken together
 _STEPS: Final = 160
 _LEAST: Final = 1e-8  # of the whole budget: the smallest one on the grid
-_TOGETHER: Final = 2**21
 _PRICES: Final = 60
-_HALF: Final = np.sqrt(np.pi / 2)
-
-
-@dataclass(frozen=True, eq=False)
-class Expected:
-    """For each of some sets the deviations tau that its cells are expected to have, and how many have each."""
-
-    taus: Floats
-    counts: Floats
-
-    @classmethod
-    def of(cls, family: Family, guess: Sequence[Floats], deviations: Floats, bound: float | None = None) -> Expected:
-        """Of the tables of a family, an array for each batch, with relative deviations d.
-
-        With a sanity bound `counts` says for how much the errors of cells count, in proportion to the cells.
-        """
-        taus, counts = np.zeros((len(family), _BINS)), np.zeros((len(family), _BINS))
-        for batch, q in zip(family.batches, guess, strict=True):
-            for part in batch.parts(_TOGETHER):
-                ids, lines = batch.ids[part], q[part].reshape(len(batch.ids[part]), -1)
-                top = np.maximum(lines.max(axis=1, keepdims=True), 1e-300)
-                depth = np.log2(np.maximum(lines, 1e-300) / top) / -_OCTAVES * _BINS
-                bins = np.minimum(depth, _BINS - 1).astype(np.int64)
-                places = np.arange(len(ids))[:, None] * _BINS + bins
-                shape = (len(ids), _BINS)
-                counts[ids] = np.bincount(places.ravel(), minlength=shape[0] * _BINS).reshape(shape)
-                sums = np.bincount(places.ravel(), lines.ravel(), minlength=shape[0] * _BINS).reshape(shape)
-                mean = np.divide(sums, counts[ids], out=np.zeros(shape), where=counts[ids] > 0)
-                taus[ids] = mean * deviations[ids, None] * _HALF
-                if bound is not None:
-                    scale = 1 / np.maximum(lines, bound)
-                    scale /= np.maximum(np.minimum(lines / bound, 1.0).sum(axis=1, keepdims=True), 1e-300)
-                    counts[ids] = np.bincount(places.ravel(), scale.ravel(), minlength=shape[0] * _BINS).reshape(shape)
-        return cls(taus, counts)
-
-    def __add__(self, other: Expected) -> Expected:
-        return Expected(np.concatenate([self.taus, other.taus]), np.concatenate([self.counts, other.counts]))
-
-    def __len__(self) -> int:
-        return len(self.taus)
-
-    def left(self, variances: Floats) -> Floats:
-        """error_B of each set at a variance of its own."""
-        left = self.taus / np.sqrt(1 + self.taus**2 / variances[:, None])
-        return np.asarray((self.counts * left).sum(axis=1) / _HALF)
-
-    def errors(self, variances: Floats) -> Iterator[tuple[slice, Floats]]:
-        """error_B at each of some variances (infinite: not measured), for a few sets at a time; (sets, variances)."""
-        step = max(1, _TOGETHER // (_BINS * len(variances)))
-        for start in range(0, len(self), step):
-            part = slice(start, start + step)
-            t = self.taus[part][:, :, None]
-            left = t / np.sqrt(1 + t**2 / variances)
-            yield part, np.einsum("sb,sbv->sv", self.counts[part], left) / _HALF
-
-
-def shares_above(family: Family, guess: Sequence[Floats], bound: float) -> Floats:
-    """s of each table: the share of its cells that are not below a sanity bound, those below by their part of it."""
-    found = np.zeros(len(family))
-    for batch, q in zip(family.batches, guess, strict=True):
-        found[batch.ids] = np.minimum(q / bound, 1.0).reshape(len(q), -1).mean(axis=1)
-    return found
+_TANGENTS: Final = 4
+_FAINTEST: Final = 1e-9  # of the largest: the least weight of a set, and the least error of a table
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,18 +60,23 @@ class Division:
         """What they cost; (sets, grid)."""
         return np.asarray(self.costs[:, None] * self.grid)
 
-    def weighed(self, weights: Floats) -> Floats:
-        """W_B error_B on the grid; (sets, grid)."""
+    @cached_property
+    def errors(self) -> Floats:
+        """error_B on the grid; (sets, grid)."""
         variances = self.variances(self.grid)
         errors = np.empty((len(self.expected), len(variances)))
         for part, found in self.expected.errors(variances):
-            errors[part] = found * weights[part, None]
+            errors[part] = found
         return errors
 
     def variances(self, budgets: Floats) -> Floats:
         """Of the noise under budgets; infinite under none."""
         with np.errstate(divide="ignore"):
             return np.where(budgets > 0, self.law.formula(budgets), np.inf)
+
+    def left(self, budgets: Floats) -> Floats:
+        """error_B of each set under a budget of its own."""
+        return self.expected.left(self.variances(budgets))
 
     def at(self, price: float, errors: Floats) -> Floats:
         """What each set takes if a unit of cost is worth that much, given weighed errors."""
@@ -154,13 +94,75 @@ class Division:
         spent = float(self.costs @ found)
         return found * (self.budget / spent) if spent > 0 else np.full(len(found), self.budget / self.costs.sum())
 
+    def least(self, weighed: Floats) -> Floats:
+        """The budgets with the least sum of weighed errors on the grid; even ones where nothing is off."""
+        total = float(weighed[:, 0].sum())
+        if not total > 0:
+            return self.spending_all(np.zeros(len(weighed)))
+        price = self.price(weighed, 1e-9 * total / self.budget, 1e9 * total / self.budget)
+        return self.spending_all(self.at(price, weighed))
 
-def allocated(expected: Expected, weights: Floats, costs: Floats, law: Law, budget: float) -> Floats:
-    """The budget of each set; zero where none is worth its price."""
-    program = Division(expected, costs, law, budget)
-    errors = program.weighed(weights)
-    total = float(errors[:, 0].sum())
-    if not total > 0:
-        return program.spending_all(np.zeros(len(expected)))
-    high = program.price(errors, 1e-9 * total / budget, 1e9 * total / budget)
-    return program.spending_all(program.at(high, errors))
+
+@dataclass(frozen=True, eq=False)
+class Inside:
+    """Which of some sets are inside which tables, the weights of these, and the squares of what is past."""
+
+    tables: Ints
+    sets: Ints
+    weights: Floats
+    past: Floats
+    many: int
+
+    @classmethod
+    def of(cls, tables: Family, sets: Family, chosen: Ints, weights: Floats, past: Floats) -> Inside:
+        """Of the chosen sets of a family; past errors are those of all of its sets, zero for the chosen ones."""
+        pairs = list(tables.inclusions(sets))
+        big, small = (np.concatenate([getattr(pair, name) for pair in pairs]) for name in ("big", "small"))
+        place = np.full(len(sets), -1)
+        place[chosen] = np.arange(len(chosen))
+        held = place[small] >= 0
+        before = np.asarray(np.bincount(big, past[small] ** 2, len(tables)), np.float64)
+        return cls(big[held], place[small[held]], weights, before, len(chosen))
+
+    def roots(self, of_sets: Floats) -> Floats:
+        """T_A of each table, given error_B of each set; none is quite zero."""
+        found = np.sqrt(self.past + np.bincount(self.tables, of_sets[self.sets] ** 2, len(self.weights)))
+        return np.asarray(np.maximum(found, max(_FAINTEST * found.max(initial=0.0), 1e-300)))
+
+    def errors(self, of_sets: Floats) -> Floats:
+        """E_A of each table."""
+        return np.asarray(self.weights * self.roots(of_sets))
+
+    def set_weights(self, of_tables: Floats) -> Floats:
+        """The sum over the tables that hold a set, for each set; none is quite without."""
+        found = np.bincount(self.sets, of_tables[self.tables], self.many)
+        return np.asarray(np.maximum(found, _FAINTEST * found.max()))
+
+    def supposing(self, shared: int, cases: int) -> Inside:
+        """In each of some cases, all as likely: the first sets are shared by all cases, each has later ones of its own.
+
+        These follow each other, those of the first case first.
+        """
+        later = self.many - shared
+        sets = [np.where(self.sets < shared, self.sets, self.sets + case * later) for case in range(cases)]
+        tables = [self.tables + case * len(self.weights) for case in range(cases)]
+        weights, past = np.tile(self.weights / cases, cases), np.tile(self.past, cases)
+        return Inside(np.concatenate(tables), np.concatenate(sets), weights, past, shared + cases * later)
+
+
+def least_bound(program: Division, inside: Inside) -> Floats:
+    """The budgets with the least sum over tables of what their sets are off by, as if nothing cancelled."""
+    return program.least(program.errors * inside.set_weights(inside.weights)[:, None])
+
+
+def least_total(program: Division, inside: Inside) -> Floats:
+    """The budgets of sets with the least sum of E_A; zero where none is worth its price."""
+    best = least_bound(program, inside)
+    roots, squares = inside.roots(program.left(best)), program.errors**2
+    for _ in range(_TANGENTS):
+        now = program.least(squares * inside.set_weights(inside.weights / (2 * roots))[:, None])
+        before, roots = roots, inside.roots(program.left(now))
+        if inside.weights @ roots >= inside.weights @ before:  # to the grid's steps there is nothing better
+            break
+        best = now
+    return best

@@ -6,7 +6,7 @@ A run goes from small tables to large ones. In round k the tables of k attribute
     misfit_A = || x_A - round(q_A) ||_1            a whole number, which one row that comes or goes moves by 1 at most,
 
 is measured for all of them with noise; then the budget of the round is divided where it lowers the expected error most
-[allocation.py], and what each table adds to the smaller ones is measured. Every set is measured once, with noise that
+[dividing.py], and what each table adds to the smaller ones is measured. Every set is measured once, with noise that
 is independent of how much of it was decided before: the unbiased tables are unbiased, and no set is left without any
 budget, so that all of them exist. Tables at face value are fitted with the misfits, which say how firmly to believe in
 the guesses. In the end the misfits of all tables asked for from their fit are measured as well: an unbiased look, with

@@ -14,10 +14,9 @@ from noisy answers, their sum never passes that number, whatever the answers are
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from itertools import combinations
 from typing import Final
 
 import numpy as np
@@ -27,7 +26,6 @@ from hushcube.costs import calibrate
 from hushcube.designs.design import Design
 from hushcube.designs.grid import BELOW
 from hushcube.designs.lattice.design import LatticeDesign
-from hushcube.designs.selective.allocation import Division, Expected, allocated, shares_above
 from hushcube.designs.selective.design import (
     SelectedDesign,
     SelectiveDesign,
@@ -36,13 +34,12 @@ from hushcube.designs.selective.design import (
     noisy_spaces,
     of_order,
     shares_of,
-    unit_costs,
 )
-from hushcube.designs.selective.largest import Inside, least_largest
+from hushcube.designs.selective.dividing import Dividing, Known, falling_off
 from hushcube.designs.selective.rolled import Finest, SelectedLevels, SelectiveLevels
 from hushcube.lattice.entropy import Noisy
 from hushcube.lattice.family import Family
-from hushcube.lattice.guesses import Fitted, believed, fit_order, fitted, guesses, nearer, order
+from hushcube.lattice.guesses import Fitted, fit_order, fitted, guesses, nearer, order
 from hushcube.lattice.second_guesses import Second, instead, spread
 from hushcube.model.arrays import Bools, Floats, Ints
 from hushcube.model.noise import LAPLACE, Law, Measurement
@@ -52,12 +49,8 @@ from hushcube.private.noise import Entropy, discrete_gaussian, discrete_laplace
 from hushcube.progress import Progress
 
 _TOTAL: Final = Fraction(3, 100)  # of the budget: for the number of people
-_UNSEEN: Final = (1.0, 0.25)
-"""Relative deviations that are expected of tables of one and of two attributes before anything is known of them."""
 _TOGETHER: Final = 2**20  # cells of tables whose misfits are summed at a time
 _DETAIL: Final = 0.004  # of all people: looks with less noise than this would say nothing more
-_FADING: Final = 0.4
-"""Of the deviations of tables: what those with one more attribute are expected to add."""
 
 
 def run_selective(
@@ -131,25 +124,21 @@ class _Run:
         self.sure = design.budgets
         self.budgets = np.zeros(len(self.measured))
         self.values = [np.zeros(shape, np.int64) for shape in self.under.shapes]
-        self.costs = unit_costs(self.request, self.measured)
-        weights = self.tables.sum_over_supersets(self.measured, self.request.as_asked.weights)
-        self.weights = np.maximum(weights, 1e-9 * weights.max())
-        self.past = np.zeros(len(self.measured))  # what sets that are measured are expected to be off by
-        self.above = np.ones(len(self.tables))  # the share of their cells above the sanity bound
+        self.dividing = Dividing(design)
         self.people = 1.0
         # what is left for choosing: without what every set is sure to get, the total and the last look
         self.free = self.allowed * (1 - _TOTAL - self.design.check_share) - self.under.row_cost(self.sure)
 
     def round(self, k: int) -> Fitted:
         """Guess, look, divide, measure and fit the tables of k attributes."""
-        sets = self._ids(k)
+        sets = self.dividing.ids(k)
         self.report("choosing what to measure", k / (self.top + 1))
         extra, paid = np.zeros(len(sets)), Fraction(0)
         known: Floats | None = None
         guess: Sequence[Floats] = ()
         second: Second | None = None
         if self.fit is None:
-            extra[:] = float(_TOTAL * self.allowed) / self.costs[sets] * BELOW
+            extra[:] = float(_TOTAL * self.allowed) / self.dividing.costs[sets] * BELOW
         else:
             wanted = order(self.tables, k)
             guess = guesses(wanted, self.fit.tables, self.people)
@@ -174,9 +163,6 @@ class _Run:
             if self.under.row_cost(every) + looks <= self.allowed:
                 return
             extra, less = extra * (1 - less), min(2 * less, 0.5)
-
-    def _ids(self, k: int) -> Ints:
-        return np.arange(self.measured.starts[k], self.measured.starts[k + 1])
 
     def _misfit_cost(self, k: int) -> Fraction:
         if k not in self.misfit_budgets:
@@ -261,35 +247,9 @@ class _Run:
         later = range(max(k, 1) + 1, self.top + 1)
         looks = (misfit_cost(self.design.privacy, self._looked_at(j), self._look_budget(j)) for j in later)
         budget = float(self.free - sum(looks, Fraction(0))) * BELOW
-        sets = self._ids(k)
-        if known is None:  # nothing is known of single attributes: they fall off as 1, 1/2, 1/3 ...
-            shares = {i: _zipf(int(self.measured.sizes[i])) for i in self.tables.attributes.tolist()}
-            guess, d = self._independent(wanted, shares), np.full(len(wanted), _UNSEEN[0])
-        else:
-            shares = {i: self._one_way(i) for i in self.tables.attributes.tolist()}
-            d = known
-        own = of_order(self.measured, k)
-        at = wanted.find(own.levels[k])
-        expected = self._expected(wanted, guess, d, known is not None)
-        expected = Expected(expected.taus[at], expected.counts[at])
-        ids = [sets]
-        nearest: Mapping[tuple[int, ...], float] | None = (
-            None if known is None else dict(zip(map(tuple, wanted.levels[k].tolist()), d.tolist(), strict=True))
-        )
-        for j in range(k + 1, self.top + 1):
-            larger = of_order(self.measured, j)
-            if not len(larger):
-                continue
-            rows = [tuple(row) for row in larger.levels[j].tolist()]
-            if nearest is None:
-                e = np.full(len(larger), _UNSEEN[1] * _FADING ** (j - 2))
-            else:
-                e = np.array([_FADING * np.mean([nearest.get(b, 0.0) for b in combinations(r, j - 1)]) for r in rows])
-                nearest = dict(zip(rows, e.tolist(), strict=True))
-            expected += self._expected(larger, self._independent(larger, shares), e, known is not None)
-            ids.append(self._ids(j))
-        every = np.concatenate(ids)
-        found = self._allocated(expected, every, budget)[: len(sets)]
+        sets = self.dividing.ids(k)
+        shares = {i: self._one_way(i, is_known=known is not None) for i in self.tables.attributes.tolist()}
+        found = self.dividing.divided(k, Known(wanted, guess, known, shares, self.people), budget)
         extra = np.where(np.isinf(self.sure[sets]), 0.0, found)
         # the exact cost of what is added: never more than what is left
         whole = np.zeros(len(self.budgets))
@@ -299,45 +259,15 @@ class _Run:
             whole[sets] = extra
             cost = self.under.row_cost(whole)
         self.free -= cost
-        now = Expected(expected.taus[: len(sets)], expected.counts[: len(sets)])
-        self.past[sets] = now.left(self.design.law.formula(self.sure[sets] + extra))
+        self.dividing.done(k, self.sure[sets] + extra)
         return extra
 
-    def _expected(self, family: Family, guess: Sequence[Floats], d: Floats, is_seen: bool) -> Expected:
-        """What tables are expected to be off by, given deviations, which were seen or are only assumed."""
-        if self.design.sanity_bound is None:
-            return Expected.of(family, guess, d)
-        bound = float(self.design.sanity_bound)
-        at = np.concatenate([self.tables.find(batch.rows) for batch in family.batches])
-        ids = np.concatenate([batch.ids for batch in family.batches])
-        self.above[at[at >= 0]] = shares_above(family, guess, bound)[ids[at >= 0]]
-        return Expected.of(family, guess, believed(family, guess, d) if is_seen else d, bound)
-
-    def _allocated(self, expected: Expected, sets: Ints, budget: float) -> Floats:
-        """The budgets of sets by the objective, given what was measured before."""
-        if self.design.objective == "total":
-            weights = self.weights
-            if self.design.sanity_bound is not None:
-                weights = self.tables.sum_over_supersets(self.measured, self.request.as_asked.weights * self.above)
-                weights = np.maximum(weights, 1e-9 * weights.max())
-            return allocated(expected, weights[sets], self.costs[sets], self.design.law, budget)
-        inside = Inside.of(self.tables, self.measured, sets, self.request.as_asked.weights, self.past)
-        return least_largest(Division(expected, self.costs[sets], self.design.law, budget), inside).budgets
-
-    def _independent(self, family: Family, shares: Mapping[int, Floats]) -> list[Floats]:
-        found = []
-        for batch in family.batches:
-            values = np.full((len(batch.ids), *[1] * len(batch.shape)), self.people)
-            for axis in range(len(batch.shape)):
-                factors = np.stack([shares[i] for i in batch.rows[:, axis].tolist()])
-                values = values * np.expand_dims(factors, [1 + a for a in range(len(batch.shape)) if a != axis])
-            found.append(values)
-        return found
-
-    def _one_way(self, i: int) -> Floats:
-        if self.fit is None:
-            return _zipf(int(self.measured.sizes[i]))
-        one = np.maximum(self.fit.tables.tables(np.array([[i]], np.int32), (int(self.measured.sizes[i]),))[0], 0.0)
+    def _one_way(self, i: int, *, is_known: bool) -> Floats:
+        """How people divide over the values of an attribute."""
+        n = int(self.measured.sizes[i])
+        if self.fit is None or not is_known:
+            return falling_off(n)
+        one = np.maximum(self.fit.tables.tables(np.array([[i]], np.int32), (n,))[0], 0.0)
         return np.asarray(one / max(float(one.sum()), 1e-300))
 
     def _measure(self, k: int) -> None:
@@ -399,8 +329,3 @@ def _nearest(
         return guess, known
     taken = nearer(wanted, guess, second, known)
     return instead(wanted, guess, [spread(q) for q in second.guess], taken), np.where(taken, second.misfits, known)
-
-
-def _zipf(n: int) -> Floats:
-    shares = 1 / np.arange(1, n + 1)
-    return np.asarray(shares / shares.sum())
