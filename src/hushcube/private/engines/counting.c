@@ -19,14 +19,19 @@ struct rows {
     const uint64_t *weights; /* what each row counts for, modulo 2^64; null: one */
 };
 
+/* cells * size + codes, or the codes alone where they are the first. */
 #define JOIN(CELL, CODE)                                                                                               \
     static void join_##CELL##_##CODE(CELL *restrict cells, const CODE *restrict codes, size_t rows, CELL size)         \
     {                                                                                                                  \
-        for (size_t r = 0; r < rows; r++)                                                                              \
-            cells[r] = (CELL)(cells[r] * size + codes[r]);                                                             \
+        if (size)                                                                                                      \
+            for (size_t r = 0; r < rows; r++)                                                                          \
+                cells[r] = (CELL)(cells[r] * size + codes[r]);                                                         \
+        else                                                                                                           \
+            for (size_t r = 0; r < rows; r++)                                                                          \
+                cells[r] = (CELL)codes[r];                                                                             \
     }
 
-/* The cells of rows from `start` on, in a table of `order` attributes. */
+/* The cells of rows from `start` on, in a table of `order` attributes, one at least. */
 #define PLACE(CELL)                                                                                                    \
     JOIN(CELL, uint8_t)                                                                                                \
     JOIN(CELL, uint16_t)                                                                                               \
@@ -34,11 +39,9 @@ struct rows {
     static void place_##CELL(const struct rows *all, size_t order, const int32_t *table, size_t start, size_t rows,    \
                              CELL *cells)                                                                              \
     {                                                                                                                  \
-        for (size_t r = 0; r < rows; r++)                                                                              \
-            cells[r] = 0;                                                                                              \
         for (size_t k = 0; k < order; k++) {                                                                           \
             const void *codes = all->columns[table[k]];                                                                \
-            CELL size = (CELL)all->sizes[table[k]];                                                                    \
+            CELL size = k ? (CELL)all->sizes[table[k]] : 0;                                                            \
             switch (all->widths[table[k]]) {                                                                           \
             case 1: join_##CELL##_uint8_t(cells, (const uint8_t *)codes + start, rows, size); break;                   \
             case 2: join_##CELL##_uint16_t(cells, (const uint16_t *)codes + start, rows, size); break;                 \
@@ -67,14 +70,16 @@ COUNT(uint16_t, uint16_t)
 COUNT(uint16_t, uint64_t)
 COUNT(uint32_t, uint64_t)
 
-/* A table of few cells and many rows: counts of 16 bits stay in the nearest cache, and are added up before they overflow. */
-static void count_many(const struct rows *all, size_t order, const int32_t *table, size_t cells, uint64_t *totals)
+/* A table of few cells and many rows: counts of 16 bits stay in the nearest cache, and are added up before they overflow.
+   Rows that are left, fewer than would be worth that, are for the caller to add. */
+static size_t count_many(const struct rows *all, size_t order, const int32_t *table, size_t cells, uint64_t *totals)
 {
     uint16_t places[TOGETHER], counts[FEW_CELLS];
-    for (size_t start = 0; start < all->rows;) {
+    size_t start = 0;
+    while (all->rows - start >= 2 * cells) {
+        size_t stop = all->rows - start < UINT16_MAX ? all->rows : start + UINT16_MAX;
         memset(counts, 0, cells * sizeof *counts);
-        size_t left = all->rows - start < UINT16_MAX ? all->rows - start : UINT16_MAX;
-        for (size_t stop = start + left; start < stop;) {
+        while (start < stop) {
             size_t rows = stop - start < TOGETHER ? stop - start : TOGETHER;
             place_uint16_t(all, order, table, start, rows, places);
             count_uint16_t_uint16_t(places, rows, counts);
@@ -83,13 +88,14 @@ static void count_many(const struct rows *all, size_t order, const int32_t *tabl
         for (size_t c = 0; c < cells; c++)
             totals[c] += counts[c];
     }
+    return start;
 }
 
 #define ADD(CELL)                                                                                                      \
-    static void add_##CELL(const struct rows *all, size_t order, const int32_t *table, uint64_t *totals)               \
+    static void add_##CELL(const struct rows *all, size_t order, const int32_t *table, size_t start, uint64_t *totals) \
     {                                                                                                                  \
         CELL places[TOGETHER];                                                                                         \
-        for (size_t start = 0; start < all->rows; start += TOGETHER) {                                                 \
+        for (; start < all->rows; start += TOGETHER) {                                                                 \
             size_t rows = all->rows - start < TOGETHER ? all->rows - start : TOGETHER;                                 \
             place_##CELL(all, order, table, start, rows, places);                                                      \
             if (all->weights)                                                                                          \
@@ -108,11 +114,12 @@ void hushcube_count(const struct rows *all, size_t tables, size_t order, const i
                     uint64_t *totals)
 {
     for (size_t t = 0; t < tables; t++, attributes += order, totals += cells) {
-        if (cells <= FEW_CELLS && !all->weights && all->rows >= 2 * cells)
-            count_many(all, order, attributes, cells, totals);
-        else if (cells <= UINT16_MAX)
-            add_uint16_t(all, order, attributes, totals);
-        else
-            add_uint32_t(all, order, attributes, totals);
+        if (cells > UINT16_MAX) {
+            add_uint32_t(all, order, attributes, 0, totals);
+        } else {
+            int many = cells <= FEW_CELLS && !all->weights;
+            size_t done = many ? count_many(all, order, attributes, cells, totals) : 0;
+            add_uint16_t(all, order, attributes, done, totals);
+        }
     }
 }
