@@ -16,6 +16,16 @@ taken away, and where that is little, half of its standard deviation. A table of
 chance, so that in this case d² is (m d² + 2 mean) / (m + 2), the mean over all numbers of all tables of the order: as
 if each table had two numbers more, of the usual deviation.
 
+A misfit of three attributes and more is in part an error of the smaller tables that the guess is made of. What is the
+table's own of it is sqrt(misfit² - past²), with
+
+    past_A² = 2 sum_{B < A} left_B²
+    left_B = sqrt(2/pi) / n sum_c tau_c / sqrt(1 + tau_c² / u),     tau = d q sqrt(pi/2),     u = v prod_i (1 - 1/n_i)
+
+left_B the part of all people by which a set B is expected to be off after it was measured with noise of the variance u
+in a cell; fits are found to err by more than that, by about the root of 2. Misfits are noisy, so that a table's own is
+at least `_OWN` of one. Of pairs nearly everything is their own, for single attributes are known well.
+
 R and L are what fixed margins leave of deviations. Cells that deviate on their own by normal d q_c have squares of
 d² sum q² in all and a misfit in proportion to d n. Given that the margins hold, the covariance of an independent table
 with shares a_i of its attributes is the product over i of D_i - D_i 1 1' D_i / S2, D_i = diag(a_i²), S2 = sum a_i², and
@@ -56,6 +66,7 @@ from hushcube.lattice.second_guesses import Earlier, Second, instead, spread
 from hushcube.model.arrays import Bools, Floats
 
 FREEDOM: Final = 2.0
+_OWN: Final = 0.7
 _EDITION_FREEDOM: Final = 1.4  # the same of guesses by an earlier edition
 _FIRMEST: Final = 1e-6  # the least relative deviation that is expected
 _BORROWED: Final = 2.0  # numbers of the usual deviation that each table is taken to have beside its own
@@ -117,6 +128,14 @@ def believed(wanted: Family, guess: Sequence[Floats], misfits: Floats) -> Floats
     for batch, q in zip(wanted.batches, guess, strict=True):
         found[batch.ids] = FREEDOM * misfits[batch.ids] / np.sqrt(_left_by_margins(q)[1])
     return found
+
+
+def own_misfits(wanted: Family, misfits: Floats, noisy: Noisy, before: Fitted) -> Floats:
+    """What of the misfits of tables is their own, and not an error of the smaller tables they were guessed from."""
+    past = np.zeros(len(wanted))
+    for smaller in before.guessed.values():
+        past += 2 * wanted.sum_over_subsets(smaller.family, smaller.left(noisy, before.people) ** 2)
+    return np.asarray(np.sqrt(np.maximum(misfits**2 - past, (_OWN * misfits) ** 2)))
 
 
 def loosened(wanted: Family, guess: Sequence[Floats], noisy: Noisy) -> Floats:
@@ -191,6 +210,18 @@ class Guessed:
             q = np.where(self.by_edition[ids].reshape(-1, *ones), other, q)
         return np.asarray(free / (FREEDOM**2 * np.maximum(d, _FIRMEST) ** 2 * q))
 
+    def left(self, noisy: Noisy, people: float) -> Floats:
+        """The part of all people by which each set is expected to be off after it was measured."""
+        found = np.zeros(len(self.family))
+        for batch, q in zip(self.family.batches, self.guess, strict=True):
+            free = math.prod(1 - 1 / n for n in batch.shape if n > 1)
+            ones = [1] * len(batch.shape)
+            noise = free * noisy.variances[noisy.spaces.find(batch.rows)].reshape(-1, *ones)
+            tau = self.deviations[batch.ids].reshape(-1, *ones) * q * math.sqrt(math.pi / 2)
+            off = tau * np.sqrt(noise / np.maximum(noise + tau**2, 1e-300))
+            found[batch.ids] = off.reshape(len(q), -1).sum(axis=1) * math.sqrt(2 / math.pi) / people
+        return found
+
     def or_instead(self, other: Guessed, taken: Bools) -> Guessed:
         """These, but for some tables other guesses of the same tables."""
         guess = instead(self.family, self.guess, other.guess, taken)
@@ -264,7 +295,8 @@ def fit_order(
         d = deviations(wanted, guess, noisy, misfits, by_edition=by_edition) * loosened(wanted, guess, noisy)
         return Guessed(wanted, tuple(guess), d)
 
-    first = own = guessed(guess, misfits)
+    alone = misfits if misfits is None or k < 3 else own_misfits(wanted, misfits, noisy, before)
+    first = own = guessed(guess, alone)
     taken = np.zeros(len(wanted), bool) if second is None else nearer(wanted, guess, second, misfits, noisy)
     if second is not None and taken.any():
         own = first.or_instead(guessed(second.guess, second.misfits, by_edition=True), taken)

@@ -9,7 +9,7 @@ from hushcube.lattice import helmert
 from hushcube.lattice.coefficients import Coefficients, Projection
 from hushcube.lattice.entropy import Noisy, entropic
 from hushcube.lattice.family import Family
-from hushcube.lattice.guesses import deviations, fit_by_orders, guesses, largest, loosened, order
+from hushcube.lattice.guesses import Guessed, deviations, fit_by_orders, guesses, largest, loosened, order, own_misfits
 from hushcube.lattice.proportional import proportional
 
 
@@ -206,6 +206,32 @@ def test_guesses_are_believed_less_where_few_numbers_stand_out_of_their_noise(aw
     noisy.blocks[-1][...] = np.sqrt((away**2 + 1) * helmert.residual_norms((2, 2)) * 4.0)
     assert loosened(family, (q,), Noisy(noisy, np.full(4, 4.0)))[0] ** 2 == pytest.approx(expected)
     assert loosened(family, (q,), Noisy(noisy, np.zeros(4)))[0] ** 2 == pytest.approx(1e4 + 1)
+
+
+def test_what_is_left_of_a_set_is_what_its_best_estimate_is_off_by():
+    """Deviations are normal, and so is the noise: what is left of both is simulated."""
+    rng = np.random.default_rng(5)
+    family = Family.of([(0, 1)], (4, 5))
+    q = rng.gamma(1.0, 50.0, (1, 4, 5))
+    noisy = Noisy(Coefficients.zeros(family.closure), np.full(4, 300.0))
+    found = Guessed(family, (q,), np.array([0.4])).left(noisy, float(q.sum()))
+    noise, tau = 300.0 * (3 / 4) * (4 / 5), 0.4 * q * np.sqrt(np.pi / 2)
+    x = rng.normal(0, 1, (20_000, 4, 5)) * tau
+    estimate = (x + rng.normal(0, np.sqrt(noise), x.shape)) * tau**2 / (tau**2 + noise)
+    assert found[0] == pytest.approx(np.abs(x - estimate).sum(axis=(1, 2)).mean() / q.sum(), rel=0.01)
+
+
+@pytest.mark.parametrize(("noise", "least", "most"), [(1e-9, 0.999, 1.0), (20.0, 0.72, 0.98), (1e6, 0.699, 0.701)])
+def test_a_misfit_is_a_tables_own_but_for_the_noise_of_smaller_tables(noise, least, most):
+    full = np.random.default_rng(8).gamma(1.0, 20.0, (3, 4, 5))
+    tables = Family.of([(0, 1, 2)], full.shape)
+    spaces = tables.closure
+    blocks = [helmert.residual(own, range(1, own.ndim)) if own.ndim > 1 else own
+              for own in (Summed(full).tables(b.rows, b.shape) for b in spaces.batches)]  # fmt: skip
+    noisy = Noisy(Coefficients(spaces, tuple(blocks)), np.full(len(spaces), noise))
+    before = fit_by_orders(Family.of([(0, 1), (0, 2), (1, 2)], full.shape), noisy, goes_on)
+    (own,) = own_misfits(order(tables, 3), np.array([0.2]), noisy, before)
+    assert least * 0.2 <= own <= most * 0.2
 
 
 def test_a_value_with_everybody_leaves_no_nan():
