@@ -13,13 +13,13 @@ SOURCE = Path("src/hushcube/private/engines/counting.c")
 
 
 class Compiled(BuildHookInterface):
-    """Makes libcounting.so, beside its source, part of the wheel."""
+    """Makes counting.compiled, beside its source, part of the wheel."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:  # noqa: ARG002
         """Compile; the wheel is then one for this kind of machine, with any Python."""
         if self.target_name != "wheel":
             return
-        built = SOURCE.with_name("libcounting.so")
+        built = SOURCE.with_name("counting.compiled")
         compiler = shlex.split(os.environ.get("CC", "cc"))
         command = [*compiler, "-std=c99", "-O3", "-shared", "-fPIC", "-o", str(built), str(SOURCE)]
         try:

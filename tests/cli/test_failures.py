@@ -120,7 +120,7 @@ def test_a_failure_names_the_resource_or_the_path(desk, failing, told, problem, 
         (OSError(errno.EIO, "qz7731", "people.csv"), 2, "--data: the CSV file cannot be read"),
     ],
 )
-@pytest.mark.parametrize("at", ["delimited.Delimited.show", "duckdb.batches"])
+@pytest.mark.parametrize("at", ["delimited.Delimited.show", "duckdb.used_where_read"])
 def test_a_failure_while_data_is_read(desk, failing, told, problem, code, start, at):
     failing(f"hushcube.private.engines.{at}", problem)
     assert run(RELEASE) == code

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from hushcube.model.arrays import Ints
 from hushcube.private.engines.coding import Codes
 
-BUILT: Final = Path(__file__).with_name("libcounting.so")
+BUILT: Final = Path(__file__).with_name("counting.compiled")
 _MOST_CELLS: Final = 1 << 32
 _AT_ONCE: Final = 1 << 26  # rows of tables, about: a request to stop waits for a call to end
 
