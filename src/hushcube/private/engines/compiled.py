@@ -69,15 +69,12 @@ class Target:
         Every code is compared with its size first: whatever comes in, nothing is written outside the tables.
         """
         function, codes = kernel(), [np.ascontiguousarray(columns[i][:rows]) for i in self._used]
-        if (
-            function is None
-            or not self._fits
-            or not all(each.dtype.kind == "u" and each.itemsize <= 4 for each in codes)
-        ):
+        plain = all(each.dtype.kind == "u" and each.itemsize <= 4 for each in codes)
+        if function is None or not self._fits or not plain:
             return False
-        if any(
-            len(each) < rows or each.max(initial=0) >= n for each, n in zip(codes, self._sizes.tolist(), strict=True)
-        ):
+        if any(len(each) < rows for each in (*codes, *([] if weights is None else [weights]))):
+            raise IndexError("there are fewer codes or weights than rows")
+        if any(each.max(initial=0) >= n for each, n in zip(codes, self._sizes.tolist(), strict=True)):
             raise IndexError("a code is not below the size of its attribute")
         places = np.array([each.ctypes.data for each in codes], np.uintp)
         widths = np.array([each.itemsize for each in codes], np.uint8)

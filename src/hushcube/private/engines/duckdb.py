@@ -87,6 +87,7 @@ class DuckDBEngine:
             for _ in used_where_read(data, attributes, measures, add):
                 if progress and data.rows:
                     progress(min(1.0, tally.rows / data.rows))
+        check_sums(measures, tally.rows)  # of the last batches, threads did not see each other's
         counts = counts_of(schema, measures, [tally])
         if progress:
             progress(1.0)

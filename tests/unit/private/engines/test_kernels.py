@@ -244,13 +244,17 @@ def test_compiled_code_and_numpy_give_the_same_tables(data, rows, weighted):
     assert np.array_equal(ours, theirs)
 
 
-@pytest.mark.parametrize(("codes", "rows"), [([0, 3], 2), ([0, 255], 2), ([0, 1], 3)])
-def test_compiled_code_never_writes_outside_of_a_table(codes, rows):
+@pytest.mark.parametrize(
+    ("codes", "rows", "weights"), [([0, 3], 2, None), ([0, 255], 2, None), ([0, 1], 3, None), ([0, 1], 2, [5])]
+)
+def test_compiled_code_never_reads_or_writes_outside_of_what_it_is_given(codes, rows, weights):
     if compiled.kernel() is None:
         pytest.skip("there is no C compiler")
     tables = np.zeros((1, 3), np.int64)
     with pytest.raises(IndexError):
-        compiled.Target([(np.array([[0]], np.int32), tables)], (3,)).add({0: np.array(codes, np.uint8)}, rows, None)
+        compiled.Target([(np.array([[0]], np.int32), tables)], (3,)).add(
+            {0: np.array(codes, np.uint8)}, rows, None if weights is None else np.array(weights)
+        )
     assert not tables.any()
 
 
