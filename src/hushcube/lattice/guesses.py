@@ -176,6 +176,11 @@ def nearer(
     return np.asarray(second.has & found)
 
 
+def _free(batch: Batch) -> float:
+    """m / cells of tables of a shape: how many of their numbers are free, given their margins."""
+    return math.prod(1 - 1 / n for n in batch.shape if n > 1)
+
+
 def _left_by_margins(q: Floats) -> tuple[Floats, Floats]:
     """R and L of guessed tables (tables, *shape), all of whose cells are positive."""
     squares, absolute = np.ones(len(q)), np.ones(len(q))
@@ -204,7 +209,7 @@ class Guessed:
         """Of the cells of some of these tables with guesses q."""
         ids, ones = self.family.find(batch.rows), [1] * len(batch.shape)
         d = self.deviations[ids].reshape(-1, *ones)
-        free = math.prod(1 - 1 / n for n in batch.shape if n > 1)
+        free = _free(batch)
         if self.by_edition is not None:
             other = (_EDITION_FREEDOM / FREEDOM * spread(q)) ** 2 / q
             q = np.where(self.by_edition[ids].reshape(-1, *ones), other, q)
@@ -214,7 +219,7 @@ class Guessed:
         """The part of all people by which each set is expected to be off after it was measured."""
         found = np.zeros(len(self.family))
         for batch, q in zip(self.family.batches, self.guess, strict=True):
-            free = math.prod(1 - 1 / n for n in batch.shape if n > 1)
+            free = _free(batch)
             ones = [1] * len(batch.shape)
             noise = free * noisy.variances[noisy.spaces.find(batch.rows)].reshape(-1, *ones)
             tau = self.deviations[batch.ids].reshape(-1, *ones) * q * math.sqrt(math.pi / 2)
