@@ -260,12 +260,14 @@ def test_theorem_7_as_printed_where_the_rest_is_left_out(coverage, data):
     theta = data.draw(st.integers(1, 200))
     for power in (1, 2):
         limit = [0, *(theta // s**power for s in range(1, len(coverage) + 1))]
-        chosen = publish_precise(coverage, weights, limit.__getitem__)
+        known = bound_maximum(coverage, power)
+        chosen = publish_precise(coverage, weights, limit.__getitem__, known)
         assert len(set(chosen)) == len(chosen) <= len(coverage)
         smallest = np.min([coverage.magnifications(table) for table in chosen], axis=0)
         reached = weights[smallest <= limit[len(chosen)]].sum()
         best = brute_most(coverage, weights, lambda s, p=power: theta // s**p, of_all=True)
         assert (1 - 1 / math.e) * best <= reached <= best
+        assert reached >= weights[known.magnification <= theta // len(known.tables) ** power].sum()
         if best == brute_most(coverage, weights, lambda s, p=power: 0 if s > 1 else theta, of_all=True):
             assert len(chosen) == 1  # the first table is the best single one, and ties go to fewer
 

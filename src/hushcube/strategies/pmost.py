@@ -178,7 +178,8 @@ def only_precise(cube: Cube, privacy: Privacy, threshold: Fraction) -> tuple[dic
     With each table goes the magnification up to which it serves.
     """
     precise = _largest_precise(cube, privacy, threshold)
-    chosen = publish_precise(cube.coverage, whole(cube.weights), precise)
+    known = least_maximum(cube.coverage, law_of(privacy).power)
+    chosen = publish_precise(cube.coverage, whole(cube.weights), precise, known)
     return _needed(cube, select(cube.coverage, chosen), dict.fromkeys(chosen, precise(len(chosen))))
 
 

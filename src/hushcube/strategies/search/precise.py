@@ -23,18 +23,21 @@ Precise = Callable[[int], int]
 """The largest magnification that is precise when so many tables are measured; it falls with them."""
 
 
-def publish_precise(coverage: Coverage, weights: Ints, precise: Precise) -> list[int]:
+def publish_precise(coverage: Coverage, weights: Ints, precise: Precise, known: Selection) -> list[int]:
     """The tables, by their numbers, that answer the most weight precisely; none where nothing can be precise.
 
     At least 1 - 1/e of the most: of all sets of s tables the greedy one serves at least 1 - (1 - 1/s)^s of what the
-    best one serves.                                                                                       [Theorem 7]
+    best one serves [Theorem 7]. The answer is never worse than the `known` selection.
 
     >>> from hushcube.strategies.search.coverage import coverage_of
     >>> cube = coverage_of([0b00011, 0b00101, 0b00110, 0b11000], sizes=(2, 2, 2, 50, 50), most_cells=10**6)
-    >>> [bin(table) for table in publish_precise(cube, np.ones(4, np.int64), lambda s: 5 // (2 * s**2))]
+    >>> everything = select(cube, [cube.number(0b111), cube.number(0b11000)])
+    >>> [bin(table) for table in publish_precise(cube, np.ones(4, np.int64), lambda s: 5 // (2 * s**2), everything)]
     ['0b111']
     """
     best, found = (0, 0), list[int]()
+    if served := _precise_weight(weights, known.magnification, precise(len(known.tables))):
+        best, found = (served, -len(known.tables)), [coverage.number(mask) for mask in known.tables]
     levels = _levels(coverage, precise)
     for (_, gains), (threshold, counts) in zip(
         coverage.falling_gains(weights, (t for t, _ in levels)), levels, strict=True
