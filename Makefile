@@ -68,7 +68,7 @@ online: .venv/dev
 adaptive: .venv/dev
 	$(BIN)/python -m benchmarks.adaptive --install
 
-.venv/ready: pyproject.toml hatch_build.py src/hushcube/private/engines/counting.c
+.venv/ready: pyproject.toml hatch_build.py $(wildcard src/hushcube/private/engines/*.c)
 	$(PYTHON) -m venv .venv || { [ "$$(id -u)" = 0 ] && apt-get update && apt-get install -y python3-venv && $(PYTHON) -m venv .venv; } \
 	  || { echo "python3 cannot create a virtual environment: install the package python3-venv, then run make again" >&2; exit 1; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .

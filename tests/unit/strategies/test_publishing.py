@@ -67,7 +67,8 @@ def test_what_is_published_is_precise_and_what_is_not_is_named(request, threshol
 
 def test_what_the_cover_of_bmax_makes_precise_is_published_where_the_greedy_choice_leaves_something_out():
     asked = "0-way=1,a0=1,a1=5,a0*a1=1,a2=2,a0*a2=1,a1*a2=1"
-    plan = make_plan(make_request((3, 7, 3), asked, epsilon=1), "pmost:threshold=100%,publish=precise", "uniform", "none")
+    request = make_request((3, 7, 3), asked, epsilon=1)
+    plan = make_plan(request, "pmost:threshold=100%,publish=precise", "uniform", "none")
     assert "left_out" not in plan.details and plan.details["weight"] == 12
 
 

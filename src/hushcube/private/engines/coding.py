@@ -48,12 +48,16 @@ _NUMBER: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3
 MOST: Final = 2**62  # sums of absolute integers that 64 bits hold with room to spare
 
 
+Positions = Callable[[pa.Array], Codes]
+"""Values -> their positions in the domain, or refusal codes; each by itself, whatever stands beside it."""
+
+
 @dataclass(frozen=True)
 class Coder:
     """How one attribute is coded: the SQL that fetches its column, and what makes positions of the result."""
 
     sql: str
-    positions: Callable[[pa.Array], Codes]
+    positions: Positions
 
 
 def quote(name: str) -> str:
@@ -112,7 +116,7 @@ def regrouped(attribute: Attribute, codes: Codes) -> Codes:
     return result
 
 
-def _find_texts(attribute: Attribute, *, integers: bool = False) -> Callable[[pa.Array], Codes]:
+def _find_texts(attribute: Attribute, *, integers: bool = False) -> Positions:
     """Look up texts as they are, byte by byte; truth values are `true` and `false`."""
     places = {code: i for i, code in enumerate(attribute.coded)}
     if integers:  # too wide for numpy: "1.0" and "01" are all 1
@@ -127,7 +131,7 @@ def _find_texts(attribute: Attribute, *, integers: bool = False) -> Callable[[pa
     return positions
 
 
-def _find_numbers(attribute: Attribute, duckdb_type: str) -> Callable[[pa.Array], Codes]:
+def _find_numbers(attribute: Attribute, duckdb_type: str) -> Positions:
     """In a column of numbers, a label that is a number stands for it: "1", "1.0" and "01" are all 1."""
     places = number_labels(attribute)
     if duckdb_type in _SMALL:
@@ -152,7 +156,7 @@ def _find_numbers(attribute: Attribute, duckdb_type: str) -> Callable[[pa.Array]
     return positions
 
 
-def _within_range(attribute: Attribute) -> Callable[[pa.Array], Codes]:
+def _within_range(attribute: Attribute) -> Positions:
     """Integers, and floats that are exactly integers."""
     low, high = ends(attribute)
     code = code_type(attribute.size)
@@ -171,7 +175,7 @@ def _within_range(attribute: Attribute) -> Callable[[pa.Array], Codes]:
     return positions
 
 
-def _into_bins(attribute: Attribute) -> Callable[[pa.Array], Codes]:
+def _into_bins(attribute: Attribute) -> Positions:
     """Half-open bins, the last one closed; infinities lie outside."""
     edges = np.array(attribute.bins or (), dtype=np.float64)
 
@@ -184,7 +188,7 @@ def _into_bins(attribute: Attribute) -> Callable[[pa.Array], Codes]:
     return positions
 
 
-def _into_days(attribute: Attribute) -> Callable[[pa.Array], Codes]:
+def _into_days(attribute: Attribute) -> Positions:
     """Days since 1970-01-01 into days, months, quarters or years."""
     ends = attribute.dates or ("1970-01-01", "1970-01-01")
     low, high = day_numbers(ends)

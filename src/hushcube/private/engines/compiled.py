@@ -1,8 +1,8 @@
 """Counting in compiled code, where it was built: the same numbers, some four times as fast.          [counting.c]
 
-Installing compiles counting.c where there is a C compiler [hatch_build.py]. It is called through ctypes, which leaves
-Python's lock, so that other threads read or draw meanwhile. numba would be the library for this, but it takes as long
-to load as it saves on a hundred million rows.
+Installing compiles the C files beside this one where there is a C compiler [hatch_build.py]. They are called through
+ctypes, which leaves Python's lock, so that other threads read or draw meanwhile. numba would be the library for this,
+but it takes as long to load as it saves on a hundred million rows.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from hushcube.model.arrays import Ints
 from hushcube.private.engines.coding import Codes
 
-BUILT: Final = Path(__file__).with_name("counting.compiled")
+BUILT: Final = Path(__file__).with_name("kernels.compiled")
 _MOST_CELLS: Final = 1 << 32
 _AT_ONCE: Final = 1 << 26  # rows of tables, about: a request to stop waits for a call to end
 
@@ -36,16 +36,21 @@ class _Rows(ctypes.Structure):
     )
 
 
-@cache
-def kernel() -> Callable[..., None] | None:
-    """`hushcube_count` of counting.c; None where it was not built, or not for this machine."""
+def function(name: str, result: Any, *arguments: Any) -> Callable[..., Any] | None:
+    """A function of compiled code, by the types of its result and arguments; None where it was not built for us."""
     try:
-        found = ctypes.CDLL(str(BUILT)).hushcube_count
+        found = getattr(ctypes.CDLL(str(BUILT)), name)
     except (OSError, AttributeError):
         return None
+    found.restype, found.argtypes = result, arguments
+    return found  # type: ignore[no-any-return]
+
+
+@cache
+def kernel() -> Callable[..., None] | None:
+    """`hushcube_count` of counting.c, where it was built."""
     number, place = ctypes.c_size_t, ctypes.c_void_p
-    found.argtypes, found.restype = (place, number, number, place, number, place), None
-    return found
+    return function("hushcube_count", None, place, number, number, place, number, place)
 
 
 Tables = tuple[NDArray[np.int32], Ints]
@@ -68,9 +73,9 @@ class Target:
 
         Every code is compared with its size first: whatever comes in, nothing is written outside the tables.
         """
-        function, codes = kernel(), [np.ascontiguousarray(columns[i][:rows]) for i in self._used]
+        count, codes = kernel(), [np.ascontiguousarray(columns[i][:rows]) for i in self._used]
         plain = all(each.dtype.kind == "u" and each.itemsize <= 4 for each in codes)
-        if function is None or not self._fits or not plain:
+        if count is None or not self._fits or not plain:
             return False
         if any(len(each) < rows for each in (*codes, *([] if weights is None else [weights]))):
             raise IndexError("there are fewer codes or weights than rows")
@@ -85,7 +90,7 @@ class Target:
         for attributes, tables in self._tables:
             for start in range(0, len(tables), step):
                 some, part = attributes[start : start + step], tables[start : start + step]
-                function(ctypes.byref(every), *some.shape, some.ctypes.data, part.shape[1], part.ctypes.data)
+                count(ctypes.byref(every), *some.shape, some.ctypes.data, part.shape[1], part.ctypes.data)
         return True
 
 

@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import duckdb
-import pyarrow as pa
 
 from hushcube.ahead import ahead, gathered
 from hushcube.errors import DataError
@@ -54,8 +53,8 @@ _HELP: Final = "give a .csv or .parquet file, FILE.duckdb#TABLE, or say which wi
 
 _BATCH_VALUES: Final = 1 << 23
 """Values in a batch, about."""
-_STORED_VALUES: Final = 1 << 21
-"""The same where several batches wait at a time."""
+_STORED_VALUES: Final = 1 << 20
+"""The same where several threads read at a time."""
 
 
 class DuckDBEngine:
@@ -118,22 +117,23 @@ def used_where_read(
         yield use([], [], int(data.relation.aggregate("count(*) AS n").fetchall()[0][0]))
         return
 
-    def used(columns: Sequence[pa.Array]) -> Used:
-        codes = [each.positions(column) for each, column in zip(coders, columns, strict=False)]
+    def used(columns: Sequence[Any]) -> Used:
         numbers = zip(columns[len(coders) :], measures, strict=True)
-        return use(codes, [quantised(column, measure) for column, measure in numbers], len(columns[0]))
+        sums = [quantised(column, measure) for column, measure in numbers]
+        return use(list(columns[: len(coders)]), sums, len(columns[0]))
 
     if (pieces := _stored(data, places, coders)) is not None:
         yield from gathered(map(used, piece) for piece in pieces)
     else:
-        yield from map(used, _fetched(data, fetches))
+        yield from map(used, _fetched(data, fetches, coders))
 
 
-def _fetched(data: Opened, fetches: Sequence[str]) -> Batches:
-    """What SQL makes of the columns, in batches."""
+def _fetched(data: Opened, fetches: Sequence[str], coders: Sequence[Coder]) -> Batches:
+    """What SQL makes of the columns, in batches, coded."""
     chosen = data.relation.project(", ".join(f"{sql} AS k{i}" for i, sql in enumerate(fetches)))
     for batch in ahead(chosen.to_arrow_reader(_batch_rows(_BATCH_VALUES, fetches)), data.stop):
-        yield batch.columns
+        codes = [each.positions(column) for each, column in zip(coders, batch.columns, strict=False)]
+        yield [*codes, *batch.columns[len(coders) :]]
 
 
 def _stored(data: Opened, places: Sequence[tuple[str, str]], coders: Sequence[Coder]) -> Iterator[Batches] | None:
@@ -144,7 +144,7 @@ def _stored(data: Opened, places: Sequence[tuple[str, str]], coders: Sequence[Co
     if not all(duckdb_type in FLOATS | INTEGERS for _, duckdb_type in numbers):
         return None
     columns = [data.names[int(column[1:]) - 1] for column, _ in places]
-    return data.direct(columns, _batch_rows(_STORED_VALUES, columns))
+    return data.direct(columns, [each.positions for each in coders], _batch_rows(_STORED_VALUES, columns))
 
 
 def _batch_rows(values: int, columns: Sequence[str]) -> int:

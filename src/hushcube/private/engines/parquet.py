@@ -1,24 +1,28 @@
-"""Parquet files: DuckDB reads them, or Arrow does where columns are taken as they are stored.
+"""Parquet files: columns are read as they are stored where that will do, and by DuckDB where it takes SQL.
 
-Measured on ten columns of small integers, processor time: DuckDB needs 35 ns to hand over a row, because it makes Arrow
-arrays of its own vectors; Arrow's reader needs 19 ns, less than DuckDB's bare scan. Row groups are read in pieces that
-several threads can divide among them: they leave Python's lock while they read.
+Measured on ten columns of small integers, processor time for a row: DuckDB needs 35 ns to hand it over, because it
+makes Arrow arrays of its own vectors; Arrow's reader needs 15 ns, about as much as DuckDB's bare scan; dictionaries and
+pages that are coded without values being made of them [pages.py] need 5 ns. Row groups are read in pieces that several
+threads can divide among them: they leave Python's lock while they read.
 
-Whatever needs SQL goes through DuckDB: texts, dates, decimals, files whose types differ, and partitioned folders.
+What needs SQL goes through DuckDB: dates, decimals, files whose types differ, and partitioned folders.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
-from typing import Final
+from typing import Any, BinaryIO, Final
 
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hushcube.errors import DataError
+from hushcube.private.engines.coding import Positions
+from hushcube.private.engines.pages import Chunk, Pages
 from hushcube.private.engines.source import Batches, Opened, Source, exactly
 
 _STORED: Final = {
@@ -31,10 +35,13 @@ _STORED: Final = {
     pa.uint32(): "uinteger",
     pa.float32(): "float",
     pa.float64(): "double",
+    pa.string(): "varchar",
+    pa.large_string(): "varchar",
 }
 """Types that Arrow reads as DuckDB hands them over."""
 _PIECE: Final = 1 << 19  # rows that one thread reads in a row, at least: opening a file again takes as long as some
-_BUFFER: Final = 1 << 20  # bytes of a column that are read ahead: a row group may be larger than memory
+_WHOLE: Final = 1 << 25  # bytes of columns in a row group that are read at once, which spares copies
+_BUFFER: Final = 1 << 20  # bytes of a column that are read ahead, where there are more: they may not fit in memory
 
 
 @dataclass(frozen=True)
@@ -74,21 +81,21 @@ class _Stored:
     contents: Sequence[pq.FileMetaData]
     types: dict[str, str]
 
-    def read(self, columns: Sequence[str], rows: int) -> Iterator[Batches] | None:
-        """The columns as Arrow has them; None where DuckDB might have something else."""
+    def read(self, columns: Sequence[str], coders: Sequence[Positions], rows: int) -> Iterator[Batches] | None:
+        """The columns as they are stored, the first ones coded; None where DuckDB might have something else."""
         if any("=" in part for file in self.files for part in Path(file).parts[:-1]):
             return None  # a folder's name may stand for a column
         if not all(self._is_plain(column) for column in columns):
             return None
         pieces = (piece for i in range(len(self.files)) for piece in self._pieces(i))
-        return (self._batches(i, groups, columns, rows) for i, groups in pieces)
+        return (self._batches(i, groups, columns, coders, rows) for i, groups in pieces)
 
     def _is_plain(self, column: str) -> bool:
         """Whether it is one column in every file, of one type that needs no conversion."""
         for schema, content in zip(self.schemas, self.contents, strict=True):
             if len(schema.get_all_field_indices(column)) != 1:
                 return False
-            if _STORED.get(schema.field(column).type) != self.types[column]:
+            if _STORED.get(_kind(schema, column)) != self.types[column]:
                 return False
             paths = [content.schema.column(i).path for i in range(content.num_columns)]
             if sum(path == column or path.startswith(f"{column}.") for path in paths) != 1:
@@ -108,10 +115,76 @@ class _Stored:
         if groups:
             yield file, groups
 
-    def _batches(self, file: int, groups: list[int], columns: Sequence[str], rows: int) -> Batches:
-        metadata = self.contents[file]
-        with pq.ParquetFile(self.files[file], metadata=metadata, buffer_size=_BUFFER, pre_buffer=False) as opened:
-            for batch in opened.iter_batches(
-                rows, row_groups=groups, columns=[*dict.fromkeys(columns)], use_threads=False
-            ):
-                yield [batch.column(column) for column in columns]
+    def _batches(
+        self, file: int, groups: list[int], columns: Sequence[str], coders: Sequence[Positions], rows: int
+    ) -> Batches:
+        """By dictionaries and pages where columns have them, and by Arrow."""
+        metadata, schema = self.contents[file], self.schemas[file]
+        paths = [metadata.schema.column(i).path for i in range(metadata.num_columns)]
+        places = {name: (paths.index(name), _kind(schema, name)) for name in columns}
+        sizes = (sum(metadata.row_group(g).column(i).total_compressed_size for i, _ in places.values()) for g in groups)
+        at_once = max(sizes, default=0) <= _WHOLE
+        options: dict[str, Any] = {"buffer_size": 0 if at_once else _BUFFER, "pre_buffer": False}
+        path = self.files[file]
+        with pq.ParquetFile(path, metadata=metadata, **options) as opened, Path(path).open("rb") as raw:
+            for group in groups:
+                pages = _pages(raw, metadata, group, places, columns, coders) if at_once else {}
+                others = [name for i, name in enumerate(columns) if i not in pages]
+                for many, values in _slices(opened, group, [*dict.fromkeys(others)], rows):
+                    own = [pages[i].codes(many) if i in pages else values[name] for i, name in enumerate(columns)]
+                    yield [
+                        coder(column) if isinstance(column, pa.Array) else column
+                        for coder, column in zip_longest(coders, own, fillvalue=_as_it_is)
+                    ]
+
+
+def _as_it_is(values: pa.Array) -> pa.Array:
+    """A measure is not coded."""
+    return values
+
+
+def _kind(schema: pa.Schema, column: str) -> pa.DataType:
+    """The type of a column's values, which may be written as categories."""
+    found = schema.field(column).type
+    return found.value_type if pa.types.is_dictionary(found) else found
+
+
+def _pages(
+    raw: BinaryIO,
+    metadata: pq.FileMetaData,
+    group: int,
+    places: dict[str, tuple[int, pa.DataType]],
+    columns: Sequence[str],
+    coders: Sequence[Positions],
+) -> dict[int, Pages]:
+    """What is coded by dictionary in a row group, by the place among the columns."""
+    described, found = metadata.row_group(group), {}
+    for i, (name, coder) in enumerate(zip(columns, coders, strict=False)):
+        at, kind = places[name]
+        chunk = Chunk.of(described.column(at), metadata.schema.column(at), kind)
+        content = None if chunk is None else chunk.read(raw)
+        pages = None if chunk is None or content is None else Pages.of(chunk, content, coder)
+        if pages is not None:
+            found[i] = pages
+    return found
+
+
+def _slices(
+    opened: pq.ParquetFile, group: int, columns: list[str], rows: int
+) -> Iterator[tuple[int, dict[str, pa.Array]]]:
+    """How many rows come next, so many at most, and some of their columns by Arrow."""
+    if columns:
+        for batch in opened.iter_batches(rows, row_groups=[group], columns=columns, use_threads=False):
+            yield batch.num_rows, {name: _plain(batch.column(name)) for name in columns}
+        return
+    left = opened.metadata.row_group(group).num_rows
+    for start in range(0, left, rows):
+        yield min(rows, left - start), {}
+
+
+def _plain(values: pa.Array) -> pa.Array:
+    """Values by themselves, texts in UTF-8, which Arrow does not see to."""
+    found = values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
+    if pa.types.is_string(found.type) or pa.types.is_large_string(found.type):
+        found.validate(full=True)
+    return found

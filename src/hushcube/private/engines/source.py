@@ -27,7 +27,7 @@ import pyarrow as pa
 from hushcube.durable import overfull, temporary_folder
 from hushcube.errors import DataError
 from hushcube.private.boundary import PASSING, reported, shown
-from hushcube.private.engines.coding import literal, quote
+from hushcube.private.engines.coding import Positions, literal, quote
 from hushcube.private.engines.contract import needed, position
 from hushcube.private.engines.digests import digest_of_files, digest_of_table
 
@@ -61,12 +61,15 @@ def connected(database: str, *, limited: bool, read_only: bool = False) -> Itera
             raise
 
 
-Batches = Iterator[list[pa.Array]]
-Direct = Callable[[Sequence[str], int], Iterator[Batches] | None]
-"""Some columns by exact names: pieces of the data, in batches of so many rows at most; None where SQL is needed."""
+Batches = Iterator[list[Any]]
+"""Columns of some rows: the codes of attributes, then values of measures, as Arrow arrays."""
+Direct = Callable[[Sequence[str], Sequence[Positions], int], Iterator[Batches] | None]
+"""Some columns by exact names, the first of which are coded: pieces of the data, in batches of so many rows at most.
+
+None where SQL is needed."""
 
 
-def _nothing(columns: Sequence[str], rows: int) -> None:
+def _nothing(columns: Sequence[str], coders: Sequence[Positions], rows: int) -> None:
     """Data that only DuckDB can read."""
 
 

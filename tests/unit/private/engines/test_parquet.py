@@ -150,6 +150,6 @@ def test_row_groups_are_read_in_pieces(tmp_path, monkeypatch):
     pq.write_table(table(np.random.default_rng(7), 430), tmp_path / "x.parquet", row_group_size=40)
     source = Parquet((str(tmp_path / "x.parquet"),))
     with source.open() as data:
-        read = [[len(columns[0]) for columns in piece] for piece in data.direct(["code"], 70)]
-        assert list(map(sum, read)) == [120, 120, 120, 70] and max(map(max, read)) <= 70
-        assert data.direct(["code", "nowhere"], 70) is None
+        read = [[len(columns[0]) for columns in piece] for piece in data.direct(["code"], [], 30)]
+        assert list(map(sum, read)) == [120, 120, 120, 70] and max(map(max, read)) <= 30
+        assert data.direct(["code", "nowhere"], [], 30) is None
