@@ -1,7 +1,9 @@
 """What the command line promises when the input is good."""
 
+import io
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -403,6 +405,24 @@ def test_an_interrupted_release_leaves_nothing(desk, monkeypatch, capsys):
         assert stage in seen
         assert "interrupted: nothing was published" in capsys.readouterr().err
         assert listing(desk) == before
+
+
+def test_the_bar_goes_on_counting_seconds_after_a_stage_is_done(monkeypatch):
+    from hushcube.cli import output
+
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    now, screen = [100.0], Terminal()
+    monkeypatch.setattr("rich.console.monotonic", lambda: now[0])
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setenv("TERM", "xterm")
+    with output.progress_bar() as report:
+        report("counting", 1.0)
+        now[0] += 75
+        report("fitting", 0.5)
+    assert re.search(r"fitting.*50%.*0:01:15", screen.getvalue())
 
 
 def test_a_release_appears_whole(desk, monkeypatch):

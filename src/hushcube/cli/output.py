@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any
 
 import click
@@ -87,9 +88,16 @@ def progress_bar() -> Iterator[Progress]:
         yield lambda _stage, _share: interrupts.check()
         return
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskProgressColumn, TextColumn
+    from rich.text import Text
 
-    columns = (TextColumn("{task.description:>10}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+    class Elapsed(ProgressColumn):
+        """Since the beginning. Rich's own column stands still once a stage is done, though others follow."""
+
+        def render(self, task: Task) -> Text:
+            return Text(str(timedelta(seconds=int(task.elapsed or 0))), style="progress.elapsed")
+
+    columns = (TextColumn("{task.description:>10}"), BarColumn(), TaskProgressColumn(), Elapsed())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=1.0)
 

@@ -70,7 +70,7 @@ def describe(report: dict[str, Any], schema: "Schema") -> str:
     if "distance" in report:
         parts.append(f"distance {number(report['distance'])} from the noisy tables")
     if (certificate := report.get("certificate")) is not None:
-        parts.append(f"proved within {number(100 * certificate['share_of_noise'])}% of the noise from the nearest")
+        parts.append(_proof(certificate["share_of_noise"], report))
     if "full_table" in report:
         parts.append("held together by one full table")
     if report.get("stopped") == "time":
@@ -88,3 +88,13 @@ def describe(report: dict[str, Any], schema: "Schema") -> str:
     if "phantom_people" in report:
         parts.append(f"{report['phantom_people']:,} phantom {visible(schema.unit_noun)} added to the total")
     return ", ".join(parts)
+
+
+def _proof(share: float, report: dict[str, Any]) -> str:
+    """How near tables are to the nearest, or, where a bound of more than the noise says nothing, how far they were moved.
+
+    Tables that follow firm guesses are near to the nearest long before that is proved.
+    """
+    if share > 1 and (moved := report.get("rms_from_fit")) is not None:
+        return f"moved by {number(moved)} a cell to add up without negative cells"
+    return f"proved within {number(100 * share)}% of the noise from the nearest"

@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+import numpy as np
+
 from hushcube.designs.answers import Answers
 from hushcube.designs.lattice.design import LatticeDesign
 from hushcube.faces.local import LocalTables, nonnegative_marginals
@@ -58,5 +60,7 @@ def entropy_tables(
     problem = found.fit.problem
     made = [local.tables(batch.rows, batch.shape) for batch in problem.to.family.batches]
     late = {"stopped": "time"} if clock.over else {}
+    moved = problem.to.join(made) - problem.to.spread(problem.to.join(found.fit.coefficients.blocks))
     report = {"found_by": "entropy", "steps": found.fit.steps, **late}
-    return local, {**report, "certificate": {"share_of_noise": found.fit.share_of_noise(made)}}
+    proof = {"share_of_noise": found.fit.share_of_noise(made)}
+    return local, {**report, "certificate": proof, "rms_from_fit": float(np.sqrt((moved**2).mean()))}

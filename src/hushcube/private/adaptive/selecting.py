@@ -132,7 +132,7 @@ class _Run:
     def round(self, k: int) -> Fitted:
         """Guess, look, divide, measure and fit the tables of k attributes."""
         sets = self.dividing.ids(k)
-        self.report("choosing what to measure", k / (self.top + 1))
+        self._tell(k, 0.0)
         extra, paid = np.zeros(len(sets)), Fraction(0)
         known: Floats | None = None
         guess: Sequence[Floats] = ()
@@ -152,6 +152,10 @@ class _Run:
         self.spent[k] = self.under.row_cost(own) + paid
         self.fit = self._fitted(k, known, guess, second)
         return self.fit
+
+    def _tell(self, k: int, share: float) -> None:
+        """How far the run is: the fit of an order takes nearly all of its time."""
+        self.report("choosing what to measure", (k + min(share, 1.0)) / (self.top + 1))
 
     def _grant(self, sets: Ints, extra: Floats) -> None:
         """Give sets what they are sure to get and more; with what later ones are sure to get, within the guarantee."""
@@ -288,7 +292,12 @@ class _Run:
 
     def _fitted(self, k: int, misfits: Floats | None, guess: Sequence[Floats], second: Second | None) -> Fitted:
         """The tables of up to k attributes, from everything that is noisy so far."""
-        noisy, goes_on = self._noisy(k), lambda _share: True
+        noisy = self._noisy(k)
+
+        def goes_on(share: float) -> bool:
+            self._tell(k, max(share, 0.0))
+            return True
+
         if self.fit is None:
             return fitted(self.tables, k, noisy, {}, self.people, goes_on)
         return fit_order(self.tables, noisy, self.fit, guess, misfits, goes_on, second)
