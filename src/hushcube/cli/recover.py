@@ -91,7 +91,7 @@ def describe(report: dict[str, Any], schema: "Schema") -> str:
 
 
 def _proof(share: float, report: dict[str, Any]) -> str:
-    """How near tables are to the nearest, or, where a bound of more than the noise says nothing, how far they were moved.
+    """How near tables are to the nearest, or how far they were moved where a bound beyond the noise says nothing.
 
     Tables that follow firm guesses are near to the nearest long before that is proved.
     """
