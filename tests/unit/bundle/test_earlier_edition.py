@@ -22,6 +22,11 @@ from hushcube.strategies.selective import Selective
 SEX, AGE = Attribute("sex", values=("F", "M")), Attribute("age", values=("young", "middle", "old"))
 WORK, HOME = Attribute("work", values=("no", "yes")), Attribute("home", values=("own", "rent", "other"))
 LAST_YEAR = Schema((SEX, AGE, WORK))
+BANDS = Attribute("years", values=("0", "1", "2", "3", "4"), levels=(
+    {"name": "band", "groups": {"low": ["0", "3"], "high": ["1", "2", "4"]}},
+    {"name": "all", "groups": {"every": ["low", "high"]}},
+))  # fmt: skip
+LEVELS = Schema((SEX, BANDS, WORK))
 PURE, RHO = ({law: 1, "neighbours": "add-remove"} for law in ("epsilon", "rho"))
 
 
@@ -56,6 +61,91 @@ def test_tables_are_found_by_names_and_labels(before):
     assert edition.tables[0, 2].tolist() == own[[2, 0, 1]].tolist()
     assert edition.plan_digest == before.plan.digest
     assert EarlierEdition(before).within(schema, [(0, 1), (1, 2)]).marginals == ((0,), (2,))
+
+
+def rolled_up(values):
+    """Tables of sex and years, with years at their bands."""
+    return np.stack([values[:, [0, 3]].sum(axis=1), values[:, [1, 2, 4]].sum(axis=1)], axis=1)
+
+
+def test_finer_levels_are_summed_up():
+    made = hc.recover(hc.release(hc.plan(LEVELS, "sex*years,years*work", **RHO), people(LEVELS)), "integral")
+    asked = LEVELS.at_levels({"years": {"band"}})
+    edition = EarlierEdition(made).within(asked, [(0, 1), (1, 2)])
+    assert edition.marginals == ((0, 1), (1, 2))
+    own = made.table("sex*years", face="face-valid").values
+    assert edition.tables[0, 1].tolist() == rolled_up(own).tolist()
+    turned = Attribute("years", values=BANDS.values, levels=(
+        {"name": "band", "groups": {"high": ["1", "2", "4"], "low": ["0", "3"]}},
+    ))  # fmt: skip
+    schema = Schema((turned, SEX)).at_levels({"years": {"band"}})
+    again = EarlierEdition(made).within(schema, [(0, 1)])
+    assert again.tables[0, 1].tolist() == rolled_up(own).T[::-1].tolist()
+
+
+def test_coarser_levels_say_nothing_of_cells():
+    made = hc.recover(hc.release(hc.plan(LEVELS, "sex*years@band,work", **RHO), people(LEVELS)), "integral")
+    assert EarlierEdition(made).within(LEVELS, [(0, 1), (1, 2)]).marginals == ((0,), (2,))
+    with pytest.raises(BadInput, match=r"like: has no attribute in common.*levels asked for or finer"):
+        EarlierEdition(made).within(Schema((BANDS,)), [(0,)])
+    with pytest.raises(BadInput, match=r"like: has none of the tables.*levels asked for or finer"):
+        EarlierEdition(made).within(LEVELS, [(1,)])
+    other = {"name": "band", "groups": {"low": ["0"], "middle": ["3"], "high": ["1", "2", "4"]}}
+    schema = Schema((Attribute("years", values=BANDS.values, levels=(other,)),)).at_levels({"years": {"band"}})
+    with pytest.raises(BadInput, match=r"like: there the attribute 'years@band' has other values"):
+        EarlierEdition(made).within(schema, [(0,)])
+    schema = Schema((SEX, replace(BANDS, levels=({**other, "name": "own"},)))).at_levels({"years": {"own"}})
+    assert EarlierEdition(made).within(schema, [(0, 1)]).marginals == ((0,),), "it knows no such level"
+
+
+OF_SEVERAL = "sex*years@band,years*work,sex*work,sex*years@all"
+
+
+def test_the_fine_tables_of_a_run_over_levels_are_an_edition(tmp_path):
+    """What was published of sex and years are sums of their fine table, which synthetic people have."""
+    plan = hc.plan(LEVELS, OF_SEVERAL, **RHO, strategy="selective")
+    made = hc.release(plan, people(LEVELS, 2_000), out=tmp_path / "made", face="integral")
+    pairs = [(0, 1), (0, 2), (1, 2)]
+    edition = EarlierEdition(made).within(LEVELS, pairs)
+    assert list(edition.marginals) == pairs
+    assert rolled_up(edition.tables[0, 1]).tolist() == made.table("sex*years@band", face="face-valid").values.tolist()
+    assert edition.tables[1, 2].tolist() == made.table("years*work", face="face-valid").values.tolist()
+    assert read_edition(tmp_path / "made").within(LEVELS, pairs) == edition
+    bands = EarlierEdition(made).within(LEVELS.at_levels({"years": {"band"}}), pairs)
+    assert bands.tables[0, 1].tolist() == rolled_up(edition.tables[0, 1]).tolist()
+    real = hc.recover(replace(made, faces={}), "nonnegative")
+    for faces in ({}, real.faces):
+        fitted = EarlierEdition(replace(made, faces=faces)).within(LEVELS, pairs)
+        assert list(fitted.marginals) == pairs
+        own = real.table("sex*years@band", face="nonnegative").values
+        assert np.abs(rolled_up(fitted.tables[0, 1]) - own).max() < 1, "cells are held in tenths"
+
+
+def test_unbiased_tables_at_several_levels_are_an_edition(tmp_path):
+    made = hc.release(
+        hc.plan(LEVELS, OF_SEVERAL, **RHO, strategy="levels"), people(LEVELS, 2_000), out=tmp_path / "made"
+    )
+    edition = EarlierEdition(made).within(LEVELS, [(0, 1), (0, 2), (1, 2)])
+    assert edition.marginals == ((0, 2), (1, 2)), "sex and years are known with bands alone"
+    assert np.abs(edition.tables[1, 2] - made.table("years*work").values).max() < 10
+    assert read_edition(tmp_path / "made").within(LEVELS, [(0, 1), (0, 2), (1, 2)]) == edition
+    bands = EarlierEdition(made).within(LEVELS.at_levels({"years": {"band"}}), [(0, 1), (1, 2)])
+    assert bands.marginals == ((0, 1), (1, 2))
+    assert np.abs(bands.tables[0, 1] - made.table("sex*years@band").values).max() < 10
+
+
+def test_unbiased_tables_at_several_levels_lose_their_negative_cells():
+    """Nearly all people are in few cells: were negative ones cut off, there would be far more people."""
+    rng = np.random.default_rng(1)
+    codes = rng.choice(200, 400, p=np.array([0.5, 0.5, *[0] * 198]))
+    wide = Attribute("x", range=(0, 199), levels=({"name": "half", "starts": [0, 100]},))
+    rows = pa.table({"x": codes, "sex": rng.choice(["F", "M"], 400)})
+    plan = hc.plan(Schema((wide, SEX)), "x*sex,x@half*sex", **RHO, strategy="levels")
+    made = hc.release(plan, rows)
+    edition = EarlierEdition(made).within(Schema((wide, SEX)), [(0, 1)])
+    unbiased = made.table("x*sex").values
+    assert unbiased.min() < 0 and np.maximum(unbiased, 0).sum() > 460
+    assert edition.tables[0, 1].sum() == pytest.approx(unbiased.sum(), abs=45)
 
 
 def test_faces_without_negative_cells_are_taken_or_made(before):
