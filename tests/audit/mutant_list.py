@@ -653,6 +653,14 @@ MUTANTS = [
         "self.misfits[look] = (with_noise(exact, budget, self.design.law, self.entropy) + exact) // 2",
         f"{_SELECTING}::test_decisions_are_functions_of_the_noisy_answers",
     ),
+    Mutant(
+        "the outcome of a run over levels forgets its second looks",
+        "cost of misfits",
+        "private/adaptive/selecting.py",
+        '"like": done.like}',
+        '"like": None}',
+        "tests/unit/designs/test_rolled.py::test_runs_from_an_edition_cost_no_more_and_are_plans",
+    ),
     # ------------------------------------------------------------------------------------------------- who may ask
     Mutant(
         "an analyst spends more than the share",

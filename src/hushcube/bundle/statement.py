@@ -10,7 +10,6 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
 from hushcube.designs.design import digest_of
-from hushcube.designs.selective.design import GuessingDesign
 from hushcube.faces.value import HALF_WIDTH, published_promises
 from hushcube.model.edition import Edition
 from hushcube.model.privacy import Privacy, Unit
@@ -139,7 +138,7 @@ def _counts_met(design: Design) -> list[str]:
         "Everything else in this folder is computed from those noisy numbers and costs nothing more. "
         "The full description is in `plan.json`.",
         *_left_out(design),
-        *_guessed_from(design.like if isinstance(design, GuessingDesign) else None),
+        *_guessed_from(design.edition),
         *([] if design.composition is None else [design.composition]),
         *_spending(design),
         *([] if design.note is None else [f"Note: {design.note}."]),

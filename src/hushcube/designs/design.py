@@ -42,6 +42,7 @@ from hushcube.designs.weights import Weights
 from hushcube.errors import BudgetExceeded, BundleError, NotApplicable, PlanError
 from hushcube.lattice.family import Family
 from hushcube.model.arrays import Floats, Ints, Marginal, frozen
+from hushcube.model.edition import Edition
 from hushcube.model.noise import Law, Measurement, law_of
 from hushcube.model.privacy import Privacy
 from hushcube.model.schema import Schema
@@ -198,6 +199,11 @@ class Design(ABC):
     def left_out(self) -> tuple[str, ...]:
         """The words of tables that were asked for and are not published, where a strategy may leave some out."""
         return tuple(self.details.get("left_out", ()))
+
+    @property
+    def edition(self) -> Edition | None:
+        """The earlier edition that tables are guessed from, if any."""
+        return None
 
     @property
     def underlying(self) -> Design:

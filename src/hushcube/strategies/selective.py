@@ -35,7 +35,7 @@ from hushcube.model.privacy import Number
 from hushcube.options import option
 from hushcube.strategies.strategy import Strategy
 
-_OPTIONS: Final = ("misfit_share", "check_share", "objective", "sanity_bound")  # of a run
+_OPTIONS: Final = ("misfit_share", "check_share", "objective", "sanity_bound", "like")  # of a run
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,8 +94,6 @@ class Selective(Strategy):
         if request.objective == "max" and self.sanity_bound is not None:
             return "it makes the sum of relative errors small, not the largest of them: leave sanity-bound out"
         if request.schema.is_nested:
-            if self.like is not None:
-                return "with an earlier edition it takes each attribute at one level; leave `like` out"
             try:
                 fine_request(request, request.objective)
             except TooLarge as problem:

@@ -188,7 +188,8 @@ def _asked(given: Mapping[str, Any]) -> Question:
     served = for_purpose(asked, given.get("purpose", "unbiased"), strategy, like)
     named = read_strategies(served.strategy)[0]
     if like is not None and not any(isinstance(one, Selective) and one.like is not None for one in named):
-        fix = "use the strategy `selective`, or give it to the face: `--face integral:method=entropy,like=FOLDER`"
+        face = ", or give it to the face: `--face integral:method=entropy,like=FOLDER`"
+        fix = "use the strategy `selective`" + face * (not asked.requests[COUNT].schema.is_nested)
         raise BadInput("like", "only selective plans are guessed from an earlier edition, and this is none", fix)
     return served
 

@@ -1,7 +1,9 @@
 """Selective plans over levels: everything is that of the fine tables, summed up."""
 
 import json
+from fractions import Fraction
 from itertools import product
+from shutil import rmtree
 
 import numpy as np
 import pyarrow as pa
@@ -9,19 +11,23 @@ import pytest
 
 from helpers import NEIGHBOURS
 from hushcube import Attribute, open as open_release, plan, recover, release, verify
+from hushcube.bundle.earlier_edition import face_with_edition
 from hushcube.costs import calibrate
 from hushcube.designs import SelectedLevels, SelectiveLevels
 from hushcube.designs.request import OBJECTIVES
+from hushcube.designs.selective.design import misfit_cost
 from hushcube.designs.selective.rolled import Finest, fine_request
 from hushcube.errors import BadInput, NotApplicable, PlanError
 from hushcube.experiments.truth import HeldTables
 from hushcube.faces.checking import check_face
 from hushcube.faces.face import make_face
 from hushcube.faces.value import FaceValue, read_face
+from hushcube.model.edition import Edition
 from hushcube.model.facts import Fact, Facts
 from hushcube.model.form import GroupTable
 from hushcube.model.schema import Schema
 from hushcube.planning.plan import Plan
+from hushcube.private.adaptive import selecting
 from hushcube.private.measure import draw
 from hushcube.private.noise import SeededEntropy
 from hushcube.progress import Clock
@@ -193,6 +199,102 @@ def test_the_last_look_bounds_coarse_tables_too():
     assert missed <= 8
 
 
+class Held:
+    """The fine tables of people, those that have given attributes, as an earlier edition."""
+
+    def __init__(self, codes, known):
+        self.codes, self.known = codes, known
+
+    def within(self, schema, wanted):
+        places, tables = [self.known.names.index(name) for name in schema.names], {}
+        for m in filter(None, wanted):
+            flat_codes = np.ravel_multi_index(tuple(self.codes[:, places[i]] for i in m), schema.shape(m))
+            tables[m] = np.bincount(flat_codes, minlength=schema.cells(m)).reshape(schema.shape(m))
+        return Edition.of(schema, tables, "0" * 64)
+
+
+def like(codes, words="s*t@l1,s@l1*t@l1,s@l2*u,t@l1*u", **given):
+    request = nested_request(words, **given)
+    return Selective(like=Held(codes, request.schema)).plan(request, "optimal", "gls")
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("neighbours", NEIGHBOURS)
+def test_runs_from_an_edition_cost_no_more_and_are_plans(law, neighbours):
+    schema = nested_request("s*t@l1,s@l1,s@l2,u", rho=1).schema
+    design = like(random_people(schema, 300, 2), neighbours=neighbours, **law)
+    assert [design.schema.finest.describe(m) for m in design.edition.marginals] == ["s*t@l1", "s*u", "t@l1*u"]
+    made, measurement = done(design)
+    allowed = calibrate.row_budget(made.privacy, made.proof)
+    assert allowed * Fraction(9, 10) < made.row_cost(made.budgets) <= allowed
+    below = made.underlying
+    assert below.looks == [6, 3], "of three fine pairs, two guesses each, and the last look"
+    looks = sum(misfit_cost(made.privacy, n, b) for n, b in zip(below.looks, below.misfit_budgets, strict=True))
+    assert made.row_cost(made.budgets) == below.underlying.row_cost(below.underlying_budgets) + looks
+    for own in (design, made):
+        again = Plan.from_json(Plan.of_counts(own).to_json()).count
+        assert again.digest == own.digest and again.edition == design.edition
+        raw = json.loads(Plan.of_counts(own).to_json())
+        raw["parts"]["count"]["under"]["like"]["plan_digest"] = "1" * 64
+        with pytest.raises(PlanError, match="does not fit the plan"):
+            Plan.from_json(json.dumps(raw))
+    assert design.digest != planned("s*t@l1,s@l1*t@l1,s@l2*u,t@l1*u", neighbours=neighbours, **law).digest
+    assert [np.shape(values) for values in measurement.values] == again.shapes
+    second = below.misfit_shares(made.averaged(measurement)[1], second=True)
+    assert (second[2] > 0).all()
+
+
+def test_with_an_edition_at_levels_the_faces_are_those_of_the_run(monkeypatch):
+    """The tables that the last look was at are those of the face, which needs no more than the outcome."""
+    seen, check = [], selecting._Run.check
+    monkeypatch.setattr(selecting._Run, "check", lambda run, fit: (seen.append(fit), check(run, fit))[1])
+    words = "s*t,s@l1*t@l1,s@l2*u,t*u"
+    codes = random_people(nested_request(words, rho=1).schema, 2_000, 2)
+    made, measurement = done(like(codes, words, rho="0.002"), many=3_000)
+    made = Plan.from_json(Plan.of_counts(made).to_json()).count
+    face = make_face(made, measurement, FaceValue("nonnegative"), Clock())
+    finest = Finest(made.schema)
+    for m, table in tables_of(made, face.tables).items():
+        own = finest.table(m)
+        row = np.array([own], np.int32)
+        fit = np.maximum(seen[0].tables.tables(row, made.schema.finest.shape(own))[0], 0.0)
+        assert np.abs(table - finest.summed(m, fit)).sum() < 0.05 * fit.sum()
+
+
+def test_a_near_edition_lowers_the_error_of_tables_at_levels():
+    """t follows s. The near edition is of other people of the same kind; the wrong one has other names for s."""
+    schema = nested_request("s*t,s@l1,t@l1", rho=1).schema
+    fine = [chain[-1] for chain in schema.chains]
+
+    def made_up(seed, *, wrong=False):
+        rng, codes = np.random.default_rng(seed), random_people(schema, 4_000, seed)
+        s = codes[:, fine[0]]
+        t = np.where(rng.random(4_000) < 0.8, s % 4, codes[:, fine[1]])
+        s = rng.permutation(7)[s] if wrong else s
+        for chain, values in zip(schema.chains, (s, t), strict=False):
+            for position in chain:
+                codes[:, position] = schema.coarsening(chain[-1], position)[values]
+        return codes
+
+    words, rho = "s*t,s@l1*t@l1", "0.0005"
+    designs = {
+        "none": planned(words, rho=rho),
+        "near": like(made_up(2), words, rho=rho),
+        "wrong": like(made_up(3, wrong=True), words, rho=rho),
+    }
+    counts, errors = counted(designs["none"], made_up(1)), {}
+    for name, design in designs.items():
+        errors[name] = 0.0
+        for seed in range(8):
+            made, measurement = draw(design, counts, entropy=SeededEntropy(seed))
+            face = make_face(made, measurement, FaceValue("nonnegative"), Clock())
+            for m, table in tables_of(made, face.tables).items():
+                exact = counts.tables(np.array([m], np.int32))[0].reshape(table.shape)
+                errors[name] += np.abs(table - exact).sum()
+    assert errors["near"] < 0.8 * errors["none"]
+    assert errors["wrong"] < 1.2 * errors["none"]
+
+
 def test_weights_of_coarse_tables_are_carried_to_the_fine_ones():
     request = nested_request("s*u=2,s@l1*u=3,s@l2,t@l1*u", rho=1)
     weights = {
@@ -235,12 +337,16 @@ def test_what_is_refused():
         check_face(other, FaceValue("integral"), Clock())
 
 
+def coded_people(seed=1):
+    """2,000 people of the schema of `nested`, as a table."""
+    codes = random_people(SCHEMA, 2_000, seed)
+    pairs = zip(SCHEMA.attributes, codes.T.tolist(), strict=True)
+    return pa.table({attribute.name: [attribute.coded[v] for v in column] for attribute, column in pairs})
+
+
 def test_a_release_is_published_verified_and_rolled_up(tmp_path):
     made = plan(SCHEMA, "s*u,s@l1*t@l1,t*u", rho=1, neighbours="add-remove", strategy="selective")
-    codes = random_people(made.schema, 2_000, 1)
-    at = {name: made.schema.names.index(name) for name in ("s", "t", "u")}
-    data = pa.table({name: [SCHEMA[name].coded[v] for v in codes[:, at[name]].tolist()] for name in at})
-    release(made, data, out=tmp_path / "out", face=read_face("integral", made.schema))
+    release(made, coded_people(), out=tmp_path / "out", face=read_face("integral", made.schema))
     recover(tmp_path / "out", "nonnegative")
     assert verify(tmp_path / "out").holds
     published = open_release(tmp_path / "out")
@@ -248,6 +354,49 @@ def test_a_release_is_published_verified_and_rolled_up(tmp_path):
         rolled = published.table("s@l2*t@l1", face=face)
         whole = published.table("t@l1", face=face)
         np.testing.assert_allclose(rolled.values.sum(axis=0), whole.values, atol=1e-3)
+
+
+def test_a_release_from_an_edition_is_whole_without_it(tmp_path):
+    asked = {"rho": 1, "neighbours": "add-remove", "strategy": "selective"}
+    before = plan(SCHEMA, "s*u,s@l1*t@l1", **asked)
+    before = release(before, coded_people(), out=tmp_path / "before", face="integral").plan
+    words = "s*t*u,s@l1*t,t@l1*u"
+    made = plan(SCHEMA, words, like=tmp_path / "before", **asked)
+    assert made.count.edition.marginals == ((0, 2),), "the edition has t at a coarser level alone"
+    valued = plan(SCHEMA, words, like=tmp_path / "before", purpose="face-valid", rho=1, neighbours="add-remove")
+    assert valued.digest == made.digest
+    rmtree(tmp_path / "before")
+    published = release(made, coded_people(2), out=tmp_path / "after", face="integral")
+    assert isinstance(published.plan.count, SelectedLevels)
+    assert verify(tmp_path / "after").holds
+    again = recover(open_release(tmp_path / "after"), "nonnegative")
+    same = recover(published, "nonnegative")
+    assert (again.table("s*u", face="nonnegative").values == same.table("s*u", face="nonnegative").values).all()
+    text = (tmp_path / "after" / "PRIVACY.md").read_text()
+    assert f"guessed from an earlier edition, the release of the plan `{before.digest}`" in text
+    recover(tmp_path / "after", "nonnegative")
+    assert verify(tmp_path / "after").holds
+
+
+def test_editions_that_are_refused(tmp_path):
+    asked = {"rho": 1, "neighbours": "add-remove"}
+    words = "s*u,s@l1*t@l1"
+    before = plan(SCHEMA, words, strategy="selective", **asked)
+    seeded = release(before, coded_people(), seed=1)
+    with pytest.raises(BadInput, match="like: is stamped NOT PRIVATE"):
+        plan(SCHEMA, words, strategy="selective", like=seeded, **asked)
+    other = Schema((Attribute("s", values=("s0", "s1", "s2")), attribute("t", [[0, 1, 0, 0]])))
+    wrong = release(plan(other, "s*t", strategy="residual", **asked), pa.table({"s": ["s0"], "t": ["t1"]}))
+    with pytest.raises(BadInput, match="like: there the attribute 's' has other values"):
+        plan(SCHEMA, words, strategy="selective", like=wrong, **asked)
+    published = release(before, coded_people())
+    for strategy, problem in (("selective", "like: the plan is selective.*--like"), ("levels", "face: .*face-valid")):
+        design = plan(SCHEMA, words, strategy=strategy, **asked).count
+        value = face_with_edition(FaceValue("integral", method="entropy", like=published), design)
+        with pytest.raises(BadInput, match=problem):
+            check_face(design, value, Clock())
+    with pytest.raises(BadInput, match=r"like: only selective plans.*Fix: use the strategy `selective`\.$"):
+        plan(SCHEMA, words, strategy="levels", like=published, **asked)
 
 
 def test_tables_with_an_attribute_of_one_value_are_counted_too():

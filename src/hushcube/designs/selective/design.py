@@ -135,6 +135,11 @@ class GuessingDesign(DerivedDesign):
     like: Edition | None = field(default=None, kw_only=True)
 
     @property
+    def edition(self) -> Edition | None:
+        """The earlier edition."""
+        return self.like
+
+    @property
     def measured(self) -> Family:
         """The sets."""
         return self.measured_by["measured"]  # type: ignore[no-any-return]

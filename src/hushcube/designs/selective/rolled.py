@@ -11,6 +11,8 @@ Sums of cells are off by no more than the cells are, all together: |sum_c e_c| <
 small, or measures in its last look, of a fine table bounds the tables that are summed up from it. All of these agree,
 for they are sums of the same cells, and none is negative where no fine cell is.
 
+An earlier edition is one of the fine tables: the run over them guesses from it, and holds what it uses.
+
 What is measured and what it costs is what the run over the fine tables measures and costs; one row is in one cell of
 each fine table, as it is in one of each asked for.
 """
@@ -35,6 +37,7 @@ from hushcube.designs.selective.design import SelectedDesign, SelectiveDesign
 from hushcube.errors import PlanError
 from hushcube.lattice.nested import group_sums
 from hushcube.model.arrays import Floats, Ints, Marginal
+from hushcube.model.edition import Edition
 from hushcube.model.form import Form, GroupTable, members
 from hushcube.model.noise import Measurement
 from hushcube.model.schema import Schema
@@ -168,6 +171,11 @@ class _RolledDesign(DerivedDesign):
     def counted(self) -> Sequence[NDArray[np.int32]]:
         """The fine tables that the design below needs."""
         return [self.finest.places[level] for level in self.underlying.counted]
+
+    @property
+    def edition(self) -> Edition | None:
+        """That of the fine tables."""
+        return self.underlying.edition
 
     @property
     def in_words(self) -> str:

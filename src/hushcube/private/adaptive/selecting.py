@@ -85,7 +85,7 @@ def run_at_finest_levels(
     done, measurement = run_selective(below, _Fine(counts, design.finest), entropy, report, private=private)
     if not isinstance(done, SelectedDesign):
         raise TypeError(type(done).__name__)
-    fields = {"base": done.base, "measured_by": done.measured_by}
+    fields = {"base": done.base, "measured_by": done.measured_by, "like": done.like}
     own = (design.request, design.strategy, design.budget_rule, design.recovery, design.proof, done.budgets)
     made = SelectedLevels(*own, SelectedDesign, fields, details=done.details)
     return made, Measurement(made.digest, measurement.values, private)

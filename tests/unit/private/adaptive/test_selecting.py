@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 from datasets import adult8_schema, coded
 from helpers import NEIGHBOURS, make_request
 from hushcube.costs import calibrate
-from hushcube.designs import SelectedDesign
+from hushcube.designs import SelectedDesign, SelectiveLevels
 from hushcube.designs.request import OBJECTIVES, Request
 from hushcube.designs.selective.design import misfit_cost
 from hushcube.experiments.truth import HeldTables, wanted
@@ -32,6 +32,7 @@ from hushcube.private.measure import draw
 from hushcube.private.noise import SeededEntropy
 from hushcube.progress import Clock
 from hushcube.strategies.selective import Selective
+from nested import nested_request
 
 AIMS = [("total", None), ("max", None), ("total", 5)]
 """Objectives, with sanity bounds."""
@@ -171,6 +172,7 @@ class Replay:
 
     def run(self, design, counts):
         told = iter(list(self.answers))
+        fine = selecting._Fine(counts, design.finest) if isinstance(design, SelectiveLevels) else counts
 
         def answered(make):
             if self.recording:
@@ -179,8 +181,8 @@ class Replay:
             return next(told)
 
         def block_noise(own, block, entropy, noise):
-            shape = design.schema.shape(tuple(block.marginals[0].tolist()))
-            tables = counts.tables(block.marginals).reshape(len(block.marginals), *shape)
+            shape = own.schema.shape(tuple(block.marginals[0].tolist()))
+            tables = fine.tables(block.marginals).reshape(len(block.marginals), *shape)
             exact = block.transform.apply(tables).reshape(len(block.budgets), block.columns)
             return answered(lambda: exact + self.drawn(own, block, entropy, noise)) - exact
 
@@ -353,6 +355,13 @@ def test_runs_from_an_edition_cost_no_more_and_are_plans(law, neighbours):
 def test_decisions_from_an_edition_are_functions_of_the_noisy_answers(monkeypatch):
     sizes = (3, 4, 2)
     check_decisions(like(people(sizes, 300, 2), sizes, "<=3-way", rho="0.1"), monkeypatch)
+
+
+@pytest.mark.parametrize("edition", [False, True])
+def test_decisions_over_levels_are_functions_of_the_noisy_answers(monkeypatch, edition):
+    request = nested_request("s*u,s@l1*t@l1*u,t@l1", rho="0.1")
+    held = Held(people(request.schema.finest.sizes, 300, 2)) if edition else None
+    check_decisions(Selective(like=held).plan(request, "optimal", "gls"), monkeypatch)
 
 
 def test_faces_guess_as_the_run_did(monkeypatch):
