@@ -22,6 +22,7 @@ import numpy as np
 from benchmarks.__main__ import table
 from benchmarks.adaptive.cases import CASES, WORKLOADS
 from hushcube import Attribute, Schema, plan
+from hushcube.designs.design import Design
 from hushcube.experiments.truth import HeldTables, wanted
 from hushcube.faces.face import make_face
 from hushcube.faces.people import PeopleTables
@@ -96,18 +97,23 @@ class Coverage:
     tables: dict[tuple[int, ...], Shares] = field(default_factory=lambda: defaultdict(Shares))
 
 
-def covered(name: str, words: str, epsilon: float, runs: int, kind: str = "nonnegative") -> Coverage:
-    """The intervals and bounds that hold."""
-    job = CASES[name].job(WORKLOADS[words], epsilon)
-    schema = Schema(tuple(Attribute(name=f"a{i}", codes=n) for i, n in enumerate(job.sizes)))
-    design = plan(schema, words, rho=str(job.rho), neighbours="add-remove", strategy="selective").count
-    people = PeopleTables(job.codes, schema.sizes)
-    exact = {
+def exact_tables(design: Design, codes: np.ndarray) -> dict[tuple[int, ...], np.ndarray]:
+    """All counts that a run of a design may look at, by their attributes."""
+    people = PeopleTables(codes, design.schema.sizes)
+    return {
         tuple(row): counts.astype(np.int64)
         for batch in wanted(design.workload, [design]).batches
         if batch.shape
         for row, counts in zip(batch.rows.tolist(), people.tables(batch.rows, batch.shape), strict=True)
     }
+
+
+def covered(name: str, words: str, epsilon: float, runs: int, kind: str = "nonnegative") -> Coverage:
+    """The intervals and bounds that hold."""
+    job = CASES[name].job(WORKLOADS[words], epsilon)
+    schema = Schema(tuple(Attribute(name=f"a{i}", codes=n) for i, n in enumerate(job.sizes)))
+    design = plan(schema, words, rho=str(job.rho), neighbours="add-remove", strategy="selective").count
+    exact = exact_tables(design, job.codes)
     family, counts = design.request.marginals, HeldTables(len(job.codes), exact)
     found = Coverage()
     for seed in range(runs):
