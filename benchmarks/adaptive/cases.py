@@ -61,6 +61,27 @@ def generated_census() -> tuple[tuple[int, ...], np.ndarray]:
     return coded(pa.table({**columns, "age": columns["age"] // 5, "occupation": group, "income": bands}))
 
 
+EVEN, FALLING = 1, 4
+GENERATED = {
+    "generated, some fall off": [(n, power) for power in (EVEN, FALLING) for n in (6, 8, 10)],
+    "generated, all fall off": [(n, FALLING) for n in (2, 4, 6, 9, 12)],
+}
+"""The number of values of each attribute, and how its counts fall off."""
+
+
+def generated(attributes: Sequence[tuple[int, int]], people: int, seed: int) -> np.ndarray:
+    """Made-up people whose counts fall off or are even: (people, attributes).
+
+    The code of an attribute of n values is [n u^power], u even on (0, 1): with a power of 1 all values are as frequent,
+    with a power of 4 the first one has a share of n^(-1/4). In every attribute one half of the people, drawn anew, has
+    a u of its own; the others have the one u that is theirs in all attributes, so that attributes depend on each other.
+    """
+    random = np.random.default_rng([seed, people])
+    hidden = random.random(people)
+    mixed = [np.where(random.random(people) < 0.5, hidden, random.random(people)) for _ in attributes]
+    return np.stack([(u**power * n).astype(np.int64) for u, (n, power) in zip(mixed, attributes, strict=True)], axis=1)
+
+
 def tiny() -> tuple[tuple[int, ...], np.ndarray]:
     """A few thousand made-up people of four attributes, for tests."""
     random = np.random.default_rng(4)

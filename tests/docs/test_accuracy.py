@@ -5,13 +5,14 @@ import math
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
 import pytest
-from benchmarks.adaptive import __main__ as program, coverage, own_fit, results
+from benchmarks.adaptive import __main__ as program, coverage, options, own_fit, results
 from benchmarks.adaptive.aim import Measured
-from benchmarks.adaptive.cases import ACS, ADULT15, CASES, CENSUS, NLTCS, TINY, Absent, errors, settings
+from benchmarks.adaptive.cases import ACS, ADULT15, CASES, CENSUS, GENERATED, NLTCS, TINY, Absent, errors, settings
 from benchmarks.adaptive.ours import METHODS as OURS
 from benchmarks.peers.__main__ import Skipped, interpreter
 from benchmarks.peers.one_job import Job
@@ -312,3 +313,100 @@ def test_the_page_says_where_intervals_do_not_cover():
     told = re.findall(r"\| (not covered: )?([0-9.]+)% \([0-9.]+\)", estimated)
     assert len(told) >= 16
     assert all(bool(missed) == (float(share) < 90) for missed, share in told)
+
+
+def test_the_two_halves_are_all_people_once():
+    job = TINY.job(2, 1.0)
+    one, other = options.halves(job, 100)
+    assert len(one.codes) == len(other.codes) == len(job.codes) // 2
+    together = np.concatenate([one.codes, other.codes])
+    assert np.array_equal(np.sort(together.T.copy()).T, np.sort(job.codes.T.copy()).T)
+    pairs = [Job(job.sizes, job.tables, codes).exact((1, 3)) for codes in (one.codes, other.codes)]
+    assert np.array_equal(sum(pairs), job.exact((1, 3)))
+    assert not np.array_equal(options.halves(job, 101)[0].codes, one.codes)
+
+
+def test_in_a_wrong_edition_values_have_exchanged_their_names_alike_in_all_tables():
+    job = TINY.job(2, 1.0)
+    right = [job.exact(pair) for pair in job.tables]
+    wrong = options.shuffled(job, right, 100)
+    assert any(not np.array_equal(a, b) for a, b in zip(right, wrong, strict=True))
+    alone = {}
+    for pair, before, after in zip(job.tables, right, wrong, strict=True):
+        assert sorted(before.ravel()) == sorted(after.ravel())
+        for axis, attribute in enumerate(pair):
+            margin = after.sum(axis=1 - axis)
+            assert np.array_equal(alone.setdefault(attribute, margin), margin)
+
+
+def test_relative_errors_are_those_of_plain_loops():
+    job = TINY.job(2, 1.0)
+    random = np.random.default_rng(2)
+    answers = [job.exact(pair) + random.normal(size=job.shape(pair)) for pair in job.tables]
+    per_table = []
+    for pair, answer in zip(job.tables, answers, strict=True):
+        exact = job.exact(pair)
+        off = [abs(answer[at] - exact[at]) / max(exact[at], 10) for at in np.ndindex(answer.shape)]
+        per_table.append(sum(off) / len(off))
+    assert options.relative_error(job, answers, 10) == pytest.approx(sum(per_table) / len(per_table))
+
+
+@pytest.mark.parametrize("name", GENERATED)
+def test_generated_people_are_even_or_fall_off_and_their_attributes_depend_on_each_other(name):
+    job = options.job_of({"data": name, "people": 30_000, "tables": "2-way", "rho": 0.05, "seed": 100})
+    assert (job.codes.max(axis=0) < job.sizes).all() and len(job.codes) == 30_000
+    for i, (values, power) in enumerate(GENERATED[name]):
+        shares = np.bincount(job.codes[:, i], minlength=values) / len(job.codes)
+        # Five standard deviations of a share of 30,000 people are at most 0.0144.
+        assert shares == pytest.approx(np.diff((np.arange(values + 1) / values) ** (1 / power)), abs=0.0144)
+    table = job.exact(job.tables[-1])
+    alone = np.outer(table.sum(1), table.sum(0)) / len(job.codes)
+    assert np.abs(table - alone).sum() > 0.1 * len(job.codes)
+
+
+@pytest.mark.slow
+def test_what_options_gain_is_measured_once_and_written_between_its_marks(monkeypatch, tmp_path, capsys):
+    monkeypatch.setitem(CASES, "tiny", TINY)
+    page, keep = tmp_path / "strategies.md", tmp_path / "options.jsonl"
+    page.write_text(
+        "".join(
+            f"before {n}\n\n{options.MARK.format(n)}\n\nold figures\n\n{options.END}\n\nafter\n" for n in options.PARTS
+        )
+    )
+    monkeypatch.setattr(options, "PAGE", page)
+    shrunk = {
+        name: replace(part, settings=({**part.settings[-1], "data": "tiny", "tables": "2-way"},))
+        for name, part in options.PARTS.items()
+    }
+    monkeypatch.setattr(options, "PARTS", shrunk)
+    options.main(["--runs", "2", "--keep", str(keep)])
+    text = page.read_text()
+    assert text.count("after\n") == 3 and "old figures" not in text and text.count("Means of 2 runs.") == 3
+    assert [re.search(f"before {name}\n\n{re.escape(options.MARK.format(name))}\n", text) for name in shrunk]
+    rows = [json.loads(line) for line in keep.read_text().splitlines()]
+    assert [job["seed"] for job, _ in rows] == [100, 101] * 3
+    assert all(value > 0 for _, came_to in rows for value in came_to.values())
+    for name, part in shrunk.items():
+        monkeypatch.setitem(shrunk, name, replace(part, measure=lambda _: pytest.fail("it is kept")))
+    options.main(["--runs", "2", "--keep", str(keep)])
+    assert page.read_text() == text
+    with pytest.raises(SystemExit):
+        options.main(["nothing", "--keep", str(keep)])
+    assert "no such part: nothing" in capsys.readouterr().err
+
+
+def test_tables_of_options_stay_as_they_are_where_data_or_their_marks_are_missing(monkeypatch, tmp_path, capsys):
+    page = tmp_path / "strategies.md"
+    page.write_text("nothing is marked\n")
+    monkeypatch.setattr(options, "PAGE", page)
+
+    def absent(_):
+        raise Absent("no adult8.parquet")
+
+    objective = options.PARTS["objective"]
+    monkeypatch.setattr(options, "PARTS", {"objective": replace(objective, measure=absent)})
+    options.main(["--runs", "1", "--keep", str(tmp_path / "options.jsonl")])
+    assert "objective stays as it is: no adult8.parquet" in capsys.readouterr().out
+    with pytest.raises(ValueError, match="has no place for the gains of objective"):
+        options.write_page("objective", "figures", page)
+    assert page.read_text() == "nothing is marked\n"
