@@ -410,3 +410,12 @@ def test_tables_of_options_stay_as_they_are_where_data_or_their_marks_are_missin
     with pytest.raises(ValueError, match="has no place for the gains of objective"):
         options.write_page("objective", "figures", page)
     assert page.read_text() == "nothing is marked\n"
+
+
+def test_the_page_shows_every_setting_of_the_options():
+    text = options.PAGE.read_text(encoding="utf-8")
+    for name, part in options.PARTS.items():
+        own = text.partition(options.MARK.format(name))[2].partition(options.END)[0]
+        lines = [line for line in own.splitlines() if line.startswith("|")][2:]
+        assert len(lines) == sum(len(setting.get("bounds", [0])) for setting in part.settings)
+        assert f"Means of {part.runs} runs." in own
