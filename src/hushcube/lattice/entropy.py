@@ -12,12 +12,14 @@ The alternating direction method has two cheap steps. The first is diagonal over
 
     t_C = (z_C + w_C g_C) / (1 + w_C),     w_C = rho v_C K_C cells(C),     g the coefficients nearest to given tables,
 
-and the second is one equation a cell, log(y / q) = rho (x - y) / s, solved by Newton's method on log(y / q).
+which is done on the cells, by margins [lattice/facets.py]. The second is one equation a cell,
+log(y / q) = rho (x - y) / s, solved by Newton's method on log(y / q).
 
 The certificate. With multipliers m = s log(y / q), a_C = K_C cells(C) coefficients_C(m) / h, Fenchel's inequality
 bounds the minimum from below by
 
-    D = sum_C <z_C, a_C> - 1/2 h v_C a_C²  -  sum_c s_c (y_c - q_c).
+    D = sum_C <z_C, a_C> - 1/2 h v_C a_C²  -  sum_c s_c (y_c - q_c)
+      = <tables of z, m> - 1/2 <m, T_f m> - sum_c s_c (y_c - q_c),     f_C = v_C K_C cells(C).
 
 By the strong convexity of the likelihood, consistent tables without negative cells of the value P are within
 sum (t - t*)² / (h v) <= 2 (P - D) of the minimum: in units of the noise, on average, sqrt(2 (P - D) / coefficients).
@@ -35,8 +37,9 @@ import numpy as np
 from hushcube.lattice import helmert
 from hushcube.lattice.basis import MARGINAL, kernel
 from hushcube.lattice.coefficients import Coefficients, Projection
+from hushcube.lattice.facets import Scaling, scaled
 from hushcube.lattice.family import Family
-from hushcube.model.arrays import Floats
+from hushcube.model.arrays import Floats, keep_freed
 
 Tick = Callable[[float], bool]
 """Called with the share of the work that is done; says whether to go on."""
@@ -89,15 +92,16 @@ class Noisy:
 
 def entropic(tables: Family, noisy: Noisy, guess: Floats, stiffness: Floats, tick: Tick) -> EntropyFit:
     """The tables that minimise likelihood and entropy together; `guess` and `stiffness` are vectors of all cells."""
+    keep_freed()  # steps make and drop arrays of all cells
     problem = Problem(tables, noisy, guess, stiffness)
-    to, y = problem.to, problem.q.copy()
-    u, logs, rho = np.zeros_like(y), np.zeros_like(y), problem.rho
+    to, y, rho = problem.to, problem.q.copy(), problem.rho
+    u, logs, likely = np.zeros_like(y), np.zeros_like(y), problem.step(rho)
     lower = -math.inf
     for step in range(1, _MOST_STEPS + 1):
-        spread = to.spread(problem.step(y - u, rho))
-        x = _RELAXATION * spread + (1 - _RELAXATION) * y
-        before, (y, logs) = y, problem.cells(x + u, rho, logs)
-        u += x - y
+        spread = likely(y - u)
+        u += _RELAXATION * spread + (1 - _RELAXATION) * y
+        before, (y, logs) = y, problem.cells(u, rho, logs)
+        u -= y
         if step % _CHECK:
             continue
         lower = max(lower, problem.bound(logs, y))
@@ -108,6 +112,7 @@ def entropic(tables: Family, noisy: Noisy, guess: Floats, stiffness: Floats, tic
         if (ratio := apart / max(moved, 1e-300)) > 5 or ratio < 0.2:
             factor = 2.0 if ratio > 5 else 0.5
             rho, u = rho * factor, u / factor
+            likely = problem.step(rho)
     return EntropyFit(to.unpack(to.nearest(y)), step, lower, problem)
 
 
@@ -117,10 +122,12 @@ class Problem:
     def __init__(self, tables: Family, noisy: Noisy, guess: Floats, stiffness: Floats) -> None:
         spaces = tables.closure
         self.to = to = Projection(tables, np.ones(len(tables)), spaces)
+        self._scaled = scaled(to)
         own = noisy.within(spaces)
         self.z = to.join(own.coefficients.blocks)
         self.v = to.each(own.variances)
-        self.curvature = to.each(kernel(MARGINAL, tables, np.ones(len(tables)), spaces) * spaces.cells)
+        self._weight = own.variances * kernel(MARGINAL, tables, np.ones(len(tables)), spaces) * spaces.cells
+        self._measured, self._noise = to.spread(self.z), self._scaled.by(self._weight)
         norms = [np.tile(helmert.residual_norms(b.shape).ravel(), len(b.ids)) for b in spaces.batches]
         self.h = np.concatenate(norms).astype(np.float64)
         self.q, self.s = guess, stiffness
@@ -129,10 +136,11 @@ class Problem:
         self.little = _UNSEEN * math.sqrt(to.cells / self.rho)
         """Steps that move tables by less cannot be seen beside the noise."""
 
-    def step(self, given: Floats, rho: float) -> Floats:
-        """The coefficients that are near to both the noisy ones and given tables."""
-        w = rho * self.v * self.curvature
-        return np.asarray((self.z + w * self.to.nearest(given)) / (1 + w))
+    def step(self, rho: float) -> Scaling:
+        """From given tables to those that are near to both them and the noisy coefficients."""
+        w = rho * self._weight
+        still, moving = self.to.spread(self.z / self.to.each(1 + w)), self._scaled.by(w / (1 + w))
+        return lambda given: still + moving(given)
 
     def cells(self, given: Floats, rho: float, logs: Floats) -> tuple[Floats, Floats]:
         """The y that minimise entropy and rho/2 (y - given)², and log(y / q); begins with the logarithms of before."""
@@ -151,5 +159,5 @@ class Problem:
 
     def bound(self, logs: Floats, y: Floats) -> float:
         """D, for y = q exp(logs)."""
-        a = self.curvature / self.h * self.to.nearest(self.s * logs)
-        return float(self.z @ a - (self.h * self.v * a**2).sum() / 2 - self.s @ (y - self.q))
+        m = self.s * logs
+        return float(m @ (self._measured - self._noise(m) / 2) - self.s @ (y - self.q))
