@@ -30,9 +30,9 @@ from numpy.typing import NDArray
 from hushcube.designs.answers import Answers
 from hushcube.errors import FactsError
 from hushcube.faces.target import Target
-from hushcube.lattice import helmert
 from hushcube.lattice.basis import MARGINAL, kernel
 from hushcube.lattice.coefficients import Coefficients, Projection
+from hushcube.lattice.facets import Scaling, scaled
 from hushcube.lattice.family import Family
 from hushcube.lattice.proportional import independent
 from hushcube.model.arrays import Floats, position_rows
@@ -84,10 +84,10 @@ def nonnegative_marginals(
     solver = _Solver(target, fixed)
     z = solver.cut(solver.unbiased)
     u = np.zeros_like(z)
-    rho, best, lower, repair = 1.0, (np.inf, solver.hat), -np.inf, _CHECK
+    rho, best, lower, repair = 1.0, (np.inf, solver.unbiased), -np.inf, _CHECK
+    near_both = solver.step(rho)
     for step in range(1, _MOST_STEPS + 1):
-        found = solver.step(z - u, rho)
-        y = solver.to.spread(found)
+        y = near_both(z - u)
         u += _RELAXATION * y + (1 - _RELAXATION) * z
         before, z = z, solver.cut(u)
         u -= z
@@ -97,8 +97,8 @@ def nonnegative_marginals(
         moved, apart = float(np.linalg.norm(z - before)), float(np.linalg.norm(y - z))
         settled = moved + apart <= _SETTLED * (1 + target.total) or step == _MOST_STEPS
         bound = solver.bound(-rho * u, best[0])
-        near = 2 * abs(solver.objective(found) - bound) <= tolerance
-        candidates = [] if solver.has_facts else [solver.inside(found, y)]
+        near = 2 * abs(solver.objective(y) - bound) <= tolerance
+        candidates = [] if solver.has_facts else [solver.inside(y)]
         if settled or (late and solver.has_facts) or (near and step >= repair and not late):
             candidates += solver.repaired(y, z)
             repair = step + step // 3  # it takes as long as dozens of steps
@@ -112,34 +112,40 @@ def nonnegative_marginals(
         if (ratio := apart / max(rho * moved, 1e-300)) > 5 or ratio < 0.2:  # the usual balance of the residuals
             factor = 2.0 if ratio > 5 else 0.5
             rho, u = rho * factor, u / factor
+            near_both = solver.step(rho)
     if not np.isfinite(best[0]):
         clock.check(_STAGE)
         raise FactsError("facts", "no consistent tables without negative cells were found for them", "check the counts")
     in_time = 2 * gap <= tolerance or not late
-    return LocalTables(solver.to.unpack(best[1]), best[0], gap, step, in_time, solver.has_facts)
+    found = solver.to.unpack(solver.to.nearest(best[1]))
+    return LocalTables(found, best[0], gap, step, in_time, solver.has_facts)
 
 
 class _Solver:
     """The steps of the method for one target; tables and coefficients are vectors."""
 
     def __init__(self, target: Target, fixed: Sequence[Floats] | None) -> None:
-        largest = target.largest
-        self.to = to = Projection(largest, np.ones(len(largest)), target.spaces)
-        self.hat = to.join(target.coefficients.blocks)
-        self.unbiased = to.spread(self.hat)
-        self._total = max(target.total, 1.0)
+        largest, spaces = target.largest, target.spaces
+        self.to = to = Projection(largest, np.ones(len(largest)), spaces)
+        self._scaled = scaled(to)
+        self._consistent = self._scaled.by(np.ones(len(spaces)))
+        self._total, self._sum = max(target.total, 1.0), target.total
         self._known = np.full(to.cells, np.nan) if fixed is None else to.join(fixed)
         self._is_known = ~np.isnan(self._known)
         self.has_facts = bool(self._is_known.any())
-        self._own = to.each(kernel(MARGINAL, target.tables, target.weights, target.spaces))  # zero: only facts see it
-        self._cuts = to.each(kernel(MARGINAL, largest, np.ones(len(largest)), target.spaces))
-        norms = [np.tile(helmert.residual_norms(b.shape).ravel(), len(b.ids)) for b in target.spaces.batches]
-        self._curvature = self._own * to.each(target.spaces.cells) / np.concatenate(norms)
+        self.unbiased = to.spread(to.join(target.coefficients.blocks))
+        self._own = kernel(MARGINAL, target.tables, target.weights, spaces)  # zero: only facts see it
+        self._cuts = kernel(MARGINAL, largest, np.ones(len(largest)), spaces)
+        self._unseen = (self._own <= 0) & (self._cuts > 0)
+        self._squares = self._scaled.by(self._own / self._cuts)
+        self._slopes = self._scaled.by(np.where(self._unseen, 0.0, self._cuts / np.where(self._own > 0, self._own, 1)))
+        self._strange = self._scaled.by(self._unseen.astype(np.float64))
         self._base = target.distance(target.coefficients) / 2
 
-    def objective(self, coefficients: Floats) -> float:
-        """f."""
-        return self._base + float(self._curvature @ (coefficients - self.hat) ** 2) / 2
+    def objective(self, y: Floats) -> float:
+        """f, of consistent tables."""
+        apart = y - self.unbiased
+        return self._base + float(apart @ self._squares(apart)) / 2
 
     def cut(self, values: Floats) -> Floats:
         """The non-negative tables nearest to given ones, known cells at their values."""
@@ -148,10 +154,11 @@ class _Solver:
             np.copyto(result, self._known, where=self._is_known)
         return result
 
-    def step(self, given: Floats, rho: float) -> Floats:
-        """The consistent tables nearest to both given ones (weight rho) and the unbiased ones (weights a)."""
-        share = rho * self._cuts / (self._own + rho * self._cuts)
-        return np.asarray(self.hat + share * (self.to.nearest(given) - self.hat))
+    def step(self, rho: float) -> Scaling:
+        """From given tables to the consistent ones nearest to both them (weight rho) and the unbiased (weights a)."""
+        share = self._scaled.by(rho * self._cuts / (self._own + rho * self._cuts))
+        still = self.unbiased - share(self.unbiased)
+        return lambda given: still + share(given)
 
     def bound(self, multipliers: Floats, least: float) -> float:
         """D(mu), a lower bound of the optimum; `least` is an f that is reached (infinite: none is known).
@@ -159,29 +166,25 @@ class _Solver:
         Where facts mention spaces that nothing measures, mu should have no part e there. What is left of it costs at
         most <e, y*> <= sum_A max(e_A) total(y*), and f(y*) <= least bounds the total.
         """
-        means = self.to.nearest(multipliers)
-        ratio = np.divide(self._cuts, self._own, out=np.zeros_like(self._own), where=self._own > 0)
-        value = self._base - float(multipliers @ (self.unbiased + self.to.spread(means * ratio) / 2))
+        value = self._base - float(multipliers @ (self.unbiased + self._slopes(multipliers) / 2))
         if self.has_facts:
             value += float(multipliers[self._is_known] @ self._known[self._is_known])
-        if (unseen := (self._own <= 0) & (self._cuts > 0)).any():
+        if self._unseen.any():
             if not np.isfinite(least):
                 return -np.inf
-            total = self.hat[0] + np.sqrt(2 * max(least - self._base, 0.0) / self._curvature[0])
+            total = self._sum + np.sqrt(2 * max(least - self._base, 0.0) / self._own[0])
             # the unbiased tables may have a part in the unseen spaces: it is not theirs to have
-            strange = self.to.spread(np.where(unseen, means, 0.0))
+            strange = self._strange(multipliers)
             value += float(strange @ self.unbiased)
             for block in self.to.split(strange):
                 value -= total * float(np.maximum(block.reshape(len(block), -1).max(axis=1), 0.0).sum())
         return value
 
-    def inside(self, found: Floats, y: Floats) -> Floats:
-        """The tables y, moved towards independence as far as no cell is negative."""
-        centre = self._independent(found)
-        b = self.to.spread(centre)
-        low = y < 0
+    def inside(self, y: Floats) -> Floats:
+        """The consistent tables y, moved towards independence as far as no cell is negative."""
+        b, low = self._independent(y), y < 0
         share = float((-y[low] / (b[low] - y[low])).max(initial=0.0))
-        return found + min(share * (1 + 1e-12), 1.0) * (centre - found)
+        return np.asarray(y + min(share * (1 + 1e-12), 1.0) * (b - y))
 
     def repaired(self, y: Floats, z: Floats) -> list[Floats]:
         """The consistent tables nearest to y with the known cells and those that the cut holds at zero put right.
@@ -192,13 +195,13 @@ class _Solver:
         """
         held = self._is_known | ((z == 0) & (y < 0))
         aim = np.where(self._is_known, self._known, 0.0)
-        left, exact = _INNER, _EXACT * self._total
+        ones, left, exact = np.ones(len(self._own)), _INNER, _EXACT * self._total
         for _ in range(_ROUNDS * (4 if self.has_facts else 1)):
-            rest = np.where(held, aim - y, 0.0)
-            v, towards, square = np.zeros_like(y), rest.copy(), float(rest @ rest)
+            rest, between = (aim - y)[held], self._scaled.within(held).by(ones)
+            v, towards, square = np.zeros_like(rest), rest.copy(), float(rest @ rest)
             enough = (exact / 10) ** 2 if self.has_facts else _ROUGH**2 * square
             while square > enough and left:
-                image = np.where(held, self._consistent(towards), 0.0)
+                image = between(towards)
                 if not (along := float(towards @ image)) > 1e-13 * float(towards @ towards):
                     break  # the held cells contradict each other
                 length = square / along
@@ -207,24 +210,25 @@ class _Solver:
                 square, last = float(rest @ rest), square
                 towards = rest + square / last * towards
                 left -= 1
-            y = y + self._consistent(v)
+            whole = np.zeros_like(y)
+            whole[held] = v
+            y = y + self._consistent(whole)
             wrong = y < -(exact if self.has_facts else 0.0)
             held |= wrong
             if not wrong.any() or not left:
                 break
+        y = self._consistent(y)  # rounding adds up
         if not self.has_facts:
-            return [self.inside(self.to.nearest(y), y)]
+            return [self.inside(y)]
         off = float(np.abs(y - aim)[self._is_known].max())
-        return [] if max(off, -float(y.min())) > exact else [self.to.nearest(y)]
+        return [] if max(off, -float(y.min())) > exact else [y]
 
-    def _consistent(self, cells: Floats) -> Floats:
-        return self.to.spread(self.to.nearest(cells))
-
-    def _independent(self, found: Floats) -> Floats:
+    def _independent(self, y: Floats) -> Floats:
         """Tables in which attributes are independent, all cells positive."""
+        found = self.to.nearest(y)
         total = max(float(found[0]), 1.0)
         shares = one_way_shares(self.to.unpack(found), self.to.family, total)
-        return self.to.nearest(self.to.join(independent(self.to.family, shares, total)))
+        return self.to.join(independent(self.to.family, shares, total))
 
 
 def one_way_shares(tables: Answers, family: Family, total: float) -> dict[int, Floats]:

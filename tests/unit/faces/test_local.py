@@ -183,7 +183,7 @@ def test_the_bound_holds_where_a_fact_is_about_what_nothing_measures():
     for size in (0.01, 0.1, 1.0):
         for _ in range(20):
             # multipliers whose part in what is measured is nil gain nothing but what the fact is about
-            means = np.where(solver._own > 0, 0.0, rng.normal(scale=size, size=solver.to.length))
+            means = np.where(solver.to.each(solver._own) > 0, 0.0, rng.normal(scale=size, size=solver.to.length))
             multipliers = np.where(solver._is_known, solver.to.spread(means), 0.0)
             assert solver.bound(multipliers, 0.0) <= 1e-9
             assert solver.bound(multipliers, np.inf) == -np.inf
