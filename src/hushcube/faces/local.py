@@ -98,7 +98,7 @@ def nonnegative_marginals(
         settled = moved + apart <= _SETTLED * (1 + target.total) or step == _MOST_STEPS
         bound = solver.bound(-rho * u, best[0])
         near = 2 * abs(solver.objective(y) - bound) <= tolerance
-        candidates = [] if solver.has_facts else [solver.inside(y)]
+        candidates = [] if solver.has_facts else solver.inside(y)
         if settled or (late and solver.has_facts) or (near and step >= repair and not late):
             candidates += solver.repaired(y, z)
             repair = step + step // 3  # it takes as long as dozens of steps
@@ -180,11 +180,17 @@ class _Solver:
                 value -= total * float(np.maximum(block.reshape(len(block), -1).max(axis=1), 0.0).sum())
         return value
 
-    def inside(self, y: Floats) -> Floats:
-        """The consistent tables y, moved towards independence as far as no cell is negative."""
-        b, low = self._independent(y), y < 0
-        share = float((-y[low] / (b[low] - y[low])).max(initial=0.0))
-        return np.asarray(y + min(share * (1 + 1e-12), 1.0) * (b - y))
+    def inside(self, y: Floats) -> list[Floats]:
+        """The consistent tables y, moved as far as no cell is negative: towards independence, or towards even tables.
+
+        Where few people are expected, independent tables have hardly anybody either, and cells a little below zero
+        would take y there nearly all the way. Even ones are farther away, but have people in all cells.
+        """
+        low, found = y < 0, []
+        for b in self._centres(y):
+            share = float((-y[low] / (b[low] - y[low])).max(initial=0.0))
+            found.append(np.asarray(y + min(share * (1 + 1e-12), 1.0) * (b - y)))
+        return found
 
     def repaired(self, y: Floats, z: Floats) -> list[Floats]:
         """The consistent tables nearest to y with the known cells and those that the cut holds at zero put right.
@@ -219,16 +225,17 @@ class _Solver:
                 break
         y = self._consistent(y)  # rounding adds up
         if not self.has_facts:
-            return [self.inside(y)]
+            return self.inside(y)
         off = float(np.abs(y - aim)[self._is_known].max())
         return [] if max(off, -float(y.min())) > exact else [y]
 
-    def _independent(self, y: Floats) -> Floats:
-        """Tables in which attributes are independent, all cells positive."""
+    def _centres(self, y: Floats) -> tuple[Floats, Floats]:
+        """Tables in which attributes are independent, and even ones; all cells positive."""
         found = self.to.nearest(y)
         total = max(float(found[0]), 1.0)
         shares = one_way_shares(self.to.unpack(found), self.to.family, total)
-        return self.to.join(independent(self.to.family, shares, total))
+        even = [np.full((len(b.ids), *b.shape), total / b.cells) for b in self.to.family.batches]
+        return self.to.join(independent(self.to.family, shares, total)), self.to.join(even)
 
 
 def one_way_shares(tables: Answers, family: Family, total: float) -> dict[int, Floats]:

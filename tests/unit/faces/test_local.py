@@ -189,6 +189,19 @@ def test_the_bound_holds_where_a_fact_is_about_what_nothing_measures():
             assert solver.bound(multipliers, np.inf) == -np.inf
 
 
+def test_cells_a_little_below_zero_where_nobody_is_expected_cost_little():
+    """Independent tables have 0.0001 people where this one has -0.01: on the way there is nearly all of the way."""
+    y = np.zeros((10, 10))
+    y[0, 0] = y[1, 1] = 5000.0
+    y[5, 5] = -0.01
+    family = Family.of([(0, 1)], y.shape)
+    solver = _Solver(Target(family, (y[None],), np.ones(1)), None)
+    independent, even = solver.inside(y.ravel())
+    assert min(independent.min(), even.min()) >= 0
+    assert np.linalg.norm(independent - y.ravel()) > 4000
+    assert np.linalg.norm(even - y.ravel()) < 1
+
+
 def test_facts_that_contradict_each_other_are_refused():
     _, target = noisy_target(FAMILIES[0], 0)
     fixed = [np.full((len(b.ids), *b.shape), np.nan) for b in target.largest.batches]
