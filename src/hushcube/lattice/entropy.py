@@ -49,6 +49,8 @@ _MOST_STEPS: Final = 1_000
 _CHECK: Final = 10
 _NEWTON: Final = 4  # steps of Newton's method for a cell, from where it was: the next round goes on from there
 _FARTHEST: Final = 3.0  # one of them changes the logarithm of a cell by this much at most
+_STILL: Final = 1e-8  # the next step would change logarithms by less than its square: by rounding
+_PART: Final = 1 << 14  # cells at a time: their arrays stay in the cache
 _SETTLED: Final = 1e-6  # of the tables' size, and
 _UNSEEN: Final = 3e-5  # of the noise: what steps move them by when the method is content
 
@@ -99,8 +101,10 @@ def entropic(tables: Family, noisy: Noisy, guess: Floats, stiffness: Floats, tic
     lower = -math.inf
     for step in range(1, _MOST_STEPS + 1):
         spread = likely(y - u)
-        u += _RELAXATION * spread + (1 - _RELAXATION) * y
-        before, (y, logs) = y, problem.cells(u, rho, logs)
+        before = y.copy()
+        u += _RELAXATION * spread
+        u += (1 - _RELAXATION) * y
+        problem.cells(u, rho, y, logs)
         u -= y
         if step % _CHECK:
             continue
@@ -142,14 +146,12 @@ class Problem:
         still, moving = self.to.spread(self.z / self.to.each(1 + w)), self._scaled.by(w / (1 + w))
         return lambda given: still + moving(given)
 
-    def cells(self, given: Floats, rho: float, logs: Floats) -> tuple[Floats, Floats]:
-        """The y that minimise entropy and rho/2 (y - given)², and log(y / q); begins with the logarithms of before."""
-        steep = rho / self.s
-        for _ in range(_NEWTON):
-            y = self.q * np.exp(logs)
-            down = (logs + steep * (y - given)) / (1 + steep * y)
-            logs = logs - np.clip(down, -_FARTHEST, _FARTHEST)
-        return self.q * np.exp(logs), logs
+    def cells(self, given: Floats, rho: float, y: Floats, logs: Floats) -> None:
+        """Move y = q exp(logs) to where entropy and rho/2 (y - given)² are least, from where it is."""
+        room = np.empty((3, min(_PART, len(y))))
+        for start in range(0, len(y), _PART):
+            part = slice(start, start + _PART)
+            _newton(given[part], self.q[part], rho, self.s[part], y[part], logs[part], room)
 
     def value(self, y: Floats) -> float:
         """The objective P of consistent tables without negative cells."""
@@ -161,3 +163,22 @@ class Problem:
         """D, for y = q exp(logs)."""
         m = self.s * logs
         return float(m @ (self._measured - self._noise(m) / 2) - self.s @ (y - self.q))
+
+
+def _newton(given: Floats, q: Floats, rho: float, s: Floats, y: Floats, logs: Floats, room: Floats) -> None:
+    steep, down, slope = room[:, : len(y)]
+    np.divide(rho, s, out=steep)
+    for _ in range(_NEWTON):
+        np.subtract(y, given, out=down)
+        down *= steep
+        down += logs
+        np.multiply(steep, y, out=slope)
+        slope += 1
+        down /= slope
+        if (farthest := max(down.max(), -down.min())) > _FARTHEST:
+            np.clip(down, -_FARTHEST, _FARTHEST, out=down)
+        logs -= down
+        np.exp(logs, out=y)
+        y *= q
+        if farthest < _STILL:
+            break
