@@ -285,5 +285,6 @@ class SummedTable:
 
     def tables(self, rows: NDArray[np.int32], shape: tuple[int, ...]) -> Floats:
         """The tables of marginals of one shape."""
-        out = [tuple(axis for axis in range(self.full.ndim) if axis not in row) for row in rows.tolist()]
-        return np.stack([self.full.sum(axis=axes) for axes in out]).reshape(len(rows), *shape)
+        full = FullTable(self.full.shape, Family.of_rows(rows, self.full.shape))
+        sums = full.sums(self.full)  # axis by axis: many axes at a time are summed ten times slower
+        return np.stack([sums[full.places[tuple(row)]] for row in rows.tolist()]).reshape(len(rows), *shape)

@@ -6,7 +6,7 @@ from hypothesis import given, settings, strategies as st
 from scipy.optimize import nnls
 
 from hushcube.faces import full_table
-from hushcube.faces.full_table import Memory, nonnegative_table
+from hushcube.faces.full_table import Memory, SummedTable, nonnegative_table
 from hushcube.faces.local import nonnegative_marginals
 from hushcube.faces.target import Target
 from hushcube.lattice.family import Family
@@ -239,3 +239,14 @@ def test_single_precision_ends_at_the_same_tables(monkeypatch):
         assert single.objective == pytest.approx(np.sum((C @ single.table.ravel() - z) ** 2) / 2, rel=1e-9)
         assert single.objective - single.gap <= exact(C, z) + 1e-8
         assert abs(single.objective - double.objective) <= 1e-2
+
+
+def test_tables_are_sums_of_the_full_one_in_any_order():
+    full = np.random.default_rng(2).random((3, 2, 3, 4))
+    rows = np.array([[1, 2], [0, 1], [1, 2]], np.int32)
+    found = SummedTable(full).tables(rows[[0, 2]], (2, 3))
+    np.testing.assert_allclose(found, np.stack([full.sum(axis=(0, 3))] * 2))
+    np.testing.assert_allclose(SummedTable(full).tables(rows[1:2], (3, 2))[0], full.sum(axis=(2, 3)))
+    both = SummedTable(np.moveaxis(full, 1, 3)).tables(np.array([[1, 3], [0, 3]], np.int32), (3, 2))
+    np.testing.assert_allclose(both, [full.sum(axis=(0, 3)).T, full.sum(axis=(2, 3))])
+    assert SummedTable(full).tables(np.zeros((1, 0), np.int32), ()) == pytest.approx(full.sum())
