@@ -35,7 +35,7 @@ from hushcube.lattice.coefficients import Coefficients, Projection
 from hushcube.lattice.facets import Scaling, scaled
 from hushcube.lattice.family import Family
 from hushcube.lattice.proportional import independent
-from hushcube.model.arrays import Floats, position_rows
+from hushcube.model.arrays import Floats, keep_freed, position_rows
 from hushcube.progress import Clock
 
 _RELAXATION: Final = 1.7
@@ -81,6 +81,7 @@ def nonnegative_marginals(
     `fixed` holds an array (tables, *shape) for each batch of the target's largest tables: NaN, or the value a cell has.
     Where the time of the clock is up it ends with the best tables so far: without facts there always are some.
     """
+    keep_freed()  # steps make and drop arrays of all cells
     solver = _Solver(target, fixed)
     z = solver.cut(solver.unbiased)
     u = np.zeros_like(z)
@@ -197,7 +198,7 @@ class _Solver:
 
         Cells that become negative are held too. The correction P Eᵀ v has E P Eᵀ v = what is wrong: E picks the held
         cells, P is the projection onto consistent tables, and conjugate gradients find v. Known cells must be exact.
-        Without them a rough solution will do, and what is left moves towards independence; else none may be found.
+        Without them a rough solution will do, and what is left is moved inside; else none may be found.
         """
         held = self._is_known | ((z == 0) & (y < 0))
         aim = np.where(self._is_known, self._known, 0.0)
