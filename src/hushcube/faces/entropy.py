@@ -27,7 +27,7 @@ from hushcube.model.arrays import Floats, Marginal
 from hushcube.progress import Clock
 
 STAGE: Final = "fitting tables by entropy"
-_SHARE: Final = 1e-6  # of the predicted variance: the squared distance of the projection at which it is content
+_SHARE: Final = 1e-8  # of the predicted variance: the squared distance of the projection at which it is content
 
 
 def entropy_tables(
