@@ -53,7 +53,7 @@ _HELP: Final = "give a .csv or .parquet file, FILE.duckdb#TABLE, or say which wi
 
 _BATCH_VALUES: Final = 1 << 23
 """Values in a batch, about."""
-_STORED_VALUES: Final = 1 << 20
+_STORED_VALUES: Final = 1 << 22
 """The same where several threads read at a time."""
 
 

@@ -41,6 +41,7 @@ _STORED: Final = {
 """Types that Arrow reads as DuckDB hands them over."""
 _PIECE: Final = 1 << 19  # rows that one thread reads in a row, at least: opening a file again takes as long as some
 _WHOLE: Final = 1 << 25  # bytes of columns in a row group that are read at once, which spares copies
+_FEWER: Final = 4  # Arrow's batches have a quarter of the rows: it makes values, which should stay in the cache
 _BUFFER: Final = 1 << 20  # bytes of a column that are read ahead, where there are more: they may not fit in memory
 
 
@@ -174,7 +175,8 @@ def _slices(
 ) -> Iterator[tuple[int, dict[str, pa.Array]]]:
     """How many rows come next, so many at most, and some of their columns by Arrow."""
     if columns:
-        for batch in opened.iter_batches(rows, row_groups=[group], columns=columns, use_threads=False):
+        some = max(1, rows // _FEWER)
+        for batch in opened.iter_batches(some, row_groups=[group], columns=columns, use_threads=False):
             yield batch.num_rows, {name: _plain(batch.column(name)) for name in columns}
         return
     left = opened.metadata.row_group(group).num_rows
