@@ -13,6 +13,7 @@ import pytest
 import hushcube as hc
 from cli.desk import ASKED, BUDGET, listing
 from hushcube.cli import run
+from hushcube.cli.recover import describe
 
 FACTS = """\
 zeros:
@@ -286,6 +287,15 @@ def test_a_time_limit_ends_with_the_best_face_so_far(desk, document, face):
     assert made["report"]["stopped"] == "time"
     assert made["report"]["certificate"]["share_of_noise"] > 0
     assert run(["verify", "published"]) == 0
+
+
+def test_a_bound_that_proves_nothing_is_not_stated():
+    """Firm guesses make it large where cells are hardly off: then it is said how far they were moved."""
+    schema = hc.Schema((hc.Attribute(name="a", codes=2),))
+    report = {"found_by": "entropy", "certificate": {"share_of_noise": 0.25}, "rms_from_fit": 0.01}
+    assert describe(report, schema) == "found by entropy, proved within 25% of the noise from the nearest"
+    report["certificate"] = {"share_of_noise": 137.0}
+    assert describe(report, schema) == "found by entropy, moved by 0.01 a cell to add up without negative cells"
 
 
 def test_recover_says_that_the_time_limit_ended_it(desk, done):
