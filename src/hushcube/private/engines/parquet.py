@@ -40,7 +40,7 @@ _STORED: Final = {
 }
 """Types that Arrow reads as DuckDB hands them over."""
 _PIECE: Final = 1 << 19  # rows that one thread reads in a row, at least: opening a file again takes as long as some
-_WHOLE: Final = 1 << 25  # bytes of columns in a row group that are read at once, which spares copies
+_WHOLE: Final = 1 << 27  # bytes of columns in a row group that are read at once, which spares copies
 _FEWER: Final = 4  # Arrow's batches have a quarter of the rows: it makes values, which should stay in the cache
 _BUFFER: Final = 1 << 20  # bytes of a column that are read ahead, where there are more: they may not fit in memory
 
