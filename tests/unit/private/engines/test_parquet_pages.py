@@ -21,7 +21,7 @@ from test_parquet import counted
 from hushcube.errors import DataError
 from hushcube.model.attribute import Attribute
 from hushcube.model.schema import Schema
-from hushcube.private.engines import compiled, open_source, pages
+from hushcube.private.engines import compiled, open_source, pages, parquet
 from hushcube.private.engines.coding import coder
 from hushcube.private.engines.pages import Chunk, Pages
 
@@ -223,6 +223,15 @@ def test_each_byte_damaged_in_turn(codec, version):
             except pa.ArrowInvalid:
                 refused += 1
     assert refused
+
+
+def test_row_groups_that_are_too_large_to_be_read_at_once_are_left_to_arrow(tmp_path, monkeypatch):
+    pq.write_table(pa.table({"a": pa.array([0, 1, 1, 2] * 50, pa.int8())}), tmp_path / "x.parquet", row_group_size=70)
+    schema, wanted = Schema((Attribute(name="a", codes=3),)), [np.array([[0]], np.int32)]
+    by_pages = counted(tmp_path / "x.parquet", schema, wanted, ())
+    monkeypatch.setattr(parquet, "_WHOLE", 10)
+    monkeypatch.setattr(parquet, "_pages", None)
+    assert counted(tmp_path / "x.parquet", schema, wanted, ()) == by_pages == (200, [[50, 100, 50]], None)
 
 
 def test_without_compiled_code_arrow_reads_all_of_it(tmp_path, monkeypatch):
