@@ -70,9 +70,33 @@ static uint32_t little_endian(const uint8_t *at, unsigned bytes)
 
 enum { TRUE = 1, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT };
 
+static int integer(struct bytes *b, int64_t *value)
+{
+    uint64_t n;
+    if (!varint(b, &n))
+        return 0;
+    *value = (int64_t)(n >> 1) ^ -(int64_t)(n & 1);
+    return 1;
+}
+
+/* The type of the next field of a structure, 0 at its end, and the field's number, from that of the one before. */
+static int next_field(struct bytes *b, unsigned *type, int64_t *number)
+{
+    const uint8_t *head = take(b, 1);
+    if (!head)
+        return 0;
+    *type = *head & 15;
+    if (*head >> 4)
+        *number += *head >> 4;
+    else if (*type && !integer(b, number))
+        return 0;
+    return *number >= INT16_MIN && *number <= INT16_MAX;
+}
+
 static int skip(struct bytes *b, unsigned type, unsigned depth)
 {
     uint64_t n;
+    int64_t number = 0;
     switch (type) {
     case TRUE:
     case FALSE: return 1;
@@ -85,15 +109,13 @@ static int skip(struct bytes *b, unsigned type, unsigned depth)
     case STRUCT:
         if (!depth)
             return 0;
-        for (;;) {
-            const uint8_t *head = take(b, 1);
-            if (!head)
-                return 0;
-            if (!*head)
+        while (next_field(b, &type, &number)) {
+            if (!type)
                 return 1;
-            if ((!(*head >> 4) && !varint(b, &n)) || !skip(b, *head & 15, depth - 1))
+            if (!skip(b, type, depth - 1))
                 return 0;
         }
+        return 0;
     default: return 0; /* page headers have no lists and no maps */
     }
 }
@@ -104,30 +126,20 @@ static int skip(struct bytes *b, unsigned type, unsigned depth)
 
 static int read_fields(struct bytes *b, int64_t *fields, int64_t *inner)
 {
-    uint64_t n;
-    int64_t number = 0;
-    for (;;) {
-        const uint8_t *head = take(b, 1);
-        if (!head)
-            return 0;
-        if (!*head)
+    int64_t number = 0, value;
+    unsigned type;
+    while (next_field(b, &type, &number)) {
+        if (!type)
             return 1;
-        unsigned type = *head & 15, step = *head >> 4;
-        if (step)
-            number += step;
-        else if (varint(b, &n))
-            number = (int64_t)(n >> 1) ^ -(int64_t)(n & 1);
-        else
-            return 0;
         int known = number > 0 && number < FIELDS;
         if (type == TRUE || type == FALSE) {
             if (known)
                 fields[number] = type == TRUE;
         } else if (type >= I16 && type <= I64) {
-            if (!varint(b, &n))
+            if (!integer(b, &value))
                 return 0;
             if (known)
-                fields[number] = (int64_t)(n >> 1) ^ -(int64_t)(n & 1);
+                fields[number] = value;
         } else if (type == STRUCT && inner && (number == 5 || number == 7 || number == 8)) {
             if (!read_fields(b, inner, NULL))
                 return 0;
@@ -135,6 +147,7 @@ static int read_fields(struct bytes *b, int64_t *fields, int64_t *inner)
             return 0;
         }
     }
+    return 0;
 }
 
 struct page {
